@@ -25,10 +25,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 from tests.surfaces.coached_agents import PUZZLES, QUERY, analyst, play, solver
 
 ANSWERS, AROUND = 1_000, 50

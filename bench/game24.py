@@ -38,12 +38,12 @@ from brains import brain
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
 from reasonry.puzzles import Puzzle, check, solve_numbers
-from reasonry.use_cases import RunRequest
 
 TARGET = Fraction(24)
 BREADTH, WIDTH, SAMPLES, DEPTH = 5, 8, 3, 3

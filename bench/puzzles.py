@@ -19,15 +19,15 @@ from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
-from reasonry.use_cases import RunRequest
 
 TARGET = 24
 SOLVABLE = 1_362

@@ -25,11 +25,11 @@ from pathlib import Path
 from loopback import postgres_server
 from plain_server import PlainServer
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.participants import Participants
 from reasonry.records import JobOptions
-from reasonry.use_cases import RunRequest
 
 ANSWER = '{"steps": ["4 and 9 make 13."], "answer": "13", "done": true}'
 """All that a run asks for, in one answer."""

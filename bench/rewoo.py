@@ -26,11 +26,11 @@ from brains import CALLS, brain
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 PROBLEM = "What do the reports say about the bridge?"
 ROUNDS, REQUESTS = 5, 8

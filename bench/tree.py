@@ -24,12 +24,12 @@ from game24 import TARGET, problem, puzzles
 from loopback import ServerProcess
 from wire import progress
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
 from reasonry.puzzles import Puzzle, check
-from reasonry.use_cases import RunRequest
 
 PRESET, DEFAULTS = "preset seed", "defaults"
 MAX_NODES = 10_000

@@ -28,12 +28,12 @@ from brains import MOST_SAMPLES, QUESTIONS, brain, question, right_answer
 from loopback import ServerProcess
 from wire import Wire, progress
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
 from reasonry.reading.vote import tally
-from reasonry.use_cases import RunRequest
 
 AT_ONCE = 4
 POLICY = Policy(max_concurrency=MOST_SAMPLES)

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reasonry.app import App
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
@@ -29,7 +30,6 @@ from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import pairs
 from reasonry.surfaces.present import end_text
 from reasonry.surfaces.run_report import thought_title, whole_thought
-from reasonry.use_cases import RunRequest
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)

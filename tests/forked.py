@@ -81,7 +81,7 @@ def _load() -> None:
 
     for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
         import_module(module.name)
-    for name in ("app", "compare", "stores.sqlite", "stores.open", "surfaces.agents", "surfaces.web"):
+    for name in ("app.wiring", "app.agents", "compare", "stores.sqlite", "stores.open", "surfaces.web"):
         import_module(f"reasonry.{name}")
     for name in ("openai_compatible", "http_session", "offline", "scripted", "recorded", "prices"):
         import_module(f"reasonry.models.{name}")

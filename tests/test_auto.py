@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.choice import choose_strategy
-from reasonry.use_cases import RunRequest
 
 pytestmark = pytest.mark.anyio
 

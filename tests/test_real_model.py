@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
-from reasonry.use_cases import RunRequest
 
 from .servers.small_model import MISSING, SmallModel, small_model
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reasonry import regular_files
+from reasonry.app.installed import read_strategies
 from reasonry.errors import TooLargeError, UsageError
-from reasonry.installed import read_strategies
 from reasonry.models.choose import open_model
 from reasonry.regular_files import read_regular_file
 from reasonry.strategies import STRATEGIES

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered
 from reasonry.engine.ports import OnText, Question
-from reasonry.participants import Participants
 
 
 class Cashier:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.json_schema import faults, schema_fault
 from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
 from reasonry.core.metering import estimate_tokens
@@ -17,8 +19,6 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer
 
 from .crashing import ALL

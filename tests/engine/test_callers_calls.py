@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ToolCard
 from reasonry.engine.callers_calls import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
-from reasonry.participants import Participants
 from reasonry.tools.catalog import CallersTool
-from reasonry.use_cases import RunRequest
 
 from .playing import CountingModel
 

@@ -9,7 +9,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified
 from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay

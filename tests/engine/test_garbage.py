@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 
 @pytest.mark.anyio

@@ -13,7 +13,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
@@ -22,10 +24,8 @@ from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.participants import Participants
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
-from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer, ServerProcess
 
 from .answering import order

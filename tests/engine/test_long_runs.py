@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay
 from reasonry.engine.engine import DIRECT_LINES

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasonry
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.core.budget import Budget, Usage
@@ -18,9 +20,7 @@ from reasonry.engine.named_prices import Price, Prices, fix_prices, prices_of
 from reasonry.errors import UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.scripted import ScriptedModel
-from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
-from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 from .crashing import ALL

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine import rate
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
 from reasonry.engine.rate import CountedCall, RateLimit, RateLimits
 from reasonry.errors import UsageError
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 from .playing import LOOP, STRATEGIES, CountingModel
 

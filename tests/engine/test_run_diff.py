@@ -12,14 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reasonry import Outcome, Stage, Strategy, Thought, UsageError
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import go, request, stay
 from reasonry.engine.run_diff import diff_runs
 from reasonry.models.scripted import ScriptedModel
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Stopped
 from reasonry.engine.control import Control

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL

@@ -11,6 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from reasonry.app.agent_calls import (
+    AnswerCoached,
+    NewRun,
+    OneRun,
+    SolveCall,
+    name_known_arguments,
+)
 from reasonry.errors import UsageError
 from reasonry.guided.read_calls import read_action, read_call, read_thought
 from reasonry.guided.session_actions import (
@@ -27,13 +34,6 @@ from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
 from reasonry.reading.arguments import name_arguments
 from reasonry.reading.fit import plain_name
-from reasonry.surfaces.agent_calls import (
-    AnswerCoached,
-    NewRun,
-    OneRun,
-    SolveCall,
-    name_known_arguments,
-)
 
 THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
 SESSION = {"sessionId": "s"}

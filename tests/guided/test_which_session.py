@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, ThoughtLine
 from reasonry.guided.thinker import Thinker

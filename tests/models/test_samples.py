@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import NOTHING, Budget, Usage
 from reasonry.core.effects import Ask
 from reasonry.engine.result import Result
@@ -15,8 +17,6 @@ from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, share_out
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.engine import journal
 from reasonry.errors import UsageError
 from reasonry.queues import Later, drive_run, postgres_store

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.core.machine import SET_ASIDE
 from tests.servers import ServerProcess
 from tests.servers.postgres import postgres_server

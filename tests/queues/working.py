@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
-from reasonry.participants import Participants
 from reasonry.queues import Worker, postgres_store
 from reasonry.records import JobOptions, RunRow
 from reasonry.supervisor import Supervisor
-from reasonry.use_cases import RunRequest
 
 from .killing import OPTIONS, PROBLEM
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine import journal
 from reasonry.errors import ReasonryError, StoreError
-from reasonry.participants import Participants
 from reasonry.records import Damaged, Whole, WholeKind, WholeRun
 from reasonry.stores.sqlite import SqliteStore
-from reasonry.use_cases import RunRequest
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.errors import ReasonryError
-from reasonry.participants import Participants
 from reasonry.records import JobOptions
 from reasonry.supervisor import Jobs, Supervisor
-from reasonry.use_cases import RunRequest
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 OPTIONS = {"expand_width": 2, "max_depth": 3}

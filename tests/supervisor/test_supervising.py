@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
 from reasonry.masking import SECRETS
-from reasonry.participants import Participants
 from reasonry.records import JobOptions
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.feed import Feed

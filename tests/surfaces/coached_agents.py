@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.brief_replies import spelled_out
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 Question = dict[str, Any]
 Agent = Callable[[Question], Any]

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.tools import mcp_client
-from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest, ModelServer
 
 from ..tools import hostile_server

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli import run
-from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.journal import ParticipantNames
 from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 from ..models.asking import question

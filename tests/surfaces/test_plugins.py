@@ -17,9 +17,9 @@ import pytest
 
 import reasonry
 from reasonry import plugins
-from reasonry.app import App
+from reasonry.app.installed import describe_plugins, installed_strategies
+from reasonry.app.wiring import App
 from reasonry.errors import ReasonryError, UsageError
-from reasonry.installed import describe_plugins, installed_strategies
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES, resolve
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reasonry import STRATEGIES, Budget, UsageError, coach, solve
-from reasonry.app import App
+from reasonry.app.wiring import App
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import reasonry
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.problem import HEADING, MAX_QUOTED_CHARS, without_quoted
 from reasonry.errors import NotFoundError, UsageError
-from reasonry.participants import Participants
-from reasonry.use_cases import RunRequest
 
 pytestmark = pytest.mark.anyio
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
-from reasonry.participants import Participants
 from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.watch import Watch
 from reasonry.surfaces.present import error_document, masked_output
-from reasonry.use_cases import RunRequest
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
 

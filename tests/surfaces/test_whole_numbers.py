@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import reasonry
 from reasonry import Budget, Policy, UsageError
-from reasonry.app import App
+from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
+from reasonry.app.wiring import App
 from reasonry.guided.settings import SessionSettings
 from reasonry.surfaces import cli
-from reasonry.surfaces.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.whole_numbers import _WHOLE, _read  # pyright: ignore[reportPrivateUsage]
 

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import Tool
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.actions import action_lines
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ANSWER
 from reasonry.errors import ToolError
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.strategies.rewoo import LLM
@@ -30,7 +31,6 @@ from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.mcp_targets import McpTarget
 from reasonry.tools.py_executor import PyExecutor
-from reasonry.use_cases import RunRequest
 
 from . import hostile_server
 

@@ -17,13 +17,13 @@ import mcp as _mcp  # noqa: F401 - loaded before anything is timed
 import pytest
 
 import reasonry
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.errors import ToolError, UsageError
-from reasonry.participants import Participants
 from reasonry.surfaces.present import exit_code
 from reasonry.tools.mcp_client import mcp_tools
-from reasonry.use_cases import RunRequest
 from tests.engine.crashing import ALL
 from tests.engine.playing import CountingModel
 

@@ -21,7 +21,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..app import App
+from ..app.participants import Participants
+from ..app.use_cases import RunRequest
+from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.registry import strategy_names
 from ..engine.engine import Order
@@ -30,11 +32,9 @@ from ..engine.observe import Observer, Unwatched
 from ..engine.policy import Performers
 from ..engine.result import Result
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..participants import Participants
 from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from ..use_cases import RunRequest
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from .standings import Standing, Trial, standings
 

@@ -91,3 +91,9 @@ def _escape(match: re.Match[str]) -> str:
         return f"\\u{point:04x}"
     point -= 0x10000
     return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"
+
+
+def clip(text: str, width: int) -> str:
+    """Return the text on one line, inert, at most `width` characters long."""
+    line = inert(" ".join(text.split()))
+    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"

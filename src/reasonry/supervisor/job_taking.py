@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Final
 
-from ..app import App
+from ..app.wiring import App
 from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
 from ..records import RunRow
 from .supervisor import Supervisor

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from ..app import App
+from ..app.wiring import App
 from ..engine.allowance import Allowance
 from ..engine.named_prices import check_priced
 from ..engine.policy import Performers

@@ -12,7 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Any, Final
 
-from ..app import App
+from ..app.participants import Participants
+from ..app.use_cases import Vet
+from ..app.wiring import App
 from ..core.budget import Budget, check_budget
 from ..core.events import Stopped
 from ..engine.allowance import Allowance
@@ -25,9 +27,7 @@ from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
-from ..participants import Participants
 from ..records import JobOptions, RequestKey
-from ..use_cases import Vet
 from .feed import Feed
 from .owners_days import OwnersDays, now_ms, owner_of
 from .run_events import RunEvent, event_of

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..core.plan import PlanStep, format_plan, number_steps
-from ..core.text import inert
+from ..core.text import clip
 from ..errors import ReasonryError
 from ..masking import SECRETS
 
@@ -148,12 +148,6 @@ def masked_output(environ: Mapping[str, str]) -> Generator[None]:
     errors: Any = _MaskedStream(sys.stderr)
     with redirect_stdout(output), redirect_stderr(errors):
         yield
-
-
-def clip(text: str, width: int) -> str:
-    """Return the text on one line, inert, at most `width` characters long."""
-    line = inert(" ".join(text.split()))
-    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
 def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:

@@ -135,7 +135,7 @@ def open_sessions(
         strategies: By canonical name; None: the registry with those of installed packages.
         settings: None: those of the environment.
     """
-    from ..app import App
+    from ..app.wiring import App
 
     return App(store, environ=environ, strategies=strategies).sessions(settings)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.surfaces.http.serve import DrainingServer, make_loop
 from reasonry.surfaces.http.server import create_server
 from reasonry.surfaces.http.settings import ServerSettings

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.app import App
+from reasonry.app.agent_calls import COACH_ACTIONS
+from reasonry.app.agents import AgentAccess
+from reasonry.app.wiring import App
 from reasonry.errors import UsageError
-from reasonry.surfaces.agent_calls import COACH_ACTIONS
-from reasonry.surfaces.agents import AgentAccess
 from reasonry.surfaces.mcp.driven import run_tools
 from reasonry.surfaces.mcp.tools import CallContext, CurrentRuns
 

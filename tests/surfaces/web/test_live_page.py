@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reasonry.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.participants import Participants
 from reasonry.records import JobOptions
-from reasonry.use_cases import RunRequest
 from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 

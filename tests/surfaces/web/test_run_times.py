@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from reasonry.app import App
+from reasonry.app.wiring import App
 from reasonry.engine.policy import Performers, Policy
 from reasonry.surfaces.web.find_page import page_of_run
 from reasonry.surfaces.web.run_times import Timed, critical_path

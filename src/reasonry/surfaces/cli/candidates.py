@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from ...core.text import clip
+
 if TYPE_CHECKING:
-    from ...app import App
+    from ...app.wiring import App
 
 MAX_OFFERED = 20
 _TITLE_CHARS = 50
@@ -41,7 +43,6 @@ def list_runs(context: Any) -> Candidates:
 
     async def work(app: App) -> Candidates:
         from ...ids import shorten_ids
-        from ..present import clip
 
         rows = await app.store.runs(limit=MAX_OFFERED)
         short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
@@ -55,7 +56,6 @@ def list_sessions(context: Any) -> Candidates:
 
     async def work(app: App) -> Candidates:
         from ...ids import shorten_ids
-        from ..present import clip
 
         rows = await app.store.sessions(limit=MAX_OFFERED)
         short = await shorten_ids([row.session_id for row in rows], app.store.session_ids)
@@ -65,7 +65,7 @@ def list_sessions(context: Any) -> Candidates:
 
 
 def _ask_store(context: Any, work: Callable[[App], Awaitable[Candidates]]) -> Candidates:
-    from ...app import App
+    from ...app.wiring import App
 
     named = context.get("--store")
     app = App(named.raw if named is not None and named.provided else None)

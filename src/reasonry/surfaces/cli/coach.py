@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.agent_calls import MAX_PAGE_ENTRIES, ListRuns
+from ...app.agent_runs import list_runs
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
 from ...engine.answers import SHAPE
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
 from .. import present
-from ..agent_calls import MAX_PAGE_ENTRIES, ListRuns
-from ..agent_runs import list_runs
 from .candidates import RunId, SessionId, StrategyName
 from .instants import local_time
 from .output import print_document, print_line, print_note, print_warnings

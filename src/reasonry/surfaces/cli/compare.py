@@ -11,11 +11,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
 from ...compare.comparison import Comparison, Report, Terms, check_strategies
 from ...compare.judging import Item, read_dataset
 from ...compare.standings import Standing, Trial, describe_ties
 from ...core.budget import Budget
+from ...core.text import clip
 from ...engine.observe import Unwatched
 from ...errors import UsageError
 from .. import present
@@ -157,9 +158,9 @@ def _silent(_: str) -> None:
 def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
     def report_trial(trial: Trial, done: int, wanted: int) -> None:
         if trial.answer is None:
-            outcome = f"no answer · {present.clip(trial.why_no_answer, 60)}"
+            outcome = f"no answer · {clip(trial.why_no_answer, 60)}"
         else:
-            outcome = f"{_VERDICTS[trial.right]} · {present.clip(trial.answer, 40)}"
+            outcome = f"{_VERDICTS[trial.right]} · {clip(trial.answer, 40)}"
         note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {outcome}")
 
     return report_trial
@@ -207,7 +208,7 @@ def _describe_unanswered(report: Report) -> Iterator[str]:
             if trial.strategy == row.strategy and trial.answer is None
         )
         for why, times in whys.most_common(_MAX_REASONS):
-            shown = present.clip(why, _REASON_CHARS)
+            shown = clip(why, _REASON_CHARS)
             yield f"{row.strategy} gave no answer to {times} of {row.runs} problems: {shown}"
 
 

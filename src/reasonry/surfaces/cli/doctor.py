@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from ...app import App
+from ...app.installed import describe_plugins
+from ...app.wiring import App
 from ...errors import ReasonryError
 from ...extras import EXTRAS, has_extra, install_hint
-from ...installed import describe_plugins
 from ...masking import SECRETS
 from .. import present
 from ..setup.agent_table import Agent

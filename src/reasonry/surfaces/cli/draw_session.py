@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ...core.text import inert
+from ...core.text import clip, inert
 from ...guided.export import stages_of
 from ...guided.plain_data import plain_value
 from .. import present
@@ -39,7 +39,7 @@ def draw(session: Document, thoughts: Iterable[Document]) -> None:
     head = f"{session['sessionId']}{strategy}  {present.count_of(lines.count, 'thought')}"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
-        console.print(Text(present.clip(session["purpose"], console.width), style="dim"))
+        console.print(Text(clip(session["purpose"], console.width), style="dim"))
     print_inert_lines(_draw_row(console, row) for row in lines.rows())
 
 
@@ -101,14 +101,14 @@ class _Lines:
 
 
 def _branch(name: str, indent: int) -> _Row:
-    return _Row(indent, ((f"⎇ {present.clip(name, 40)}", "magenta"),))
+    return _Row(indent, ((f"⎇ {clip(name, 40)}", "magenta"),))
 
 
 def _data(thought: Document, indent: int) -> Iterator[_Row]:
     """Yield a row for each field of a thought's stage, and for the score a run gave it."""
     data = {**({"score": thought["score"]} if "score" in thought else {}), **thought.get("data", {})}
     for name, value in data.items():
-        text = present.clip(f"{name}: {plain_value(value)}", _DATA_CHARS)
+        text = clip(f"{name}: {plain_value(value)}", _DATA_CHARS)
         yield _Row(indent, ((text, "dim"),))
 
 
@@ -119,5 +119,5 @@ def _thought(thought: Document) -> Iterator[Piece]:
     if thought.get("revisesThought"):
         yield f"↺ revises {thought['revisesThought']} ", "yellow"
     if thought.get("mergeBranch"):
-        yield f"⇠ takes in {present.clip(thought['mergeBranch'], 30)} ", "magenta"
+        yield f"⇠ takes in {clip(thought['mergeBranch'], 30)} ", "magenta"
     yield inert(thought["thought"]), ""

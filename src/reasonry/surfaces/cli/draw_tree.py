@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from .. import present
+from ...core.text import clip
 from .output import print_inert_lines, print_line
 from .terminal import open_console
 
@@ -27,7 +27,7 @@ def tree_of(nodes: Sequence[Mapping[str, Any]], problem: str, width: int, limit:
     places: dict[str | None, Tree] = {}
     for node in nodes:
         if node["parent"] is None:
-            places[node["id"]] = Tree(Text(present.clip(problem, width - 2), style="bold"))
+            places[node["id"]] = Tree(Text(clip(problem, width - 2), style="bold"))
         elif node["id"] in shown and node["parent"] in places:
             places[node["id"]] = places[node["parent"]].add(_label(node, width))
     return next(iter(places.values()), Text(""))
@@ -56,7 +56,7 @@ def _label(node: Mapping[str, Any], width: int) -> Text:
     text = Text("  … " if score is None else f"{score:.2f} ", style=_colour(score))
     style = "bold green" if node["on_path"] else ""
     room = max(width - 4 * (node["depth"] + 1) - 6, 10)
-    return text.append(present.clip(node["text"], room), style=style)
+    return text.append(clip(node["text"], room), style=style)
 
 
 def _colour(score: float | None) -> str:

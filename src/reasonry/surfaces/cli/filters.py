@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
 from .candidates import StrategyName
 from .instants import read_instant
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.budget import Budget
+from ...core.text import clip
 from ...engine.journal import Run
 from .. import present
 from ..run_report import plan_name, score_of, thought_title
@@ -48,10 +49,10 @@ class Live(Watch):
         if self.run is None:
             return Text("")
         width = self.console.width
-        parts: list[RenderableType] = [Text(present.clip(self.header, width), style="dim")]
+        parts: list[RenderableType] = [Text(clip(self.header, width), style="dim")]
         progress, problem = progress_of(self.run), self.run.begun.problem
         tree = progress.get("tree")
-        work = [Text(f"  {present.clip(line, width - 2)}", style=style) for line, style in _work(progress)]
+        work = [Text(f"  {clip(line, width - 2)}", style=style) for line, style in _work(progress)]
         rows = MAX_ROWS // (5 if work else 2)
         parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width, rows))
         parts += work
@@ -64,7 +65,7 @@ class Live(Watch):
         for pending in self.in_flight.values():
             stages[pending.stage] = stages.get(pending.stage, 0) + 1
         asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
-        self.spinner.update(text=Text(present.clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
+        self.spinner.update(text=Text(clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
         return self.spinner
 
     def _spend(self) -> RenderableType:
@@ -106,7 +107,7 @@ _TASK_STYLES = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red", "SKIPPE
 
 
 def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
-    lines = [Text(present.clip(run.begun.problem, width - 2), style="bold")]
+    lines = [Text(clip(run.begun.problem, width - 2), style="bold")]
     first_shown = max(len(run.thoughts) - rows, 0)
     first_number = run.skipped.thoughts + first_shown + 1
     plan: list[str] = []
@@ -114,7 +115,7 @@ def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
         line = Text(f"  {thought_title(number, thought)}  ", style="cyan")
         room = max(width - len(line) - 1, 10)
         first, *steps = present.thought_lines(thought.text, thought.data, max(width - 3, 10))
-        lines.append(line.append(present.clip(first, room), style="default"))
+        lines.append(line.append(clip(first, room), style="default"))
         if "planning" in thought.data:
             plan = steps or plan
         else:

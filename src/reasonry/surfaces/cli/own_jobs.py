@@ -8,7 +8,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
-from ...app import App
+from ...app.wiring import App
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, UsageError
 from ...records import MAX_PRIORITY, JobOptions, Store

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...installed import describe_plugins
+from ...app.installed import describe_plugins
 from ...plugins import KINDS
 from .output import print_document, print_line
 from .tables import Column, print_table

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...app import App
+from ...app.wiring import App
+from ...core.text import clip
 from ...engine.run_diff import diff_runs
 from ...ids import shorten_ids
-from .. import present
 from .output import print_document, print_line, print_lines
 from .settings import Common, run_async, with_app
 from .tables import Column, print_table
@@ -107,7 +107,7 @@ def _from_difference(a: str, b: str) -> list[str]:
         (at for at, (mine, other) in enumerate(zip(a, b, strict=False)) if mine != other), min(len(a), len(b))
     )
     start = max(0, same - _AROUND)
-    return [("…" if start else "") + present.clip(text[start:], _SHOWN) for text in (a, b)]
+    return [("…" if start else "") + clip(text[start:], _SHOWN) for text in (a, b)]
 
 
 def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:

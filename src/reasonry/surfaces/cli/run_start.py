@@ -6,11 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
 from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
 from .candidates import StrategyName
 from .output import print_document, print_line
 from .own_jobs import OwnJobs, note_who_drives, read_job

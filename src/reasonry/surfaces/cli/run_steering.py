@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...app import App
+from ...app.wiring import App
 from ...core.budget import Budget
 from ...errors import UsageError
 from .candidates import RunId

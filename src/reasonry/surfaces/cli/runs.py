@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
 from ...core.budget import Budget
+from ...core.text import clip
 from ...engine.journal import CALLER
 from ...engine.readings import Readings
 from ...engine.record import LISTS, Record
@@ -210,19 +211,19 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_lines(text_lines(outline(trace)))
     print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
-        print_line(f"best so far, not an answer: {present.clip(trace['best_answer'], 400)}")
+        print_line(f"best so far, not an answer: {clip(trace['best_answer'], 400)}")
     print_line("no answer" if trace["answer"] is None else f"answer: {trace['answer']}")
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
     """Return a question, how its reply was read, and the reply where it could not be read."""
     read, reply = question["read"] or "", question["reply"]
-    asked = present.clip(question["prompt"].rpartition("\n\n")[2], 120)
+    asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
     lines = [f"  {question['id']} {question['stage']}: {asked}"]
     if reply is None:
         return [*lines, "    not answered"]
     width = 2_000 if read.startswith("unreadable") else 120
-    return [*lines, f"    {read or 'read'} ← {present.clip(reply, width)}"]
+    return [*lines, f"    {read or 'read'} ← {clip(reply, width)}"]
 
 
 def resume_(
@@ -375,7 +376,7 @@ def delete_(
         return row
 
     row = run_async(with_run(common.app(), run_id, find))
-    about = f"{row.strategy}, {row.outcome or row.status}: {present.clip(row.problem, 60)}"
+    about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
     if not yes and not confirm(f"Delete run {row.run_id} ({about}) and its session?"):
         print_note("nothing was deleted")
         return present.EXIT_CODES["cancelled"]

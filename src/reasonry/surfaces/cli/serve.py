@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ...app import App
+from ...app.wiring import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra

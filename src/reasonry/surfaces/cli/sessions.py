@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
 from ...errors import ConflictError, UsageError
 from ...ids import shorten_ids
 from .. import present

@@ -12,15 +12,15 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter
 from msgspec import structs
 
-from ...app import App
+from ...app.installed import installed_strategies, read_strategies
+from ...app.participants import Participants
+from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.registry import Registry
 from ...engine.policy import Policy
 from ...engine.ports import provider_of
 from ...engine.rate import RateLimits
 from ...errors import UsageError
-from ...installed import installed_strategies, read_strategies
-from ...participants import Participants
 from ..signals import on_ending
 from .whole_numbers import WholeNumber
 

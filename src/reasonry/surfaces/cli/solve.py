@@ -11,12 +11,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
+from ...core.text import clip
 from ...engine.journal import CALLER
 from ...engine.result import Result
 from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
 from .. import present
 from ..report_pages import text_lines
 from ..run_report import outline
@@ -119,7 +120,7 @@ def show_result(result: Result, common: Common, shown: Shown) -> int:
     print_note(f"{present.spend(document)} · run {result.run_id}")
     print_warnings(document)
     if result.best_answer and not shown.partial:
-        best = present.clip(result.best_answer, 400)
+        best = clip(result.best_answer, 400)
         print_note(f"best so far, not an answer (--partial prints it whole): {best}")
     if result.outcome in ("stopped", "error"):
         coached = " --coach" if result.model == CALLER else ""

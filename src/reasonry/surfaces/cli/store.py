@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
 from ...errors import UsageError
 from ...records import Backup, Finding, OnProgress
 from ...stores.copy import CopyReport, copy_store

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from ...app.installed import installed_strategies, read_strategies
 from ...core.describe import describe, diagram
 from ...core.strategy import Strategy
-from ...installed import installed_strategies, read_strategies
 from ...strategies import resolve
 from .candidates import StrategyName
 from .output import print_document, print_line, print_lines, print_text

@@ -17,15 +17,15 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import Struct
 
-from ...app import App
+from ...app.participants import Participants
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
 from ...core.text import escaped_json
 from ...engine.engine import Order
 from ...errors import ConflictError, StoreError, UsageError
-from ...participants import Participants
 from ...records import JobOptions, RequestKey, RunRow
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
 from .candidates import StrategyName
 from .output import check_writable, print_document, print_note, print_notes
 from .own_jobs import OwnJobs, note_who_drives, read_job

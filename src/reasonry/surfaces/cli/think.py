@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app import App
+from ...app.wiring import App
+from ...core.text import clip
 from ...errors import UsageError
 from ...guided.directory import Following
 from ...guided.thinker import Thinker
 from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...guided.which_session import Bound
-from .. import present
 from .candidates import list_sessions, list_strategies
 from .output import print_document, print_line, print_note
 from .settings import Common, SessionRules, run_async, with_app
@@ -127,7 +127,7 @@ def think(
         return 0
     _show(document)
     if document["sessionId"] in after.session_ids:
-        print_note(f"goes on with {present.clip(after.purpose, 50)!r}; --new begins another session")
+        print_note(f"goes on with {clip(after.purpose, 50)!r}; --new begins another session")
     return 0
 
 

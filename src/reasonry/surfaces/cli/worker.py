@@ -6,13 +6,13 @@ import asyncio
 
 import msgspec
 
-from ...app import App
+from ...app.agents import AgentAccess
+from ...app.wiring import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, Supervisor
-from ..agents import AgentAccess
 from ..present import masked_output
 from ..signals import on_ending
 from .output import print_document, print_line, print_notes

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from ...app import App
+from ...app.wiring import App
 from ...errors import ReasonryError
 from ...supervisor import Supervisor
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
 
-from ...app import App
+from ...app.agents import AgentAccess
+from ...app.wiring import App
 from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
 from ...records import JobStanding
 from ...supervisor import Jobs, Supervisor
-from ..agents import AgentAccess
 from .attendance import Attendance
 from .health import Health
 from .metrics import Metrics

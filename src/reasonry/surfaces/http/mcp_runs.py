@@ -12,13 +12,13 @@ from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
+from ...app.agent_calls import AnswerCoached
+from ...app.agents import AgentAccess
 from ...engine.engine import Order
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...errors import ReasonryError
 from ...supervisor import Supervisor
-from ..agent_calls import AnswerCoached
-from ..agents import AgentAccess
 from ..mcp.tools import CallContext, Document, Report
 
 BEAT_S: Final = 15.0

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
+from ...app.agent_calls import ListedParts, Options
+from ...app.use_cases import RunRequest
 from ...core.budget import Budget
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.rewording import MAX_QUESTION_CHARS
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
-from ..agent_calls import ListedParts, Options
 
 RunMode = Literal["driven", "coached"]
 ListName = Literal["thoughts", "questions", "events", "path", "effects"]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
-from ...app import App
+from ...app.wiring import App
 from ...engine.coach import document as coached_document
 from ...engine.engine import RunStanding
 from ...engine.journal import CALLER, Run

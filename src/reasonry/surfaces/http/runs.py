@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...app.agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ...engine.coach import Coach
 from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
@@ -20,7 +21,6 @@ from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageErr
 from ...reading.arguments import MAX_INT, bad_cursor
 from ...records import JobOptions
 from ...supervisor.supervisor import request_key
-from ..agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ..web.find_page import page_of_standing
 from ..web.run_page import effect_of
 from .context import RequestContext

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
-from ...app import App
+from ...app.wiring import App
 from ...errors import UsageError
 from ..signals import on_ending
 from .gate import RequestGate

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.routing import Router
 
-from ...app import App
+from ...app.wiring import App
 from .context import Wiring
 from .gate import RequestGate
 from .mcp import serving_mcp

@@ -6,15 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...core.machine import Step
-from ...engine.answers import answered_ids
-from ...engine.engine import Order
-from ...engine.journal import Run
-from ...engine.observe import Unwatched
-from ...engine.policy import Performers
-from ...errors import UsageError
-from ...guided.thinking_tool import actions_schema, tool_schema
-from ..agent_calls import (
+from ...app.agent_calls import (
     COACH_ACTIONS,
     AnswerCoached,
     ForkRun,
@@ -29,8 +21,16 @@ from ..agent_calls import (
     read_coach_call,
     read_run_call,
 )
-from ..agent_runs import find_run, list_runs, no_run_named, read_trace
-from ..agents import AgentAccess
+from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
+from ...app.agents import AgentAccess
+from ...core.machine import Step
+from ...engine.answers import answered_ids
+from ...engine.engine import Order
+from ...engine.journal import Run
+from ...engine.observe import Unwatched
+from ...engine.policy import Performers
+from ...errors import UsageError
+from ...guided.thinking_tool import actions_schema, tool_schema
 from .tools import CallContext, CurrentRuns, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}

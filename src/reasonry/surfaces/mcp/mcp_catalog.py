@@ -15,8 +15,8 @@ from .tools import Guard, McpTool
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+    from ...app.agents import AgentAccess
     from ...guided.sessions import Sessions
-    from ..agents import AgentAccess
     from .driven import RunWork
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ...app import App
+from ...app.wiring import App
 from ...guided.read_calls import read_call
 from ...guided.thinking_tool import tool_schema
 from .tools import CallContext, Document, McpTool

@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.registry import Registry
+from ...core.text import clip
 from ..present import masked_output
 from ..signals import on_ending
 from .mcp_catalog import app_server
@@ -34,7 +35,6 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
     read from or write into the conversation.
     """
-    from .. import present
     from .thought_log import ThoughtLog, tell, wants_log
 
     log = ThoughtLog(2, environ) if wants_log(environ) else None
@@ -44,7 +44,7 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     if log is not None:
         log.finish()
     if left:
-        names = [present.clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
+        names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
         tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(names)}")
 
 
@@ -66,8 +66,8 @@ def main(
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
-    from ...app import App
-    from ..agents import AgentAccess
+    from ...app.agents import AgentAccess
+    from ...app.wiring import App
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)

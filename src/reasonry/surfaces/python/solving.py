@@ -8,7 +8,9 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from ...app import App
+from ...app.participants import Participants
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...engine.observe import Observer
@@ -16,10 +18,8 @@ from ...engine.policy import Policy
 from ...engine.ports import Model, Verifier
 from ...engine.result import Result
 from ...errors import UsageError
-from ...participants import Participants
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
-from ...use_cases import RunRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")

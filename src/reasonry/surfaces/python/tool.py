@@ -16,12 +16,12 @@ import os
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...app.installed import installed_strategies
 from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
 from ...guided.sessions import Sessions
 from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...guided.thinking_tool import ThinkingCall, tool_schema
-from ...installed import installed_strategies
 from ...reading.arguments import read_text, show_value
 from ...records import Store
 from ...stores import open_store

@@ -116,7 +116,7 @@ def server_options(
     Raises:
         UsageError: There is no such store, or a model cannot be what it is listed as.
     """
-    from ...allow_list import read_allow_list
+    from ...app.allow_list import read_allow_list
     from ...stores.open import open_store
 
     open_store(store)

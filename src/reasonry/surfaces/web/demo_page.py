@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...app import App
+from ...app.participants import Participants
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
 from ...core.budget import Budget
-from ...participants import Participants
-from ...use_cases import RunRequest
 from .find_page import page_of_run
 from .page import PageDocument
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ...app import App
+from ...app.wiring import App
 from ...core.strategy import Strategy
 from ...engine.engine import RunStanding
 from ...errors import NotFoundError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.allow_list import AllowList
+from reasonry.app.allow_list import AllowList
 from reasonry.core.metering import estimate_tokens
 from reasonry.core.problem import check_problem, without_quoted
 from reasonry.errors import ReasonryError, UsageError

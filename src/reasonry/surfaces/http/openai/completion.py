@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ....app.participants import Participants
+from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
 from ....core.effects import CallTool
 from ....core.metering import estimate_tokens
@@ -17,10 +19,8 @@ from ....engine.callers_calls import result_events, waiting_calls
 from ....engine.journal import Run
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
-from ....participants import Participants
 from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
-from ....use_cases import RunRequest
 from ..attendance import HUNG_UP
 from ..context import RequestContext
 from .call_ids import CallId, unknown_call

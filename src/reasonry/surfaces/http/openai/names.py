@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from ....allow_list import AllowList
+from ....app.allow_list import AllowList
 from ....core.registry import Registry, find_strategy, strategies_at_hand
 from ....errors import NotFoundError, UsageError
 from ....reading.names import did_you_mean

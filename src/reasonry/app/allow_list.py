@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from .errors import UsageError
+from ..errors import UsageError
 
 OFFLINE = "offline"
 ARITHMETIC = "arithmetic:"
@@ -110,9 +110,9 @@ def read_allow_list(environ: Mapping[str, str]) -> AllowList:
     Raises:
         UsageError: As `AllowList.from_environ`; or an entry cannot be what it is listed as.
     """
-    from .models.choose import check_model_form
-    from .tools.catalog import check_tools_form
-    from .tools.verifiers import check_verifier_form
+    from ..models.choose import check_model_form
+    from ..tools.catalog import check_tools_form
+    from ..tools.verifiers import check_verifier_form
 
     allowed = AllowList.from_environ(environ)
     checks: Sequence[tuple[str, Mapping[str, str], Callable[[str], object]]] = (

@@ -15,10 +15,10 @@ from ..core.budget import Amount, Budget, Count
 from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
 from ..guided.read_calls import read_action, read_form
-from ..participants import Participants
 from ..reading.arguments import name_arguments, unknown_arguments
 from ..strategies import DEFAULT_STRATEGY
-from ..use_cases import RunRequest
+from .participants import Participants
+from .use_cases import RunRequest
 
 T = TypeVar("T", bound=Struct)
 

@@ -12,15 +12,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from ..core.strategy import Strategy
+from ..core.toolcard import ToolCard
+from ..engine.coach import CALLER, Caller
+from ..engine.journal import Begun, ParticipantNames
+from ..engine.named_prices import Prices, fix_prices, prices_of
+from ..engine.policy import Performers
+from ..engine.ports import Model, Verifier
+from ..errors import ToolError, UsageError
 from .allow_list import AllowList
-from .core.strategy import Strategy
-from .core.toolcard import ToolCard
-from .engine.coach import CALLER, Caller
-from .engine.journal import Begun, ParticipantNames
-from .engine.named_prices import Prices, fix_prices, prices_of
-from .engine.policy import Performers
-from .engine.ports import Model, Verifier
-from .errors import ToolError, UsageError
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class PerformerPool:
         return None if spec is None else self._model(spec, problem)
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
-        from .models.choose import default_model, open_model
+        from ..models.choose import default_model, open_model
 
         if spec is not None and not isinstance(spec, str):
             return spec
@@ -197,7 +197,7 @@ class PerformerPool:
         """Return a model that writes its answers to a file, if a file is named."""
         if path is None:
             return model
-        from .models.recorded import Recorder
+        from ..models.recorded import Recorder
 
         recorder = Recorder(model, path)
         self._models.append(recorder)
@@ -215,7 +215,7 @@ class PerformerPool:
             raise UsageError(f"{strategy.name} makes no use of documents", option="context")
         if not strategy.resources:
             return participants
-        from .tools.built_in import built_in
+        from ..tools.built_in import built_in
 
         present = {getattr(tool, "name", None) for tool in participants.tools}
         names = [name for name in strategy.resources if name not in present]
@@ -234,7 +234,7 @@ class PerformerPool:
         Raises:
             UsageError: One cannot be loaded.
         """
-        from .tools.catalog import load_tools
+        from ..tools.catalog import load_tools
 
         tools: list[Any] = []
         for tool in participants.tools:
@@ -254,7 +254,7 @@ class PerformerPool:
             UsageError: A server is not named rightly.
             ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the run.
         """
-        from .tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
+        from ..tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
 
         began = time.monotonic()
         until = began + left_s
@@ -295,7 +295,7 @@ class PerformerPool:
 
         Tools that the caller of the run calls are among them again.
         """
-        from .tools.verifiers import reopen_verifier
+        from ..tools.verifiers import reopen_verifier
 
         verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
         present = participants.tool_names
@@ -312,7 +312,7 @@ class PerformerPool:
 
 
 def _open_verifier(spec: Any, model: Model, problem: str, environ: Mapping[str, str]) -> Verifier | None:
-    from .tools.verifiers import as_verifier, open_verifier, verifier_of_offline
+    from ..tools.verifiers import as_verifier, open_verifier, verifier_of_offline
 
     if isinstance(spec, str):
         return open_verifier(spec, environ)
@@ -325,18 +325,18 @@ def _open_verifier(spec: Any, model: Model, problem: str, environ: Mapping[str, 
 def _open_tools(tools: Sequence[Any]) -> Any:
     if not tools:
         return None
-    from .tools.catalog import Catalog
+    from ..tools.catalog import Catalog
 
     return Catalog.of(tools)
 
 
 def _callers_cards(tools: Sequence[Any]) -> tuple[ToolCard, ...]:
-    from .tools.catalog import callers_cards
+    from ..tools.catalog import callers_cards
 
     return callers_cards(tools)
 
 
 def _callers_tool(card: ToolCard) -> Any:
-    from .tools.catalog import CallersTool
+    from ..tools.catalog import CallersTool
 
     return CallersTool(card)

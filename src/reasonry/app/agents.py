@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..allow_list import ARITHMETIC, OFFLINE, AllowList, read_allow_list
-from ..app import App
 from ..core.budget import Budget
 from ..engine.engine import Order, RecordedRun
 from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.policy import Performers
 from ..errors import NotFoundError, UsageError
-from ..participants import Participants
 from ..records import RequestKey
-from ..use_cases import RunRequest
 from .agent_calls import AnswerCoached, ForkRun, ListedParts, ResumeRun
+from .allow_list import ARITHMETIC, OFFLINE, AllowList, read_allow_list
+from .participants import Participants
+from .use_cases import RunRequest
+from .wiring import App
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ..core.strategy import Strategy
-from ..core.text import beginning
+from ..core.text import beginning, clip
 from ..engine.brief_replies import brief_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
@@ -26,7 +26,6 @@ from ..guided.replies import instant, rows_of_run, thought_document
 from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
-from .present import clip
 
 Document = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.allow_list import AllowList
+from reasonry.app.allow_list import AllowList
 from reasonry.errors import UsageError
 
 SPECS = [

@@ -9,27 +9,27 @@ from typing import Any
 
 from msgspec import structs
 
-from .core.budget import DEFAULT_CALLS, Budget, check_budget
-from .core.json_schema import schema_fault
-from .core.options import read_options, with_coached_defaults, with_preset
-from .core.problem import check_problem, without_quoted
-from .core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
-from .core.strategy import Strategy
-from .engine.coach import CALLER, Caller, Coach
-from .engine.engine import Engine, OpenRun, Order, RecordedRun
-from .engine.journal import Begun, ParticipantNames, Run, Steered
-from .engine.named_prices import Prices, check_priced, dollar_limit
-from .engine.observe import Observer
-from .engine.policy import Performers, rewind
-from .engine.ports import Model
-from .engine.result import Result
-from .errors import UsageError
-from .ids import find_id
+from ..core.budget import DEFAULT_CALLS, Budget, check_budget
+from ..core.json_schema import schema_fault
+from ..core.options import read_options, with_coached_defaults, with_preset
+from ..core.problem import check_problem, without_quoted
+from ..core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
+from ..core.strategy import Strategy
+from ..engine.coach import CALLER, Caller, Coach
+from ..engine.engine import Engine, OpenRun, Order, RecordedRun
+from ..engine.journal import Begun, ParticipantNames, Run, Steered
+from ..engine.named_prices import Prices, check_priced, dollar_limit
+from ..engine.observe import Observer
+from ..engine.policy import Performers, rewind
+from ..engine.ports import Model
+from ..engine.result import Result
+from ..errors import UsageError
+from ..ids import find_id
+from ..records import JobOptions, RequestKey, RunRow
+from ..strategies import DEFAULT_STRATEGY, resolve
+from ..strategies.choice import AUTO, choose_strategy
+from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
-from .records import JobOptions, RequestKey, RunRow
-from .strategies import DEFAULT_STRATEGY, resolve
-from .strategies.choice import AUTO, choose_strategy
-from .tools.verifiers import idle_verifier_warning
 
 Vet = Callable[[ParticipantNames], Participants]
 """Says who may work on a run in whose record these participants are, or raises."""

@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from reasonry.app import App
+from reasonry.app.agent_calls import AnswerCoached, SolveCall, read_run_call
+from reasonry.app.agents import AgentAccess
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
-from reasonry.participants import Participants
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.agent_calls import AnswerCoached, SolveCall, read_run_call
-from reasonry.surfaces.agents import AgentAccess
-from reasonry.use_cases import RunRequest
 from tests.servers import ModelServer
 
 pytestmark = [

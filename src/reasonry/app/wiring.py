@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .core.problem import with_quoted
-from .core.strategy import Strategy
-from .engine.engine import Engine, Order
-from .engine.policy import Performers, Policy
-from .engine.session_use import Rows
-from .errors import UsageError
-from .guided.quoting import quote_thoughts
-from .guided.replies import RowsOfRun, rows_of_run
-from .guided.sessions import Sessions
-from .guided.settings import SessionSettings
+from ..core.problem import with_quoted
+from ..core.strategy import Strategy
+from ..engine.engine import Engine, Order
+from ..engine.policy import Performers, Policy
+from ..engine.session_use import Rows
+from ..errors import UsageError
+from ..guided.quoting import quote_thoughts
+from ..guided.replies import RowsOfRun, rows_of_run
+from ..guided.sessions import Sessions
+from ..guided.settings import SessionSettings
+from ..masking import SECRETS
+from ..records import RequestKey, Store
 from .installed import installed_strategies
-from .masking import SECRETS
 from .participants import PerformerPool
-from .records import RequestKey, Store
 from .use_cases import Admit, RunRequest, UseCases
 
 
@@ -81,7 +81,7 @@ class App(UseCases):
     @property
     def has_model(self) -> bool:
         """Whether the environment names a model or holds a provider's key."""
-        from .models.choose import is_configured
+        from ..models.choose import is_configured
 
         return is_configured(self.environ)
 
@@ -164,7 +164,7 @@ def _working_directory() -> str:
 
 
 def _open_store(spec: str | Store | None, environ: Mapping[str, str]) -> Store:
-    from .stores import open_store
+    from ..stores import open_store
 
     if spec is None or isinstance(spec, str):
         return open_store(spec or environ.get("REASONRY_STORE") or None)

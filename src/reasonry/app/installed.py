@@ -12,14 +12,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from .core.describe import describe
-from .core.registry import LazyRegistry, Registry, add_strategies
-from .core.strategy import Strategy
-from .core.table import MAX_CHARS, read_table
-from .errors import UsageError
-from .plugins import Plugins, installed_plugins, read_opener
-from .regular_files import read_regular_file
-from .strategies import STRATEGIES
+from ..core.describe import describe
+from ..core.registry import LazyRegistry, Registry, add_strategies
+from ..core.strategy import Strategy
+from ..core.table import MAX_CHARS, read_table
+from ..errors import UsageError
+from ..plugins import Plugins, installed_plugins, read_opener
+from ..regular_files import read_regular_file
+from ..strategies import STRATEGIES
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
@@ -90,7 +90,7 @@ def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str,
 
 
 def _fault(plugins: Plugins, kind: str, name: str) -> str:
-    from .tools.catalog import read_tools
+    from ..tools.catalog import read_tools
 
     readers: dict[str, Callable[[str, Any], Any]] = {
         "strategies": read_strategy,
