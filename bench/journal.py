@@ -69,7 +69,7 @@ def bare(folder: Path) -> float:
         db.execute("COMMIT")
 
     result = timed(act)
-    source.close(db)
+    db.close()
     return result
 
 

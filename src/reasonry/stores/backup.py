@@ -17,7 +17,7 @@ from typing import NoReturn
 from ..errors import ConflictError, StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
 from . import sql
-from .database import Source, connect, faults_of, name_file, reserve_checksums
+from .database import Source, connect, faults_of, name_file, read_fault, reserve_checksums
 from .files import (
     check_header,
     check_kind,
@@ -44,7 +44,7 @@ async def back_up(
     """Copy a store to a file; see `Store`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
     with draft_of(file) as draft:
-        await _in_thread(lambda stop: _copy_store(source, draft, file, on_progress, stop))
+        await _in_thread(lambda stop: _copy(source.path, source.reader, draft, file, on_progress, stop))
         findings = await verify(draft, str(source.path))
         if damaged := _damage_messages(findings):
             raise StoreError(
@@ -62,7 +62,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
     """Put a backup in the place of a store; see `Store`."""
     await asyncio.to_thread(_check_backup, path, file)
     with draft_of(path) as draft:
-        await _in_thread(lambda stop: _copy_file(file, draft, path, on_progress, stop))
+        await _in_thread(lambda stop: _copy(file, lambda: _open(file), draft, path, on_progress, stop))
         try:
             findings = await verify(draft, str(file))
         except StoreError as error:
@@ -113,26 +113,26 @@ async def _in_thread(work: Callable[[Stop], None]) -> None:
         stop.set()
 
 
-def _copy_store(source: Source, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
-    with faults_of(source.path):
-        db = source.reader()
-        try:
-            _copy(db, draft, to, on_progress, stop)
-        finally:
-            source.close(db)
-
-
-def _copy_file(file: Path, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
+def _open(file: Path) -> sql.Database:
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
-    how = "mode=ro" if log_of(file).exists() else "immutable=1"
-    with faults_of(file), contextlib.closing(connect(file, 1.0, how)) as db:
-        _copy(db, draft, to, on_progress, stop)
+    return connect(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
 
-def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | None, stop: Stop) -> None:
+def _copy(
+    file: Path,
+    open_file: Callable[[], sql.Database],
+    draft: Path,
+    to: Path,
+    on_progress: OnProgress | None,
+    stop: Stop,
+) -> None:
     import apsw
 
-    with contextlib.closing(connect(draft, 1.0)) as copy:
+    with (
+        faults_of(file),
+        contextlib.closing(open_file()) as db,
+        contextlib.closing(connect(draft, 1.0)) as copy,
+    ):
         # Pages in the log have no checksums yet; they get theirs where the first page says that pages have them.
         reserve_checksums(copy)
         copy.execute("CREATE TABLE replaced (by_the_copy)")
@@ -149,11 +149,7 @@ def _copy(db: sql.Database, draft: Path, to: Path, on_progress: OnProgress | Non
                         on_progress(backup.page_count - backup.remaining, backup.page_count)
             name_file(copy)
         except apsw.FullError as error:
-            message = (
-                f"{to} cannot be written: the disk or the quota is full; free some space, then try again"
-            )
-            raise StoreError(message, code="store_full", path=str(to)) from error
-        db.execute(sql.ROLLBACK)
+            raise read_fault(error, to) from error
 
 
 def _damage_messages(findings: list[Finding]) -> str:
@@ -181,12 +177,8 @@ def _alone(path: Path, why: str) -> Generator[None]:
 
 
 def _empty_log(source: Source) -> None:
-    with faults_of(source.path):
-        db = source.writer(verify=False)
-        try:
-            source.empty_log(db)
-        finally:
-            source.close(db)
+    with faults_of(source.path), contextlib.closing(source.writer(verify=False)) as db:
+        source.empty_log(db)
 
 
 def _take_place(draft: Path, path: Path) -> None:

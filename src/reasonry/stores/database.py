@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from ..errors import StoreError, UsageError
 from . import schema, sql
@@ -136,7 +137,9 @@ class Source:
         self._identity: Identity | None = None
         self._opening = threading.Lock()
         """Several threads open connections; whether the file is there is found out by one at a time."""
-        self._opened = dict[int, tuple[Identity | None, Identity | None]]()
+        self._opened: WeakKeyDictionary[sql.Database, tuple[Identity | None, Identity | None]] = (
+            WeakKeyDictionary()
+        )
         """By connection: its file and its log."""
 
     def writer(self, *, verify: bool) -> sql.Database:
@@ -153,7 +156,7 @@ class Source:
                 db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
             self._settle(db)
         except BaseException:
-            self.close(db)
+            db.close()
             raise
         return db
 
@@ -165,18 +168,13 @@ class Source:
             db.execute("PRAGMA query_only = ON")
             self._settle(db)
         except BaseException:
-            self.close(db)
+            db.close()
             raise
         return db
 
-    def close(self, db: sql.Database) -> None:
-        """Close a connection that was opened here."""
-        self._opened.pop(id(db), None)
-        db.close()
-
     def check_in_place(self, db: sql.Database) -> None:
         """Raise StoreError if the file that was opened, or its log, is no longer the one at its path."""
-        file, log = self._opened[id(db)]
+        file, log = self._opened[db]
         if _identity_of(self.path) != file:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
         if _identity_of(self._log) == log:
@@ -203,13 +201,9 @@ class Source:
 
     def rewrite(self) -> bool:
         """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
-        with faults_of(self.path):
-            db = self.writer(verify=False)
-            try:
-                db.execute("VACUUM")
-                return self.empty_log(db)
-            finally:
-                self.close(db)
+        with faults_of(self.path), contextlib.closing(self.writer(verify=False)) as db:
+            db.execute("VACUUM")
+            return self.empty_log(db)
 
     def size_with_log(self) -> int:
         """Return how large the file and its log are together."""
@@ -244,7 +238,7 @@ class Source:
         """Note which log is in use, and check that the file was not replaced while it was opened."""
         if _identity_of(self.path) != self._identity:
             raise unusable_error(self.path, "its file was replaced while it was opened; try again")
-        self._opened[id(db)] = self._identity, _identity_of(self._log)
+        self._opened[db] = self._identity, _identity_of(self._log)
 
     def _verify(self, db: sql.Database) -> None:
         # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,

@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..errors import StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
 from . import database, sql
-from .row_store import OneMachine, RowStore
+from .row_store import Database, RowStore
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class MemoryStore(RowStore):
         super().__init__(MemoryDatabase())
 
 
-class MemoryDatabase(OneMachine):
+class MemoryDatabase(Database):
     """Transactions on a database that has no file; see `Database`."""
 
     name = "memory"

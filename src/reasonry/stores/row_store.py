@@ -45,12 +45,12 @@ class Database(Protocol):
     Attributes:
         name: As written after `--store`.
         durable: Whether acknowledged writes outlive the process.
-        has_workers: Whether any number of workers share the jobs.
+        has_workers: Whether any number of workers share the jobs; else the process that drives them looks for them.
     """
 
     name: str
     durable: bool
-    has_workers: bool
+    has_workers: bool = False
 
     async def read(self, work: Work[T]) -> T:
         """Do work in a transaction that sees one state of the store."""
@@ -66,7 +66,6 @@ class Database(Protocol):
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
         """Have a run wait for a worker, where workers share the jobs."""
-        ...
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """Return how many bytes all takes on the disk, and how many of them are empty, if that is known."""
@@ -91,15 +90,6 @@ class Database(Protocol):
     async def close(self) -> None:
         """Finish what was begun, then release all resources."""
         ...
-
-
-class OneMachine:
-    """The part of a `Database` that no workers share."""
-
-    has_workers = False
-
-    def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
-        """See `Database`; the process that drives the jobs looks for them."""
 
 
 def _reads(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
     KEY_LIFE_MS,
     Checkpoint,
@@ -25,7 +25,6 @@ from ..records import (
     WholeRun,
 )
 from . import lease_rows, searchable, session_rows, sql
-from .digests import run_damage_error
 from .leases import Lease
 from .packing import UnpackError, pack, unpack
 from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
@@ -255,8 +254,7 @@ def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
     has_all = stored.end == (lines[-1].seq, lines[-1].digest) if lines else stored.last <= after
     if not has_all:
-        line = stored.last
-        raise run_damage_error(stored.row.run_id, f"line {line} of its journal, the last", line=line)
+        raise _damage_error(stored.row.run_id, stored.last, ", the last")
     return lines
 
 
@@ -269,8 +267,17 @@ def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
     try:
         return unpack(body)
     except UnpackError as error:
-        line = seq_of(at)
-        raise run_damage_error(run_id, f"line {line} of its journal", line=line) from error
+        raise _damage_error(run_id, seq_of(at)) from error
+
+
+def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
+    return StoreError(
+        f"run {run_id[:100]} is damaged at line {line} of its journal{which}; other runs are not affected. "
+        "Restore it from a backup",
+        code="store_corrupt",
+        run_id=run_id,
+        line=line,
+    )
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:

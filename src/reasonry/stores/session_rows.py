@@ -27,9 +27,8 @@ from ..records import (
     WholeSession,
 )
 from . import searchable, sql
-from .digests import first_digest, next_digest
 from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places
-from .thoughts import BATCH, StoredSession, Thoughts
+from .thoughts import BATCH, StoredSession, Thoughts, first_digest, next_digest
 
 Decide = Callable[[SessionView], SessionChange]
 

@@ -19,7 +19,7 @@ from ..errors import ReasonryError, StoreError
 from ..records import Backup, Finding, OnProgress
 from . import backup, sql
 from .database import Source, faults_of, find_faults, is_fault, is_suspicious, read_fault
-from .row_store import OneMachine, RowStore
+from .row_store import Database, RowStore
 from .verification import verify
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ _Outcome = tuple[Any, Exception | None]
 """The value of a job, or its error."""
 
 
-class SqliteDatabase(OneMachine):
+class SqliteDatabase(Database):
     """Transactions on a SQLite file, for any number of tasks and event loops; see `Database`."""
 
     durable = True
@@ -129,7 +129,7 @@ class SqliteDatabase(OneMachine):
         self._reading.shutdown()
         self._drop_writer()
         while self._idle_readers:
-            self._source.close(self._idle_readers.pop())
+            self._idle_readers.pop().close()
 
     def _read(self, work: Callable[[sql.Tx], T]) -> T:
         with faults_of(self._source.path):
@@ -146,7 +146,7 @@ class SqliteDatabase(OneMachine):
             try:
                 self._source.check_in_place(db)
             except StoreError:
-                self._source.close(db)
+                db.close()
                 raise
             return db
         return self._source.reader()
@@ -157,7 +157,7 @@ class SqliteDatabase(OneMachine):
                 db.execute(sql.ROLLBACK)
             self._idle_readers.append(db)
         except Exception as error:
-            self._source.close(db)
+            db.close()
             if not is_fault(error):
                 raise
 
@@ -216,7 +216,7 @@ class SqliteDatabase(OneMachine):
         db, self._writer = self._writer, None
         if db is not None:
             with contextlib.suppress(Exception):
-                self._source.close(db)
+                db.close()
 
 
 def _run(db: sql.Database, job: _Job, *, alone: bool) -> _Outcome:

@@ -1,17 +1,42 @@
-"""Reading the thoughts of a session, each checked against the digest of the one before it."""
+"""The thoughts of a session, and the chain over them.
+
+Lines of a journal are chained by whoever writes the journal, thoughts of a session here: the digest of each covers the
+one before, and the owner's row has the last. So a lost end shows, which the checksums of pages cannot tell. They use no
+secret key: they show damage, not forgery.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import msgpack
+
+from ..errors import StoreError
 from ..records import SessionRow, ThoughtRow
 from . import sql
-from .digests import first_digest, next_digest, session_damage_error
 from .sql import MAX_INT, Tx, places, seq_of
 
 BATCH = 500
 """Thoughts read at once where a whole session is read."""
+
+
+_encode = msgpack.Encoder().encode
+
+
+def _digest(before: bytes, values: Sequence[Any]) -> bytes:
+    return hashlib.sha256(before + _encode(values)).digest()[:16]
+
+
+def first_digest(session_id: str) -> bytes:
+    """Return the digest that the first thought of a session follows."""
+    return _digest(b"thoughts", (session_id,))
+
+
+def next_digest(before: bytes, thought: ThoughtRow) -> bytes:
+    """Return the digest of a thought that follows the one with the digest `before`."""
+    return _digest(before, (thought.seq, thought.number, thought.text, thought.branch, thought.body))
 
 
 class StoredSession(NamedTuple):
@@ -83,5 +108,12 @@ class Thoughts:
             yield thought
             before = digest
 
-    def _damage_error(self, seq: int) -> Exception:
-        return session_damage_error(self._of.row.session_id, seq)
+    def _damage_error(self, seq: int) -> StoreError:
+        session_id = self._of.row.session_id
+        return StoreError(
+            f"session {session_id[:100]} is damaged at its thought {seq}; other sessions are not affected. "
+            "Restore it from a backup",
+            code="store_corrupt",
+            session_id=session_id,
+            thought=seq,
+        )

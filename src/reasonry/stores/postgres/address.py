@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ...errors import UsageError
 from ...masking import SECRETS
@@ -68,19 +68,17 @@ def read_address(url: str) -> Address:
         raise _address_error("reasonry_schema is a name of lower-case letters, digits and _")
     if unsafe not in ("0", "1"):
         raise _address_error("reasonry_unsafe_commit is 0 or 1")
-    return Address(bare, _name_of(parameters, schema), schema, unsafe == "1")
+    return Address(bare, _name_of(bare, schema), schema, unsafe == "1")
 
 
-def _name_of(parameters: dict[str, Any], schema: str) -> str:
-    host, port, user = (str(parameters.get(name) or "") for name in ("host", "port", "user"))
-    query = {} if schema == SCHEMA else {"reasonry_schema": schema}
-    if "/" in host or "," in host:
-        query, host = {"host": host, **query}, ""
-        if port:
-            query, port = {"port": port, **query}, ""
-    where = (f"{quote(user, safe='')}@" if user else "") + (f"{host}:{port}" if port else host)
-    database = quote(str(parameters.get("dbname") or ""), safe="")
-    return f"postgresql://{where}/{database}" + (f"?{urlencode(query, safe='/,')}" if query else "")
+def _name_of(url: str, schema: str) -> str:
+    """Return the URL without its password, and with the schema of the tables."""
+    parts = urlsplit(url)
+    user, at, where = parts.netloc.rpartition("@")
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name in ("host", "port", "user")]
+    query += [] if schema == SCHEMA else [("reasonry_schema", schema)]
+    name = f"postgresql://{user.partition(':')[0]}{at}{where}{parts.path}"
+    return f"{name}?{urlencode(query, safe='/,')}" if query else name
 
 
 def _address_error(why: str) -> UsageError:

@@ -21,7 +21,7 @@ from ...records import (
 )
 from .. import sql
 from ..copy import copy_rows
-from ..row_store import RowStore
+from ..row_store import Database, RowStore
 from ..sqlite import SqliteStore
 from ..verification import verify
 from . import jobs
@@ -69,7 +69,7 @@ class PostgresStore(RowStore):
         return written
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """Transactions on a PostgreSQL database; see `Database`."""
 
     durable = True
