@@ -23,7 +23,8 @@ _TEXT: Final = (
     r"|guide|tutorial|instructions|description|slogans?|headlines?|caption|advert(?:isement)?|translation|dialogue"
     r"|conversation|paragraphs?|sentences|words|outline|proposal|agenda|minutes|invitation|application|cv|resume"
     r"|statement|comparison|overview|explanation|introduction|abstract|template|config(?:uration)?|docker\S*"
-    r"|makefile|\w*file|workflow|repl(?:y|ies)|yaml|json|xml|html|css|markdown|page|website|component|tests?|diff|patch|docstring"
+    r"|makefile|\w*file|workflow|repl(?:y|ies)|yaml|json|xml|html|css|markdown|page|website|component"
+    r"|tests?|diff|patch|docstring"
     r"|documentation|quiz|lesson|menu|app|api|bash|python|javascript|macro|one-liner|customer|client|complaint"
     r"|enquiry|inquiry)"
 )
@@ -68,11 +69,19 @@ _ADVICE: Final = lazy_pattern(
     r"|\b(?:recommend|compare)\b.*\b(?:recommend|compare)\b|\bwarum\b|\bpourquoi\b|\bpor qué\b|\bperché\b",
     re.IGNORECASE | re.DOTALL,
 )
+_WRITE: Final = lazy_pattern(
+    rf"(?:^|[.!?:;)\n]\s+)(?:{_POLITE})?write\s+(?!(?:down|only|just|out|it|this|that|them)\b){_VALUE}",
+    re.IGNORECASE,
+)
+"""A text is asked for, whatever it is called."""
 _VALUE_ASKED: Final = lazy_pattern(
     r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
     r"|by |to |from |of )?(?:who|when|where|which)\b[^?]*\?"
-    r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[-+*/^=×÷]\s*\d|\bto make \d|^use \d"
-    r"|\b(?:yes or no|true or false|one word|a number|only the|in \w+ words?)\b|\b(?:[A-D]\)|\([A-D]\))",
+    r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d"
+    r"|\d-\d+\s*[=?]|\bto make \d|^use \d"
+    r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
+    r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
+    r"|\b(?:[A-D]\)|\([A-D]\))",
     re.IGNORECASE,
 )
 
@@ -89,7 +98,9 @@ def is_open_task(problem: str, options: Any = None) -> bool:
     text = problem.strip()
     if _ASKED_TO.search(text[:2_000]):
         return True
-    return _ADVICE.search(text[:2_000]) is not None and not _VALUE_ASKED.search(text)
+    head = text[:2_000]
+    is_asked = _ADVICE.search(head) is not None or _WRITE.search(head) is not None
+    return is_asked and not _VALUE_ASKED.search(text)
 
 
 def asks_for_value(problem: str) -> bool:

@@ -53,7 +53,8 @@ class _Statement(Struct, frozen=True):
 # -- words
 
 _ANSWER: Final = (
-    r"(?:answer|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|ответ|答案|答え|回答|정답)"
+    r"(?:answer|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
+    r"|ответ|答案|答え|回答|정답)"
 )
 _RESULT: Final = (
     r"(?:result|total|solution|conclusion|final (?:result|value)|ergebnis|endergebnis|fazit|lösung|résultat"
@@ -73,7 +74,7 @@ _MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 
 _LABEL: Final = lazy_pattern(
     rf"^[ \t]*(?P<mark>#{{1,6}}[ \t]+)?[>*_•\- \t]*(?:\d+[.)]\s*)?(?:{_SO}[,:]?\s+)?"
-    rf"(?P<final>(?:{_FINAL}[\s_]*)*)(?:(?P<word>{_ANSWER})|{_RESULT})(?:\s+(?:finale?|correcta?))?[*_]*"
+    rf"(?P<final>(?:{_FINAL}[\s_]*)*)(?:(?P<word>{_ANSWER})|{_RESULT})(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*"
     rf"\s*(?:\([^)\n]{{0,40}}\))?(?:\s+{_IS})?[*_]*\s*(?P<colon>[:=：][*_]*)?[ \t]*(?P<answer>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -86,7 +87,8 @@ _SENTENCE: Final = lazy_pattern(
     rf"[\s*_#>-]*(?:{_SO}[,:，]?\s*)*(?:(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}\s*)*)"
     rf"(?:{_ANSWER}|(?:option|choice)\b|(?:result|solution|ergebnis|lösung|résultat|resultado|risultato))"
     rf"(?:\s+(?:finale?|correcta?))?[*_]*\s*(?:(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?\s)?"
-    rf"(?:{_IS}(?!\w)\s*[:：]?|[:=：])[\s*_]*(?P<answer>(?:(?![.!?。][*_]*(?:\s(?!{_MONTH})|$|[^\x00-\x7f]))[^\n])+?)"
+    rf"(?:{_IS}(?!\w)(?:\s+(?:donc|also|somit|quindi|dunque|portanto|therefore|thus))?\s*[:：]?"
+    rf"|[:=：])[\s*_]*(?P<answer>(?:(?![.!?。][*_]*(?:\s(?!{_MONTH})|$|[^\x00-\x7f]))[^\n])+?)"
     r"(?:\s*(?:です|でした|である))?[*_]*[.。]?[*_]*(?=\s*(?:\n|\Z)|[.!?。][*_]*\s|(?<=。))",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -148,6 +150,13 @@ _DECLINES: Final = lazy_pattern(
     r"|(?:could you )?please (?:provide|clarify)|could you (?:provide|clarify))",
     re.IGNORECASE,
 )
+_REFUSES: Final = lazy_pattern(
+    r"\A\W*(?:(?:i(?:'m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
+    r"i(?:(?:'m| am) (?:unable|not able) to| can(?:no|')t) (?:help|assist|open|access|provide|fulfil"
+    r"|complete|do that)\b",
+    re.IGNORECASE,
+)
+"""How a model declines a task; a letter that declines something is to somebody, and says so first."""
 _YES_NO_ASKED: Final = lazy_pattern(
     r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
@@ -161,12 +170,16 @@ _YES_NO: Final = lazy_pattern(
 # -- marks
 
 _STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\||```|~~~)", re.MULTILINE)
-_FENCED: Final = lazy_pattern(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCED: Final = lazy_pattern(
+    r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
+)
 _TABLE: Final = lazy_pattern(r"^\|.*\|\s*$", re.MULTILINE)
 _HEADING: Final = lazy_pattern(
     r"^[ \t]*(?:#{1,6}[ \t]+(?P<name>[^\n]+?)|[*_]{2}(?P<bold>[^*\n]{1,80}?)[*_]{2}[:.]?)[ \t]*$",
     re.MULTILINE,
 )
+_CAPTION: Final = lazy_pattern(r"^[^\n:|]{1,60}:[ \t]*\n(?=[ \t]*(?:[-*•]|\d+[.)])\s)", re.MULTILINE)
+"""A line that heads a list."""
 _BOLD: Final = lazy_pattern(r"\*\*([^*\n]+)\*\*(?!\s*[:：])")
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 _LIST_ITEM: Final = lazy_pattern(r"\n[ \t]*(?:[-*•]|(?:[2-9]|\d\d)[.)])[ \t]+\Z")
@@ -175,6 +188,8 @@ _END: Final = 20_000
 """Characters at the end of a text in which an answer is looked for."""
 _MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
+_FEW_LINES: Final = 3
+"""Lines from which on a text that answers no question is one, though it has no headings, fences or tables."""
 _MAX_SHORT: Final = 120
 """Characters of a short answer under a heading that a document may have, too."""
 
@@ -186,6 +201,8 @@ def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable
     """Return the answer a text gives; None if it gives none, `Unreadable` if it gives two or takes it back."""
     subject = subject or Subject()
     text = without_closing(text)
+    if subject.is_open and _REFUSES.match(text):
+        return Unreadable("it declines the task; do it as far as you can")
     if subject.is_open:
         found = _document(text) if text else None
         is_marked = found is not None and (found.answer != text or _is_document(text))
@@ -277,8 +294,8 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:
     """Whether a label such as `Conclusion` heads a part of a document, and no answer."""
-    headings = [match for match in _HEADING.finditer(text) if not _WORKING.match(match[0])]
-    others = sum(match.start() != last.start for match in headings)
+    heads = (*_HEADING.finditer(text), *_CAPTION.finditer(text))
+    others = sum(match.start() != last.start and not _WORKING.match(match[0]) for match in heads)
     is_short = len(last.answer) <= _MAX_SHORT and "\n\n" not in last.answer
     if not others or subject.alone or (asks_for_value(subject.problem) and is_short):
         return False
@@ -340,6 +357,8 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     """Return what the end of a text comes to, where it states no answer: a bold result, an equation, a sentence."""
     if declines(text) or (_DECLINES.search(text[-300:]) and len(text) <= 600):
         return None
+    if _YES_NO_ASKED.search(subject.problem) and (first := _yes_or_no_first(text)):
+        return first
     parts = _paragraphs(text)
     while len(parts) > 1 and _EPILOGUE.match(parts[-1]):
         parts.pop()
@@ -359,10 +378,27 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     return Found(answer, text[:start].strip(), text[end:].strip(), is_stated)
 
 
+def _yes_or_no_first(text: str) -> Found | None:
+    """Return the yes or no that a text begins with, where it says so nowhere else and takes nothing back."""
+    first = _YES_NO.match(text)
+    if first is None or not re.match(r"[*_]*\s*[.,:;!—–-]", text[first.end() :]):
+        return None
+    rest = text[first.end() :]
+    others = re.search(
+        r"(?:^|[.!?\n]\s*)[*_]*(?:yes|no|ja|nein|oui|non|sí|true|false)\b", rest, re.IGNORECASE
+    )
+    return None if others or _TAKES_BACK.search(rest) else Found(first["answer"], "", rest.strip(" .*_\n"))
+
+
 def _take_document(text: str, subject: Subject) -> Found | None:
     """Return a document whole, unless a value was asked for, or it may be nothing but the working."""
     is_asked_for = subject.problem and not subject.alone and not asks_for_value(subject.problem)
-    if not is_asked_for or not _is_document(text) or text.endswith((":", "?")):
+    is_text = (
+        "?" not in subject.problem
+        and text.count("\n") >= _FEW_LINES
+        and not _BEGINS.match(text.removeprefix("Here"))
+    )
+    if not is_asked_for or not (is_text or _is_document(text)) or text.endswith((":", "?")):
         return None
     return None if re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE) else Found(text)
 

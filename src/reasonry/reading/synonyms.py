@@ -6,7 +6,7 @@ from typing import Final
 
 _TABLE: Final = """
 answer: finalanswer final theanswer correctedanswer correctanswer newanswer result solution response output
-  conclusion value
+  conclusion value antwort ergebnis réponse respuesta risposta resposta 答案 回答 答え
 finalanswer: answer final conclusion
 value: answer finalanswer result choice
 result: answer output finalanswer response value
@@ -28,7 +28,7 @@ sound: issound correct valid holds iscorrect ok
 holds: correct valid sound verified confirmed iscorrect ok
 thoughts: candidates nextsteps steps proposals options ideas alternatives nextthoughts items
 steps: reasoning reasoningsteps solutionsteps plan thoughts nextsteps subproblems work solution workings
-  derivation reasoningprocess
+  derivation reasoningprocess schritte étapes pasos passi passos 步骤 手順
 done: isdone finished complete completed isfinished final
 finished: done isfinished complete completed isdone
 subquestion: followup followupquestion question nextquestion nextsubquestion nextfollowup subq subquestions
