@@ -61,11 +61,10 @@ def set_owner(root: Path, owner: str = OWNER) -> None:
 
 
 def date_changelog(root: Path) -> None:
-    """Give the open entries the heading of the version that is released, and older ones one of their own."""
+    """Give the open entries the heading of the version that is released."""
     version = re.search(r'^version = "(.+)"', (root / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     assert version is not None
-    change(root / "CHANGELOG.md", r"^## Unreleased$", f"## {version[1]} (2026-11-22)")
-    change(root / "CHANGELOG.md", r"^## .* \(unreleased\)$", "## 0.0.9 (2026-01-01)")
+    change(root / "CHANGELOG.md", r"^## .* \(unreleased\)$", f"## {version[1]} (2026-11-22)")
 
 
 def commit(root: Path) -> None:
