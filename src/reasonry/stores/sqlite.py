@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -46,7 +46,8 @@ class SqliteStore(RowStore):
 
 class _Job(NamedTuple):
     work: Callable[[sql.Tx], Any]
-    done: Future[Any]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
 
 
 _Outcome = tuple[Any, Exception | None]
@@ -77,10 +78,11 @@ class SqliteDatabase(Database):
     async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
         """See `Database`. A call that is cancelled may or may not have been written."""
         self._check_open()
-        job = _Job(work, Future())
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop, loop.create_future())
         self._jobs.append(job)
         self._writing.submit(self._commit_waiting)
-        return await asyncio.wrap_future(job.done)
+        return await job.done
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""
@@ -165,13 +167,12 @@ class SqliteDatabase(Database):
         batch = list[_Job]()
         while self._jobs and len(batch) < MAX_BATCH:
             job = self._jobs.popleft()
-            if job.done.set_running_or_notify_cancel():
+            if not job.done.cancelled():
                 batch.append(job)
-        for job, (value, error) in zip(batch, self._perform(batch), strict=True):
-            if error is None:
-                job.done.set_result(value)
-            else:
-                job.done.set_exception(error)
+        for job, outcome in zip(batch, self._perform(batch), strict=True):
+            # A loop that was closed meanwhile has nobody waiting.
+            with contextlib.suppress(RuntimeError):
+                job.loop.call_soon_threadsafe(_settle, job.done, *outcome)
 
     def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
         """Commit a batch; if it fails as a whole, but the disk is sound, commit each job on its own."""
@@ -232,6 +233,15 @@ def _run(db: sql.Database, job: _Job, *, alone: bool) -> _Outcome:
     if not alone:
         db.execute(sql.RELEASE)
     return outcome
+
+
+def _settle(done: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(value)
+    else:
+        done.set_exception(error)
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
