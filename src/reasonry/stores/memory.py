@@ -12,10 +12,13 @@ from typing import TypeVar
 
 from ..errors import StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
-from . import database, sql
+from . import database, schema, sql
 from .row_store import Database, RowStore
 
 T = TypeVar("T")
+
+MEMORY = sql.SQLITE._replace(find_text="")
+"""Searches read the texts: an index would take longer, at each thought, than the searches it shortens."""
 
 
 class MemoryStore(RowStore):
@@ -51,7 +54,7 @@ class MemoryDatabase(Database):
             db = self._db = self._db or _connect()
             db.execute(sql.BEGIN_READ)
             try:
-                value = work(sql.Tx(db, sql.SQLITE))
+                value = work(sql.Tx(db, MEMORY))
             except BaseException:
                 db.execute(sql.ROLLBACK)
                 raise
@@ -91,6 +94,8 @@ def _connect() -> sql.Database:
 
     db = apsw.Connection(":memory:")
     database.migrate(db, "memory")
+    for event in schema.WORD_EVENTS:
+        db.execute(f"DROP TRIGGER word_{event}")
     return db
 
 

@@ -16,6 +16,15 @@ APPLICATION_ID = 0x5265736E
 """The application id of a store's SQLite file: "Resn"."""
 
 
+_SET_WORD = "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"
+WORD_EVENTS = {
+    "insert": _SET_WORD,
+    "update": _SET_WORD,
+    "delete": "DELETE FROM word WHERE rowid = old.place",
+}
+"""What keeps SQLite's index of texts, by what happens to the texts."""
+
+
 class Migration(NamedTuple):
     """One step: its statements, run in one transaction, and those that one database alone has."""
 
@@ -138,11 +147,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             *(
                 f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN {statement}; END"
-                for event, statement in (
-                    ("insert", "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"),
-                    ("update", "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"),
-                    ("delete", "DELETE FROM word WHERE rowid = old.place"),
-                )
+                for event, statement in WORD_EVENTS.items()
             ),
         ),
         postgres=(
