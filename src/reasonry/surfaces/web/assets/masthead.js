@@ -48,7 +48,7 @@ function outcome(page) {
   const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
   if (why || code) made.push(element("p", { class: "reason" }, `${why}${code}`));
   if (page.best_answer && page.best_answer !== page.answer) {
-    made.push(element("p", { class: "reason" }, "Best so far, no answer: ", element("q", {}, page.best_answer)));
+    made.push(element("p", { class: "reason" }, "Best so far, not an answer: ", element("q", {}, page.best_answer)));
   }
   return made;
 }

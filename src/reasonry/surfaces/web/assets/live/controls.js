@@ -18,7 +18,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
   const post = (what) => () => act(() => api.post(`${path}/${what}`));
   const buttons = {
     pause: button("Pause", post("pause")),
-    resume: button("Go on", post("resume")),
+    resume: button("Resume", post("resume")),
     limits: button("Limits …", () => openDialog(limitsDialog(page, setLimits, api.say))),
     cancel: button("Cancel", post("cancel")),
     compare: button("Compare …", () => openDialog(compareDialog(page, api, onNavigate))),
@@ -69,9 +69,8 @@ export function makeControls({ api, path, onNavigate, changed }) {
     const isOver = isAnswered(page.outcome), isAtLimit = /^max_|^cost/.test(page.reason);
     buttons.pause.hidden = !isActive || page.paused || isIdle || !isDriven;
     buttons.resume.hidden = !isDriven || (isActive ? !page.paused && !isIdle : isOver || isAtLimit);
-    buttons.resume.textContent = page.paused || isIdle ? "Go on" : "Take up again";
     buttons.limits.hidden = isOver;
-    buttons.limits.textContent = isActive ? "Limits …" : "Take up with other limits …";
+    buttons.limits.textContent = isActive ? "Limits …" : "Resume with other limits …";
     buttons.cancel.hidden = !isActive;
     buttons.compare.hidden = false;
   }

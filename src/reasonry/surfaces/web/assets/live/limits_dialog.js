@@ -14,7 +14,7 @@ const LIMIT_NAMES = { calls: "Calls", tokens: "Tokens", usd: "Dollars", seconds:
 export function limitsDialog(page, set, say) {
   const spend = new Map((page.spend ?? []).map((one) => [one.name, one]));
   const fields = limitFields(page);
-  const words = page.status === "active" ? "Set limits" : "Take up again";
+  const words = page.status === "active" ? "Set limits" : "Resume";
   const note = element(
     "p",
     { class: "quiet" },
