@@ -59,7 +59,7 @@ async def answer_all(store: str) -> list[float]:
             (question,) = shown["questions"]
             answer = {"id": question["id"], "answer": json.dumps(reply(question, number))}
             began = time.process_time()
-            shown = await app.coach_answer(shown["runId"], [answer])
+            shown = await app.coach_answer(shown["run_id"], [answer])
             taken.append((time.process_time() - began) * 1e3)
     return taken
 

@@ -52,7 +52,7 @@ async def main() -> None:
         generated = await generate_text(brain, tools, messages, max_steps=reasonry.loop_limit("design"))
         print(f"{generated.text}: {generated.tool_results[-1]['summary']}")
         assert generated.session_id is not None
-        kept = await tools["sessions"](action="get", sessionId=generated.session_id)
+        kept = await tools["sessions"](action="get", session_id=generated.session_id)
         print(f"kept: {len(kept['thoughts'])} thoughts")
 
 

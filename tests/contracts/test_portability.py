@@ -117,7 +117,7 @@ def call(*words):
     assert code == 0, (words, code, out.getvalue())
     return json.loads(out.getvalue())
 solved = call("solve", sys.argv[1], "--model", "offline")
-call("runs", "cancel", call("coach", "start", "P", "--strategy", "linear")["runId"])
+call("runs", "cancel", call("coach", "start", "P", "--strategy", "linear")["run_id"])
 call("think", "First", "--number", "1", "--total", "2", "--next")
 told = {
     "solved": solved,
@@ -166,7 +166,7 @@ def test_the_mcp_server_thinks_coaches_and_solves(tmp_path: Path) -> None:
         shown = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="step_back")
         question = shown["questions"][0]["id"]
         shown = raw.call(
-            "coach", action="answer", runId=shown["runId"], answers=[{"id": question, "answer": "?"}]
+            "coach", action="answer", run_id=shown["run_id"], answers=[{"id": question, "answer": "?"}]
         )
         assert shown["status"] == "active"
         assert raw.call("solve", problem=PUZZLE)["answer"] == ANSWER

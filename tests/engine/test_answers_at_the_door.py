@@ -36,15 +36,15 @@ async def started(name: str, budget: Budget | None = None, **options: Any) -> tu
 
 async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
     coach, shown = await started("tree_of_thoughts", Budget(calls=2))
-    before = await lines(coach, shown["runId"])
+    before = await lines(coach, shown["run_id"])
     for _ in range(5):
         with pytest.raises(AnswerRefusedError) as caught:
-            await coach.answer(shown["runId"], {"e1": "{"}, by(NOBODY))
+            await coach.answer(shown["run_id"], {"e1": "{"}, by(NOBODY))
         assert caught.value.code == "answer_refused"
         assert caught.value.details["refused"] == [{"id": "e1", "reason": f"{NO_THOUGHTS} {WANTED}"}]
-        assert caught.value.standing == shown == await coach.status(shown["runId"])
-    assert await lines(coach, shown["runId"]) == before
-    shown = await coach.answer(shown["runId"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))
+        assert caught.value.standing == shown == await coach.status(shown["run_id"])
+    assert await lines(coach, shown["run_id"]) == before
+    shown = await coach.answer(shown["run_id"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))
     assert shown["questions"][0]["stage"] == "branch_evaluation"
 
 
@@ -52,7 +52,7 @@ async def test_the_other_answers_of_the_call_are_taken() -> None:
     coach, shown = await started("self_consistency", samples=5, window=5)
     answers = {"e1": "12", "e2": "I had a look at it and found it hard.", "e3": 12, "e4": "", "e5": [12]}
     with pytest.raises(AnswerRefusedError, match=r"e2: .*; e4: .*The other 3 were taken") as caught:
-        await coach.answer(shown["runId"], answers, by(NOBODY))
+        await coach.answer(shown["run_id"], answers, by(NOBODY))
     standing = caught.value.standing
     assert [question["id"] for question in standing["questions"]] == ["e2", "e4"]
     assert standing["progress"]["answered"] == 3
@@ -65,16 +65,16 @@ async def test_each_example_of_a_form_is_taken_at_the_door(strategy: Any) -> Non
     shown = await coach.start(order(strategy, strategy.options()), NOBODY)
     (question, *_) = shown["questions"]
     example = answers.examples[question["stage"]]
-    assert (await coach.answer(shown["runId"], {question["id"]: example}, by(NOBODY)))["status"]
+    assert (await coach.answer(shown["run_id"], {question["id"]: example}, by(NOBODY)))["status"]
 
 
 async def test_a_doubted_answer_is_asked_for_again_once_and_then_taken() -> None:
     coach, shown = await started("chain_of_thought")
     doubtful = {"reasoning": "2 + 2 = 5", "answer": "5"}
-    shown = await coach.answer(shown["runId"], {"e1": doubtful}, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], {"e1": doubtful}, by(NOBODY))
     if shown["status"] == "active":
         (again,) = shown["questions"]
-        shown = await coach.answer(shown["runId"], {again["id"]: doubtful}, by(NOBODY))
+        shown = await coach.answer(shown["run_id"], {again["id"]: doubtful}, by(NOBODY))
     assert shown["status"] == "done"
 
 
@@ -171,7 +171,7 @@ def test_equal_questions_have_one_id_that_leads_back_to_theirs() -> None:
 async def test_a_range_that_nobody_asked_is_a_conflict() -> None:
     coach, shown = await started("tree_of_thoughts")
     with pytest.raises(ConflictError, match="has no question"):
-        await coach.answer(shown["runId"], {"e1..e999999999": ["a"]}, by(NOBODY))
+        await coach.answer(shown["run_id"], {"e1..e999999999": ["a"]}, by(NOBODY))
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ async def test_a_range_that_nobody_asked_is_a_conflict() -> None:
 async def test_liberal_answers_are_taken(strategy: str, answer: Any) -> None:
     coach, shown = await started(strategy)
     effect_id = shown["questions"][0]["id"]
-    assert (await coach.answer(shown["runId"], {effect_id: answer}, by(NOBODY)))["progress"]["answered"] == 1
+    assert (await coach.answer(shown["run_id"], {effect_id: answer}, by(NOBODY)))["progress"]["answered"] == 1

@@ -47,13 +47,13 @@ async def test_a_caller_that_keeps_what_is_shared_can_spell_out_each_question(st
         shared |= shown.get("shared", {})
         if shown["status"] != "active":
             break
-        asked = (await full.status(shown["runId"]))["questions"]
+        asked = (await full.status(shown["run_id"]))["questions"]
         assert single(joined(shown["questions"], shared)) == single(asked)
-        status = await brief.status(shown["runId"])
+        status = await brief.status(shown["run_id"])
         assert single(joined(status["questions"], status["shared"])) == single(asked)
         examples = {one["id"]: answers.examples[one["stage"]] for one in asked}
         assert len(str(shown["questions"])) <= len(str(asked)) + 400
-        shown = await brief.answer(shown["runId"], examples, by(NOBODY))
+        shown = await brief.answer(shown["run_id"], examples, by(NOBODY))
     assert shown["status"] != "active" or strategy.name != "linear"
 
 
@@ -64,13 +64,13 @@ async def test_equal_questions_are_one_with_a_count_and_take_their_answers_as_a_
     (question,) = shown["questions"]
     assert (question["id"], question["count"]) == ("e1..e5", 5)
     assert "5 fresh sub-agents" in question["note"]
-    shown = await coach.answer(shown["runId"], {"e1..e5": ["12", "12 km"]}, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], {"e1..e5": ["12", "12 km"]}, by(NOBODY))
     assert (shown["questions"][0]["id"], shown["questions"][0]["count"]) == ("e3..e5", 3)
-    shown = await coach.answer(shown["runId"], {"e4": "12"}, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], {"e4": "12"}, by(NOBODY))
     assert shown["questions"][0]["id"] == "e3,e5"
-    shown = await coach.answer(shown["runId"], {"e3,e5": [12, "12.5"]}, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], {"e3,e5": [12, "12.5"]}, by(NOBODY))
     assert (shown["status"], shown["result"]["answer"]) == ("done", "12")
-    assert "usage" in (await coach.status(shown["runId"]))["result"]
+    assert "usage" in (await coach.status(shown["run_id"]))["result"]
 
 
 async def test_what_another_caller_was_shown_is_not_referred_to() -> None:
@@ -78,7 +78,7 @@ async def test_what_another_caller_was_shown_is_not_referred_to() -> None:
     coach = Coach(engines, brief=True)
     options = read_options(strategy, {"over": "tree_of_thoughts", "samples": 2, "window": 2})
     shown = await coach.start(order(strategy, options), NOBODY)
-    run_id, (question,) = shown["runId"], shown["questions"]
+    run_id, (question,) = shown["run_id"], shown["questions"]
     assert question["id"] == "e1/e1,e2/e1"
     first = await coach.answer(run_id, {"e1/e1": ["a", "b"]}, by(NOBODY))
     valued = next(one for one in first["questions"] if one["id"].startswith("e1/"))

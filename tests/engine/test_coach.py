@@ -53,21 +53,21 @@ async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_res
     shown = await coached.start(order(steps=2, width=3), NOBODY)
     assert [one["id"] for one in shown["questions"]] == ["e1", "e2", "e3"]
     answers = [{"id": one["id"], "answer": f"to {one['id']}"} for one in reversed(shown["questions"])]
-    shown = await coached.answer(shown["runId"], answers, by(NOBODY))
+    shown = await coached.answer(shown["run_id"], answers, by(NOBODY))
     assert [one["id"] for one in shown["questions"]] == ["e4", "e5", "e6"]
     answers = [{"id": one["id"], "answer": {"n": 1}} for one in shown["questions"]]
-    shown = await coached.answer(shown["runId"], answers, by(NOBODY))
+    shown = await coached.answer(shown["run_id"], answers, by(NOBODY))
     assert (shown["status"], shown["questions"]) == ("done", [])
     assert shown["result"]["answer"] == '{"n": 1}'
-    assert await coached.status(shown["runId"]) == shown
+    assert await coached.status(shown["run_id"]) == shown
 
 
 async def test_part_of_a_round_may_be_answered_and_status_says_what_is_left() -> None:
     coached = coach()
     shown = await coached.start(order(steps=1, width=2), NOBODY)
-    shown = await coached.answer(shown["runId"], [{"id": "e2", "answer": "two"}], by(NOBODY))
+    shown = await coached.answer(shown["run_id"], [{"id": "e2", "answer": "two"}], by(NOBODY))
     assert [one["id"] for one in shown["questions"]] == ["e1"]
-    assert await coached.status(shown["runId"]) == shown
+    assert await coached.status(shown["run_id"]) == shown
 
 
 @pytest.mark.parametrize(
@@ -88,38 +88,38 @@ async def test_a_refused_answer_takes_its_whole_batch_with_it(answers: Any, erro
     coached = coach()
     shown = await coached.start(order(steps=1, width=2), NOBODY)
     with pytest.raises(error):
-        await coached.answer(shown["runId"], answers, by(NOBODY))
-    assert await coached.status(shown["runId"]) == shown
+        await coached.answer(shown["run_id"], answers, by(NOBODY))
+    assert await coached.status(shown["run_id"]) == shown
 
 
 async def test_an_answer_given_twice_is_refused() -> None:
     coached = coach()
     shown = await coached.start(order(steps=2), NOBODY)
-    await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
+    await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
     with pytest.raises(ConflictError, match="answered already"):
-        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
+        await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
 
 
 async def test_a_late_answer_is_refused() -> None:
     coached = coach()
     shown = await coached.start(order(), NOBODY)
-    assert (await coached.cancel(shown["runId"]))["status"] == "cancelled"
+    assert (await coached.cancel(shown["run_id"]))["status"] == "cancelled"
     with pytest.raises(ConflictError, match="has ended"):
-        await coached.answer(shown["runId"], [{"id": "e1", "answer": "a"}], by(NOBODY))
+        await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
 
 
 async def test_answers_count_as_calls() -> None:
     coached = coach()
     shown = await coached.start(order(Budget(calls=2), steps=5), NOBODY)
     for number in (1, 2):
-        shown = await coached.answer(shown["runId"], [{"id": f"e{number}", "answer": "x"}], by(NOBODY))
+        shown = await coached.answer(shown["run_id"], [{"id": f"e{number}", "answer": "x"}], by(NOBODY))
     assert (shown["status"], shown["result"]["termination"]["reason"]) == ("done", "max_calls")
 
 
 async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
     coached = coach()
     shown = await coached.start(order(steps=3), NOBODY)
-    run_id = shown["runId"]
+    run_id = shown["run_id"]
     await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], by(NOBODY))
     model = CountingModel()
     result = await coached.engine.resume(run_id, Performers(model), participants=ParticipantNames("counting"))
@@ -134,9 +134,9 @@ async def test_answers_given_side_by_side_queue_up(path: str, tmp_path: Path) ->
     coached = Coach(Engine(store, ALL))
     shown = await coached.start(order(steps=1, width=9), NOBODY)
     answers = [[{"id": one["id"], "answer": one["id"]}] for one in reversed(shown["questions"])]
-    told = await asyncio.gather(*(coached.answer(shown["runId"], one, by(NOBODY)) for one in answers))
+    told = await asyncio.gather(*(coached.answer(shown["run_id"], one, by(NOBODY)) for one in answers))
     assert sorted(len(one["questions"]) for one in told) == list(range(9))
-    assert (await coached.status(shown["runId"]))["status"] == "done"
+    assert (await coached.status(shown["run_id"]))["status"] == "done"
     await store.close()
 
 
@@ -145,11 +145,11 @@ async def test_answers_that_wait_too_long_may_be_sent_again(monkeypatch: pytest.
     coached = coach()
     shown = await coached.start(order(steps=1), NOBODY)
     answers = [{"id": "e1", "answer": "x"}]
-    async with coached.engine.store.drive(shown["runId"]):
+    async with coached.engine.store.drive(shown["run_id"]):
         with pytest.raises(ConflictError, match="try again later") as refused:
-            await coached.answer(shown["runId"], answers, by(NOBODY))
+            await coached.answer(shown["run_id"], answers, by(NOBODY))
     assert refused.value.retryable
-    assert (await coached.answer(shown["runId"], answers, by(NOBODY)))["status"] == "done"
+    assert (await coached.answer(shown["run_id"], answers, by(NOBODY)))["status"] == "done"
 
 
 async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> None:
@@ -171,7 +171,7 @@ async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -
     card = ToolCard("search", "Finds things.", {"type": "object"})
     shown = await coached.start(order(strategy=react, tools=(card,)), participants)
     assert "note" not in shown
-    run_id = shown["runId"]
+    run_id = shown["run_id"]
     action = {"thought": "t", "actions": [{"tool": "search", "arguments": {"query": "x"}}]}
     whole = await coached.answer(run_id, [{"id": "e1", "answer": action}], by(participants))
     lines = await coached.engine.store.lines(run_id)

@@ -94,14 +94,14 @@ async def test_only_as_many_questions_are_handed_out_as_the_calls_cover() -> Non
     shown = await coach.start(order(LOOP, LOOP.options(steps=2, width=3), Budget(calls=4)), NOBODY)
     assert [one["id"] for one in shown["questions"]] == ["e1", "e2", "e3"]
     answers = [{"id": one["id"], "answer": "x"} for one in shown["questions"]]
-    shown = await coach.answer(shown["runId"], answers, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], answers, by(NOBODY))
     assert [one["id"] for one in shown["questions"]] == ["e4"]
     for not_handed_out in (["e5"], ["e4", "e5"]):
         answers = [{"id": one, "answer": "x"} for one in not_handed_out]
         with pytest.raises(ConflictError, match=r"e5 is not handed out.*questions waiting: e4"):
-            await coach.answer(shown["runId"], answers, by(NOBODY))
-    assert await coach.status(shown["runId"]) == shown
-    shown = await coach.answer(shown["runId"], [{"id": "e4", "answer": "x"}], by(NOBODY))
+            await coach.answer(shown["run_id"], answers, by(NOBODY))
+    assert await coach.status(shown["run_id"]) == shown
+    shown = await coach.answer(shown["run_id"], [{"id": "e4", "answer": "x"}], by(NOBODY))
     assert (shown["status"], shown["questions"]) == ("done", [])
     assert (shown["result"]["termination"]["reason"], shown["result"]["usage"]["calls"]) == ("max_calls", 4)
 
@@ -111,7 +111,7 @@ async def test_a_question_handed_out_stays_so_when_another_is_asked_again() -> N
     engines = engine()
     shown = await Coach(engines).start(order(strategy, strategy.options(), Budget(calls=3)), NOBODY)
     first, *others = [one["id"] for one in shown["questions"]]
-    shown = await record_answers(engines, shown["runId"], {first: "mumble"}, NOBODY)
+    shown = await record_answers(engines, shown["run_id"], {first: "mumble"}, NOBODY)
     assert [one["id"] for one in shown["questions"]] == others
 
 
@@ -121,7 +121,7 @@ async def test_answers_beyond_a_limit_on_thoughts_are_not_taken() -> None:
     shown = await coach.start(order(strategy, read, Budget(thoughts=2)), NOBODY)
     begun = {"stateVariables": {"a": 1}}
     answers = [{"id": one["id"], "answer": begun} for one in reversed(shown["questions"])]
-    shown = await coach.answer(shown["runId"], answers, by(NOBODY))
+    shown = await coach.answer(shown["run_id"], answers, by(NOBODY))
     assert shown["result"]["termination"]["reason"] == "max_thoughts"
     assert (shown["progress"]["thoughts"], shown["progress"]["answered"]) == (2, 2)
 

@@ -58,7 +58,7 @@ def look(path: str, run_id: str) -> dict[str, Any]:
         async with App(path, strategies=ALL) as app:
             trace = await app.engine.trace(run_id)
             run = (await app.engine.read(run_id)).run
-            shown = await app.sessions().get({"sessionId": trace["session_id"], "limit": 500})
+            shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
             return {
                 "trace": trace,
                 "open_effects": run.open_effects,

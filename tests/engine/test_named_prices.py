@@ -217,7 +217,7 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
             )
         )
         with pytest.raises(UsageError, match="answered by its caller"):
-            await app.coach_take_over(started["runId"], Participants(), DEAR)
+            await app.coach_take_over(started["run_id"], Participants(), DEAR)
 
 
 @pytest.mark.parametrize("terms", [Terms(total_usd=1.0), Terms(budget=DEAR)])

@@ -108,7 +108,7 @@ async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
     nobody, engines = performers_of(World(0)), engine()
     coach = Coach(engines)
     shown = await coach.start(order(strategy, strategy.options()), nobody)
-    run_id = shown["runId"]
+    run_id = shown["run_id"]
     for number in range(1, 10):
         (question,) = shown["questions"]
         assert question["id"] == ("e1" if number == 1 else f"e1.{number}")

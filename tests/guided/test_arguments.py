@@ -36,7 +36,7 @@ from reasonry.reading.arguments import name_arguments
 from reasonry.reading.fit import plain_name
 
 THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
-SESSION = {"sessionId": "s"}
+SESSION = {"session_id": "s"}
 REQUIRED: dict[type[Struct], dict[str, Any]] = {
     ThinkingCall: THINKING,
     ListSessions: {},
@@ -45,8 +45,8 @@ REQUIRED: dict[type[Struct], dict[str, Any]] = {
     **dict.fromkeys((OneSession, GetSession, ExportSession, PinSession), SESSION),
     NewRun: {"problem": "x"},
     SolveCall: {"problem": "x"},
-    AnswerCoached: {"runId": "r", "answers": [{"id": "e1", "answer": [1, None]}]},
-    OneRun: {"runId": "r"},
+    AnswerCoached: {"run_id": "r", "answers": [{"id": "e1", "answer": [1, None]}]},
+    OneRun: {"run_id": "r"},
 }
 MEMBERS = [(form, name) for form in REQUIRED for name in tool_schema(form)["properties"]]
 
@@ -141,10 +141,10 @@ def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name:
 
 
 def test_an_empty_branch_means_the_main_line_only_where_the_reader_says_so() -> None:
-    arguments = {**SESSION, "branchId": ""}
+    arguments = {**SESSION, "branch_id": ""}
     assert read_call(GetSession, arguments).branch_id is None
-    assert read_call(GetSession, arguments, keep_empty=("branchId",)).branch_id == ""
-    with pytest.raises(UsageError, match="sessionId is empty"):
+    assert read_call(GetSession, arguments, keep_empty=("branch_id",)).branch_id == ""
+    with pytest.raises(UsageError, match="session_id is empty"):
         read_call(GetSession, {"sessionId": ""})
 
 
@@ -208,9 +208,9 @@ def test_an_optional_argument_of_a_run_that_is_null_counts_as_left_out(form: typ
 def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not_have() -> None:
     schema = tool_schema(SolveCall)
     found = name_known_arguments("solve", {"max_calls": 3, "Problem": "x", "model": None, "y": ""}, schema)
-    assert found == {"maxCalls": 3, "problem": "x"}
+    assert found == {"max_calls": 3, "problem": "x"}
     with pytest.raises(
-        UsageError, match=r"solve has no argument 'max_usdd'\. Did you mean maxUsd\?"
+        UsageError, match=r"solve has no argument 'max_usdd'\. Did you mean max_usd\?"
     ) as caught:
         name_known_arguments("solve", {"problem": "x", "max_usdd": 3}, schema)
     assert caught.value.details["field"] == "max_usdd"

@@ -68,8 +68,8 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
             assert {name: old.get(name) for name in same} == {name: new.get(name) for name in same}
             assert new.get("stage", "") in ("", *STRATEGIES[copy["strategy"]].by_name)
         assert (await app.engine.trace(run_id), await sessions.export({"sessionId": session_id})) == before
-        again = await sessions.import_({**copy, "sessionId": "a-copy"})
-        walked = await sessions.export({"sessionId": again["sessionId"]})
+        again = await sessions.import_({**copy, "session_id": "a-copy"})
+        walked = await sessions.export({"sessionId": again["session_id"]})
         assert [one["thought"] for one in walked["thoughts"]] == [one["thought"] for one in copy["thoughts"]]
 
 
@@ -81,7 +81,7 @@ async def test_stages_scores_and_branches_come_along_where_the_table_leads_there
         session_id, _ = await a_run(app, strategy)
         sessions = app.sessions()
         old = (await sessions.export({"sessionId": session_id}))["thoughts"]
-        new = (await sessions.resume({"sessionId": session_id}))["sessionId"]
+        new = (await sessions.resume({"sessionId": session_id}))["session_id"]
         copied = (await sessions.export({"sessionId": new}))["thoughts"][: len(old)]
         assert len(copied) == len(old)
         last = strategy.stages[-1].name
@@ -149,10 +149,10 @@ async def test_resume_begins_it_and_shows_what_was_thought(tmp_path: Path) -> No
         session_id = await a_loop(app)
         shown = await app.sessions().resume({"sessionId": session_id})
         assert [one["reason"] for one in shown["notices"]] == ["run_continued"]
-        assert len(shown["thoughtHistory"]) == 4
+        assert len(shown["thought_history"]) == 4
         again = await app.sessions().resume({"sessionId": session_id})
-        assert again["sessionId"] == shown["sessionId"] != session_id
-        reply = await app.sessions().think(call(4, shown["sessionId"]))
+        assert again["session_id"] == shown["session_id"] != session_id
+        reply = await app.sessions().think(call(4, shown["session_id"]))
         assert reply["thoughtHistoryLength"] == 5
 
 
@@ -164,7 +164,7 @@ async def test_of_a_long_run_the_latest_thoughts_are_copied(tmp_path: Path) -> N
         assert reply["thoughtHistoryLength"] == 12
         assert any("20 left out" in notice["message"] for notice in reply["notices"])
         copied = (await app.sessions().export({"sessionId": reply["sessionId"]}))["thoughts"]
-        assert [one["thoughtNumber"] for one in copied] == [*range(21, 32), 31]
+        assert [one["thought_number"] for one in copied] == [*range(21, 32), 31]
 
 
 async def test_clearing_begins_an_empty_session_and_leaves_the_run(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def test_an_export_imported_elsewhere_is_the_same_session(at: Desk, tmp_pa
     whole = await at.sessions.export({"sessionId": sid, "format": "json"})
     async with desk("memory", tmp_path) as other:
         imported = await other.sessions.import_(json.dumps(whole))
-        assert (imported["sessionId"], imported["notices"]) == (sid, [])
+        assert (imported["session_id"], imported["notices"]) == (sid, [])
         assert await other.sessions.export({"sessionId": sid}) == whole
         here, there = await at.store.session(sid), await other.store.session(sid)
         # Nobody was told the guidance of a stage there.
@@ -60,18 +60,18 @@ async def test_an_export_imported_beside_itself_is_a_copy_under_a_new_id(at: Des
     sid = await thought_through(at)
     whole = await at.sessions.export({"sessionId": sid})
     imported = await at.sessions.import_(whole)
-    assert imported["sessionId"] != sid
+    assert imported["session_id"] != sid
     assert imported["notices"][0]["reason"] == "exists"
-    copy = await at.sessions.export({"sessionId": imported["sessionId"]})
-    assert {**copy, "sessionId": sid} == whole
+    copy = await at.sessions.export({"sessionId": imported["session_id"]})
+    assert {**copy, "session_id": sid} == whole
 
 
 async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
     sid = (await at.think(1))["sessionId"]
     whole = await at.sessions.export({"sessionId": sid})
     imported = await at.sessions.import_({**whole, "thoughts": []})
-    assert imported["thoughtHistoryLength"] == 0
-    assert (await at.think(1, sessionId=imported["sessionId"]))["thoughtHistoryLength"] == 1
+    assert imported["thought_history_length"] == 0
+    assert (await at.think(1, sessionId=imported["session_id"]))["thoughtHistoryLength"] == 1
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
         (("thoughts",), [1], "list of objects"),
         (("thoughts", 1, "stage"), "final_response", "thought 2 of the session: Invalid transition"),
         (("thoughts", 1, "stage"), "nowhere", "Invalid transition"),
-        (("thoughts", 4, "revisesThought"), 77, "thought 5 of the session: revisesThought"),
-        (("thoughts", 3, "branchFromThought"), 77, "branchFromThought"),
-        (("thoughts", 7, "mergeBranch"), "zzz", "no branch 'zzz'"),
+        (("thoughts", 4, "revises_thought"), 77, "thought 5 of the session: revisesThought"),
+        (("thoughts", 3, "branch_from_thought"), 77, "branchFromThought"),
+        (("thoughts", 7, "merge_branch"), "zzz", "no branch 'zzz'"),
         (("thoughts", 0, "thought"), 3, "thought must be text"),
         (("thoughts", 0, "thought"), "\ud800", "lone surrogate"),
-        (("thoughts", 0, "thoughtNumber"), -1, "at least 1"),
+        (("thoughts", 0, "thought_number"), -1, "at least 1"),
         (("thoughts", 0, "data"), [], "data must be an object"),
-        (("sessionId",), "", "sessionId is empty"),
+        (("session_id",), "", "session_id is empty"),
         (("kind",), "else", "This is no session"),
     ],
 )
@@ -231,8 +231,8 @@ def foreign(**change: Any) -> dict[str, Any]:
 async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
     imported = await at.sessions.import_(json.dumps(foreign()))
     assert (imported["strategy"], imported["purpose"]) == ("react", "Find a capital")
-    assert imported["createdAt"] == "2025-07-26T00:14:02.117Z"
-    got = await at.sessions.get({"sessionId": imported["sessionId"]})
+    assert imported["created_at"] == "2025-07-26T00:14:02.117Z"
+    got = await at.sessions.get({"sessionId": imported["session_id"]})
     assert [one["thought"] for one in got["thoughts"]] == [
         "What is the capital?",
         "I must look",
@@ -246,9 +246,9 @@ async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
     skipped = got["thoughts"][3]
     assert (skipped["stage"], skipped["data"]["stage"]) == ("action_planning", "final_response")
     assert skipped["data"]["finalAnswer"] == "Paris"
-    assert got["branches"][0]["branchId"] == "alt"
-    assert got["branches"][0]["branchFromThought"] == 2
-    going_on = await at.think(5, sessionId=imported["sessionId"], stage="action_execution")
+    assert got["branches"][0]["branch_id"] == "alt"
+    assert got["branches"][0]["branch_from_thought"] == 2
+    going_on = await at.think(5, sessionId=imported["session_id"], stage="action_execution")
     assert going_on["stage"] == "action_execution"
 
 
@@ -264,10 +264,10 @@ async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> N
         {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b"},
     ]
     imported = await at.sessions.import_(foreign(thoughtHistory=thoughts, branches=[], timestamp="yesterday"))
-    got = await at.sessions.get({"sessionId": imported["sessionId"]})
+    got = await at.sessions.get({"sessionId": imported["session_id"]})
     odd, empty = got["thoughts"]
-    assert (odd["thoughtNumber"], odd["totalThoughts"], odd["data"]) == (1, 1, {"revisesThought": 9})
-    assert (empty["thoughtNumber"], empty["thought"], empty["branchId"]) == (2, "", "b")
+    assert (odd["thought_number"], odd["total_thoughts"], odd["data"]) == (1, 1, {"revisesThought": 9})
+    assert (empty["thought_number"], empty["thought"], empty["branch_id"]) == (2, "", "b")
     assert empty["data"] == {"branchFromThought": 44}
 
 

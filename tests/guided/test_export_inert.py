@@ -112,19 +112,19 @@ lined = st.lists(st.sampled_from(ATTACKS), max_size=12).map("\n".join)
 
 
 def thought(text: str, **more: Any) -> dict[str, Any]:
-    return {"seq": 1, "thoughtNumber": 1, "thought": text, "nextThoughtNeeded": True, **more}
+    return {"seq": 1, "thought_number": 1, "thought": text, "next_thought_needed": True, **more}
 
 
 def session(*thoughts: dict[str, Any], text: str = "x") -> dict[str, Any]:
     at = "2026-01-01T00:00:00.000Z"
-    whole = {"sessionId": text, "strategy": text, "purpose": text, "createdAt": at, "usedAt": at}
+    whole = {"session_id": text, "strategy": text, "purpose": text, "created_at": at, "used_at": at}
     return {**whole, "thoughts": list(thoughts)}
 
 
 def everywhere(text: str) -> dict[str, Any]:
     """Return a session that has a text wherever a text can be."""
     first = thought(text, stage=text, data={text: text, "nested": {text: [text]}})
-    branch = {"branchId": text, "branchFromThought": 1, "mergeBranch": text}
+    branch = {"branch_id": text, "branch_from_thought": 1, "merge_branch": text}
     return session(first, thought(text, seq=2, **branch), text=text)
 
 
@@ -215,11 +215,11 @@ async def test_a_json_file_is_imported_again_exactly(tmp_path: Path) -> None:
     text = "".join(ATTACKS)
     async with desk("memory", tmp_path) as at, desk("memory", tmp_path) as other:
         sid = (await at.think(1, text, strategy="react", data={"note": text}))["sessionId"]
-        whole = await at.sessions.export({"sessionId": sid})
+        whole = await at.sessions.export({"session_id": sid})
         path = tmp_path / "session.json"
         write_text(path, whole)
         written = path.read_bytes().decode()
         assert_nothing_unseen(written)
         await other.sessions.import_(path.read_bytes())
-        assert await other.sessions.export({"sessionId": sid}) == whole
+        assert await other.sessions.export({"session_id": sid}) == whole
         assert whole["thoughts"][0]["thought"] == text

@@ -34,11 +34,11 @@ VALUES = SCALARS | st.recursive(
 )
 OF_FILES = (
     "thoughts", "thoughtHistory", "branches", "strategy", "purpose", "sessionPurpose", "sessionId", "pinned",
-    "createdAt", "timestamp",
+    "created_at", "timestamp",
 )  # fmt: skip
 OF_THOUGHTS = (
-    "thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded", "isRevision", "revisesThought", "revisesSeq",
-    "branchFromThought", "branchFromSeq", "branchId", "mergeBranch", "needsMoreThoughts", "stage", "stages",
+    "thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded", "isRevision", "revisesThought", "revises_seq",
+    "branchFromThought", "branch_from_seq", "branchId", "mergeBranch", "needsMoreThoughts", "stage", "stages",
     "currentStage", "data", "action", "score", "at", "timestamp", "strategy",
 )  # fmt: skip
 CHANGES = st.lists(
@@ -74,8 +74,8 @@ async def check_import(file: Mapping[str, Any] | str) -> None:
     except UsageError:
         assert await store.sessions() == []
     else:
-        exported = await sessions.export({"sessionId": imported["sessionId"]})
-        assert len(exported["thoughts"]) == imported["thoughtHistoryLength"]
+        exported = await sessions.export({"sessionId": imported["session_id"]})
+        assert len(exported["thoughts"]) == imported["thought_history_length"]
 
 
 @settings(max_examples=150, deadline=None)

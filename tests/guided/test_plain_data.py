@@ -54,13 +54,13 @@ def test_no_data_is_shown_as_python(value: Any) -> None:
 def test_the_markdown_export_shows_lists_and_scores_readably() -> None:
     thought = {
         "seq": 1,
-        "thoughtNumber": 1,
+        "thought_number": 1,
         "thought": "Three ways.",
         "stage": "branch_evaluation",
         "data": {"approaches": ["walk", "run"], "score": 0.75},
     }
-    times = {"createdAt": "2026-11-22T00:00:00.000Z", "usedAt": "2026-11-22T00:00:00.000Z"}
-    session = {"sessionId": "s", "purpose": "p", "thoughts": [thought], **times}
+    times = {"created_at": "2026-11-22T00:00:00.000Z", "used_at": "2026-11-22T00:00:00.000Z"}
+    session = {"session_id": "s", "purpose": "p", "thoughts": [thought], **times}
     text = export(session, "markdown")["text"]
     assert "\n- approaches: walk; run\n- score: 0.75\n" in text
     assert "Strategy" not in text

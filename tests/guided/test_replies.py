@@ -55,7 +55,9 @@ async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 def numbers(reply: dict[str, Any]) -> list[int]:
-    return [one["thoughtNumber"] for one in reply["thoughtHistory"]]
+    """Return the numbers of the thoughts that a reply of the thinking tool, or of `resume`, shows."""
+    shown = reply.get("thoughtHistory", reply.get("thought_history", []))
+    return [one.get("thoughtNumber", one.get("thought_number")) for one in shown]
 
 
 # -- always there, and the rest
@@ -78,7 +80,7 @@ async def test_no_stage_is_seen_where_none_was_named(at: Desk) -> None:
     listed = (await at.sessions.list({}))["sessions"][0]
     whole = await at.sessions.export({"sessionId": sid})
     for document in (resumed, got, listed, whole, *whole["branches"], *whole["thoughts"], *got["thoughts"]):
-        assert not {"stage", "strategy", "nextStages", "fromStage", "guidance"} & set(document)
+        assert not {"stage", "strategy", "nextStages", "from_stage", "guidance"} & set(document)
     for form in ("markdown", "mermaid"):
         text = (await at.sessions.export({"sessionId": sid, "format": form}))["text"]
         assert not any(word in text for word in ("linear", "problem_reception", "Strategy"))
@@ -297,17 +299,17 @@ async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> 
     sid = (await at.think(1, "x" * 30_000, strategy="react", stage="initial_reasoning"))["sessionId"]
     await at.think(2, sessionId=sid)
     resumed = await at.sessions.resume({"sessionId": sid})
-    assert (numbers(resumed), resumed["historyTruncated"]) == ([2], True)
+    assert (numbers(resumed), resumed["history_truncated"]) == ([2], True)
     table = STRATEGIES["react"].by_name
     told = {"guidance": table["action_planning"].guidance, "requires": {"action": "text"}}
-    assert resumed["nextStages"] == [{"name": "action_planning", **told}]
+    assert resumed["next_stages"] == [{"name": "action_planning", **told}]
     assert resumed["guidance"] == table["initial_reasoning"].guidance
     assert "guidance" not in await at.think(3, sessionId=sid, stage="action_planning", data={"action": "a"})
 
 
 async def test_what_resuming_an_imported_session_told_is_not_told_again(at: Desk) -> None:
     sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["sessionId"]
-    copy = (await at.sessions.import_(await at.sessions.export({"sessionId": sid})))["sessionId"]
+    copy = (await at.sessions.import_(await at.sessions.export({"sessionId": sid})))["session_id"]
     assert "guidance" in await at.sessions.resume({"sessionId": copy})
     stayed = await at.think(2, sessionId=copy)
     assert "guidance" not in stayed

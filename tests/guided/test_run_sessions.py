@@ -28,7 +28,7 @@ async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
             {"sessionId": session_id, "limit": 3, **({"cursor": cursor} if cursor else {})}
         )
         found += page["thoughts"]
-        cursor = page["nextCursor"]
+        cursor = page["next_cursor"]
         if cursor is None:
             return found
 
@@ -41,12 +41,12 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
         trace, sessions = await app.engine.trace(run_id), app.sessions()
         shown = await pages(sessions, result.session_id)
         assert trace["thoughts"]
-        assert [one["thoughtNumber"] for one in shown] == list(range(1, len(shown) + 1))
+        assert [one["thought_number"] for one in shown] == list(range(1, len(shown) + 1))
         for thought, seen in zip(trace["thoughts"], shown, strict=True):
-            same = {"thought": "text", "stage": "stage", "branchId": "branch", "score": "score"}
+            same = {"thought": "text", "stage": "stage", "branch_id": "branch", "score": "score"}
             assert {name: seen.get(name) for name in same} == {a: thought.get(b) for a, b in same.items()}
         listed = await sessions.list({})
-        assert [(one["sessionId"], one["runId"]) for one in listed["sessions"]] == [
+        assert [(one["session_id"], one["run_id"]) for one in listed["sessions"]] == [
             (result.session_id, run_id)
         ]
         exported = await sessions.export({"sessionId": result.session_id})

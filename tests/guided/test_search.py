@@ -79,7 +79,7 @@ async def session_of(app: App, run_id: str) -> str:
 
 async def listed(app: App) -> dict[str, int]:
     rows = (await app.sessions().list({"status": "all", "limit": 500}))["sessions"]
-    return {row["sessionId"]: row["thoughtHistoryLength"] for row in rows}
+    return {row["session_id"]: row["thought_history_length"] for row in rows}
 
 
 async def shown(app: App, session_id: str) -> list[dict[str, Any]]:
@@ -102,14 +102,14 @@ async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple
     while True:
         page = await app.sessions().search({"query": query, "limit": limit, **given, **after})
         assert len(page["matches"]) <= limit
-        found += [(one["sessionId"], one["seq"]) for one in page["matches"]]
+        found += [(one["session_id"], one["seq"]) for one in page["matches"]]
         is_phrase_missing = not page["matches"] and pages == 0 and len(query.split()) > 1
         reasons = [notice["reason"] for notice in page["notices"]]
-        assert reasons == (["no_match"] if is_phrase_missing and page["nextCursor"] is None else [])
+        assert reasons == (["no_match"] if is_phrase_missing and page["next_cursor"] is None else [])
         pages += 1
-        if page["nextCursor"] is None:
+        if page["next_cursor"] is None:
             return found, pages
-        after = {"cursor": page["nextCursor"]}
+        after = {"cursor": page["next_cursor"]}
 
 
 def count_reads(app: App, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -344,7 +344,7 @@ async def test_a_journal_that_cannot_be_read_hides_nothing_but_itself(tmp_path: 
     async with App(str(path), strategies=ALL) as app:
         page = await app.sessions().search({"query": "apple"})
         assert len(page["matches"]) == 1
-        assert [(one["reason"], one["requestedSessionId"]) for one in page["notices"]] == [
+        assert [(one["reason"], one["requested_session_id"]) for one in page["notices"]] == [
             ("unreadable", broken)
         ]
         assert "damaged at line 2" in page["notices"][0]["message"]
@@ -370,7 +370,7 @@ async def test_an_active_run_whose_options_its_strategy_takes_no_more_is_named(t
     async with App(path, strategies=narrower) as app:
         page = await app.sessions().search({"query": "apple"})
         assert len(page["matches"]) == 1
-        assert [one["requestedSessionId"] for one in page["notices"]] == [old]
+        assert [one["requested_session_id"] for one in page["notices"]] == [old]
         assert "its options do not fit" in page["notices"][0]["message"]
 
 

@@ -199,7 +199,7 @@ async def test_any_text_is_a_branch(at: Desk, branch: str) -> None:
     reply = await at.think(2, sessionId=sid, branchFromThought=1, branchId=branch)
     assert reply["branches"] == [branch]
     assert (await at.sessions.get({"sessionId": sid, "branchId": branch}))["thoughts"][0][
-        "branchId"
+        "branch_id"
     ] == branch
 
 
@@ -226,7 +226,7 @@ async def test_limits_are_named_and_hold(tmp_path: Path) -> None:
         await at.think(3, "x", sessionId=sid, branchId="a")
         with pytest.raises(TooLargeError, match="has 3 thoughts; the limit is 3"):
             await at.think(4, "x", sessionId=sid)
-        assert (await at.sessions.get({"sessionId": sid}))["thoughtHistoryLength"] == 3
+        assert (await at.sessions.get({"sessionId": sid}))["thought_history_length"] == 3
 
 
 def test_the_default_limits_are_the_documented_ones() -> None:
@@ -356,8 +356,8 @@ async def test_clearing_under_an_exact_id_keeps_the_old_thoughts_under_another_o
     cleared = await durable.think(1, "fresh", exact_id="mine", clearSession=True)
     (notice,) = cleared["notices"]
     (kept,) = (await durable.sessions.list({"status": "archived"}))["sessions"]
-    assert (notice["reason"], kept["sessionId"] in notice["message"]) == ("archived", True)
-    got = await durable.sessions.get({"sessionId": kept["sessionId"]})
+    assert (notice["reason"], kept["session_id"] in notice["message"]) == ("archived", True)
+    got = await durable.sessions.get({"sessionId": kept["session_id"]})
     assert [one["thought"] for one in got["thoughts"]] == ["kept"]
     assert (await durable.think(2, sessionId="mine"))["thoughtHistoryLength"] == 2
 
@@ -438,10 +438,10 @@ async def test_in_a_durable_store_an_expired_session_is_archived_readable_and_co
     assert (await durable.sessions.get({"sessionId": sid}))["status"] == "archived"
     assert (await durable.sessions.list({"status": "active"}))["sessions"] == []
     archived = (await durable.sessions.list({"status": "archived"}))["sessions"]
-    assert [one["sessionId"] for one in archived] == [sid]
+    assert [one["session_id"] for one in archived] == [sid]
     (entry,) = (await durable.sessions.list({}))["sessions"]
-    assert (entry["sessionId"], entry["status"]) == (sid, "archived")
-    assert entry["usedAt"] == entry["createdAt"]
+    assert (entry["session_id"], entry["status"]) == (sid, "archived")
+    assert entry["used_at"] == entry["created_at"]
     reply = await durable.think(2, sessionId=sid)
     assert (reply["sessionId"], reply["thoughtHistoryLength"]) == (sid, 2)
     assert "notices" not in reply
@@ -478,8 +478,8 @@ async def test_reading_is_not_use_and_resuming_is(durable: Desk) -> None:
     assert (await durable.store.session(sid)).used_at_ms == used
     resumed = await durable.sessions.resume({"sessionId": sid})
     assert (await durable.store.session(sid)).used_at_ms == durable.clock.at_ms
-    assert (resumed["status"], resumed["thoughtHistoryLength"]) == ("active", 1)
-    assert resumed["nextStages"][0]["name"] == "initial_thought_planning"
+    assert (resumed["status"], resumed["thought_history_length"]) == ("active", 1)
+    assert resumed["next_stages"][0]["name"] == "initial_thought_planning"
 
 
 async def test_archived_sessions_are_kept_until_retention_is_asked_for(durable: Desk) -> None:
@@ -570,22 +570,22 @@ async def test_get_pages_by_number_range_and_branch(at: Desk) -> None:
         await at.think(number, f"t{number}", sessionId=sid)
     await at.think(3, "side", sessionId=sid, branchFromThought=2, branchId="b")
     first = await at.sessions.get({"sessionId": sid, "from": 2, "to": 5, "limit": 3})
-    assert [one["thoughtNumber"] for one in first["thoughts"]] == [2, 3, 4]
+    assert [one["thought_number"] for one in first["thoughts"]] == [2, 3, 4]
     rest = await at.sessions.get(
-        {"sessionId": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["nextCursor"]}
+        {"sessionId": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["next_cursor"]}
     )
     assert [one["thought"] for one in rest["thoughts"]] == ["t5", "side"]
-    assert rest["nextCursor"] is None
+    assert rest["next_cursor"] is None
     only = await at.sessions.get({"sessionId": sid, "branchId": "b"})
     assert [one["thought"] for one in only["thoughts"]] == ["side"]
     main = await at.sessions.get({"sessionId": sid, "branchId": ""})
     assert len(main["thoughts"]) == 7
     assert only["branches"][0] == {
-        "branchId": "b",
-        "branchFromThought": 2,
-        "parentBranchId": None,
+        "branch_id": "b",
+        "branch_from_thought": 2,
+        "parent_branch_id": None,
         "thoughts": 1,
-        "latestThoughtNumber": 3,
+        "latest_thought_number": 3,
     }
 
 
@@ -595,12 +595,12 @@ async def test_list_pages_last_used_first(at: Desk) -> None:
         at.clock.pass_minutes(1)
         ids.append((await at.think(1, f"purpose   {number}\nand more"))["sessionId"])
     first = await at.sessions.list({"limit": 2})
-    assert [one["sessionId"] for one in first["sessions"]] == ids[:2:-1]
+    assert [one["session_id"] for one in first["sessions"]] == ids[:2:-1]
     assert first["sessions"][0]["purpose"] == "purpose 4 and more"
-    second = await at.sessions.list({"limit": 2, "cursor": first["nextCursor"]})
-    third = await at.sessions.list({"limit": 2, "cursor": second["nextCursor"]})
-    assert [one["sessionId"] for one in second["sessions"] + third["sessions"]] == ids[2::-1]
-    assert third["nextCursor"] is None
+    second = await at.sessions.list({"limit": 2, "cursor": first["next_cursor"]})
+    third = await at.sessions.list({"limit": 2, "cursor": second["next_cursor"]})
+    assert [one["session_id"] for one in second["sessions"] + third["sessions"]] == ids[2::-1]
+    assert third["next_cursor"] is None
 
 
 async def test_a_purpose_and_the_title_made_of_it_end_with_a_word(at: Desk) -> None:
@@ -617,7 +617,7 @@ async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> 
     sid = (await at.think(1, "it says alpha(beta and 100% of _'; -- ß \\ \""))["sessionId"]
     await at.think(1, "nothing here")
     (match,) = (await at.sessions.search({"query": query}))["matches"]
-    assert (match["sessionId"], match["thoughtNumber"]) == (sid, 1)
+    assert (match["session_id"], match["thought_number"]) == (sid, 1)
     assert query.lower() in match["excerpt"].lower()
 
 
@@ -629,17 +629,17 @@ async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
     while True:
         page = await at.sessions.search({"query": "apple", "limit": 1, **more})
         seen += page["matches"]
-        if page["nextCursor"] is None:
+        if page["next_cursor"] is None:
             break
-        more = {"cursor": page["nextCursor"]}
-    assert len({(match["sessionId"], match["seq"]) for match in seen}) == 3
+        more = {"cursor": page["next_cursor"]}
+    assert len({(match["session_id"], match["seq"]) for match in seen}) == 3
     assert all(len(match["excerpt"]) < 300 for match in seen)
     assert len((await at.sessions.search({"query": "apple", "sessionId": two}))["matches"]) == 1
 
 
 async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
     sid = (await at.think(1, "to be forgotten"))["sessionId"]
-    assert await at.sessions.delete({"sessionId": sid}) == {"sessionId": sid, "deleted": True}
+    assert await at.sessions.delete({"sessionId": sid}) == {"session_id": sid, "deleted": True}
     assert (await at.sessions.search({"query": "forgotten"}))["matches"] == []
     with pytest.raises(NotFoundError):
         await at.sessions.delete({"sessionId": sid})
@@ -678,7 +678,7 @@ async def test_bad_looking_is_refused(at: Desk, arguments: dict[str, Any], error
     with pytest.raises(error):
         await at.sessions.manage(arguments)
     assert await at.everything() == before
-    assert (await at.sessions.manage({"action": "list"}))["sessions"][0]["sessionId"] == sid
+    assert (await at.sessions.manage({"action": "list"}))["sessions"][0]["session_id"] == sid
 
 
 # -- sessions of runs
@@ -707,7 +707,7 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
 async def test_the_session_of_a_run_is_read_from_its_journal(at: Desk) -> None:
     sessions, sid = await run_session(at.store)
     got = await sessions.get({"sessionId": sid, "branchId": "n1"})
-    assert (got["runId"], [one["thought"] for one in got["thoughts"]]) == ("r1", ["b"])
+    assert (got["run_id"], [one["thought"] for one in got["thoughts"]]) == ("r1", ["b"])
     whole = await sessions.export({"sessionId": sid, "format": "markdown"})
     assert "a plan" in whole["text"]
 

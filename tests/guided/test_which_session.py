@@ -145,8 +145,8 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
             acknowledged.append(arguments["thought"])
             ids += [] if reply["sessionId"] in ids else [reply["sessionId"]]
     listed = (await at.sessions.list({"limit": 500}))["sessions"]
-    assert sorted(ids) == sorted(entry["sessionId"] for entry in listed)
-    kept = [await at.sessions.get({"sessionId": entry["sessionId"]}) for entry in listed]
+    assert sorted(ids) == sorted(entry["session_id"] for entry in listed)
+    kept = [await at.sessions.get({"sessionId": entry["session_id"]}) for entry in listed]
     assert sorted(thought["thought"] for one in kept for thought in one["thoughts"]) == sorted(acknowledged)
 
 
@@ -188,11 +188,11 @@ async def test_ids_may_be_given_by_how_they_begin_or_as_last(tmp_path: Path) -> 
         for action in ("get", "export", "resume", "pin"):
             for text, meant in ((one[:count], one), (two[:count].upper(), two)):
                 found = await at.sessions.manage({"action": action, "sessionId": text})
-                assert found["sessionId"] == meant
+                assert found["session_id"] == meant
         assert (await at.think(2, sessionId=one[:count]))["sessionId"] == one
         at.clock.pass_minutes(1)
         assert (await at.think(2, sessionId=two))["sessionId"] == two
-        assert (await at.sessions.get({"sessionId": "last"}))["sessionId"] == two
+        assert (await at.sessions.get({"sessionId": "last"}))["session_id"] == two
         assert (await at.think(3, sessionId="last"))["sessionId"] == two
         with pytest.raises(UsageError) as caught:
             await at.sessions.get({"sessionId": one[: count - 1]})
@@ -200,7 +200,7 @@ async def test_ids_may_be_given_by_how_they_begin_or_as_last(tmp_path: Path) -> 
         with pytest.raises(NotFoundError):
             await at.sessions.get({"sessionId": one[:3]})
         deleted = await at.sessions.delete({"sessionId": one[:count]})
-        assert deleted["sessionId"] == one
+        assert deleted["session_id"] == one
 
 
 async def test_runs_are_named_by_how_their_ids_begin_or_as_last() -> None:

@@ -108,5 +108,5 @@ def test_the_server_needs_nothing_but_its_volume_to_be_writable(tmp_path: Path) 
     with Raw(command=command) as client:
         session = client.think(1)["sessionId"]
     with Raw(command=command) as client:
-        assert client.call("sessions", action="resume")["sessionId"] == session
+        assert client.call("sessions", action="resume")["session_id"] == session
     assert (tmp_path / "reasonry.db").exists()

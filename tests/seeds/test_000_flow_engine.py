@@ -351,7 +351,7 @@ async def test_example_2_over_a_store_reports_the_stage_of_the_latest_thought(
             assert [one["name"] for one in reply["nextStages"]] == list(tree.by_name[stage].to)
         assert (await at.sessions.get(begun))["stage"] == "final_response"
         copy = await at.sessions.import_(await at.sessions.export(begun))
-        assert copy["thoughtHistoryLength"] == 19
+        assert copy["thought_history_length"] == 19
 
 
 def test_branches_are_judged_together_and_the_best_is_the_solution() -> None:

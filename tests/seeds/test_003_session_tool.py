@@ -245,7 +245,7 @@ async def test_clear_get_and_list_are_there_for_programs(store: Store) -> None:
     session = await reasonry.get_session(sid, store=store)
     assert session is not None
     assert (len(session["thoughts"]), session["branches"]) == (1, [])
-    assert {one["sessionId"] for one in await reasonry.list_sessions(store=store)} == {sid, other}
+    assert {one["session_id"] for one in await reasonry.list_sessions(store=store)} == {sid, other}
     assert await reasonry.clear_session(sid, store=store) is True
     assert await reasonry.clear_session(sid, store=store) is False
     assert await reasonry.get_session(sid, store=store) is None

@@ -190,7 +190,7 @@ class TestSessions:
         async def go_on(store: SqliteStore) -> None:
             async with App(store, environ={}) as app:
                 with pytest.raises(StoreError) as caught:
-                    await app.sessions().resume({"sessionId": spoiled[0]})
+                    await app.sessions().resume({"session_id": spoiled[0]})
                 assert caught.value.code == "store_corrupt"
 
         await with_store(path, go_on)

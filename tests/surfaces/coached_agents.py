@@ -126,4 +126,4 @@ async def play(
                 return shown, sizes
             shared |= shown.get("shared", {})
             answers = {each["id"]: agent(each) for each in spelled_out(shown["questions"], shared)}
-            shown = await app.coach_answer(shown["runId"], answers, named, brief=True)
+            shown = await app.coach_answer(shown["run_id"], answers, named, brief=True)

@@ -184,7 +184,7 @@ def answered(document: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "id": one["id"],
             "answer": analyst.play(
-                ChatRequest(one["prompt"], one["prompt"], one["answerSchema"], number=1, sample=0, body={})
+                ChatRequest(one["prompt"], one["prompt"], one["answer_schema"], number=1, sample=0, body={})
             ),
         }
         for one in document["questions"]
@@ -212,16 +212,16 @@ def test_a_coached_analysis_runs_to_its_end_from_the_shell(
     while shown["questions"][0]["stage"] != "focused_answer":
         stages += [one["stage"] for one in shown["questions"]]
         answers.write_text(json.dumps({"answers": answered(shown)}))
-        given = ["answer", shown["runId"], "--answers", str(answers)]
+        given = ["answer", shown["run_id"], "--answers", str(answers)]
         if stages[-1] == "synthesis":
             code, refused = tell(*given)
             assert (code, "climate" in refused["error"]["tools"]) == (2, True), "its tools are not named"
         code, shown = tell(*given, *tools)
         assert code == 0
     text = json.dumps({"answers": answered(shown)})
-    done = shell.run("coach", "answer", shown["runId"], *tools, text=text)
+    done = shell.run("coach", "answer", shown["run_id"], *tools, text=text)
     assert (done.returncode, done.stdout) == (0, "Umbrella\n")
-    result = shell.json("coach", "status", shown["runId"])["result"]
+    result = shell.json("coach", "status", shown["run_id"])["result"]
     assert result["tasks"][1]["result"]["rain_days"] == 22
     assert result["tasks"][2]["result"]["output"]["value"] == round(22 / 31, 4)
     assert set(stages) == analyst.STAGES - {"complexity_analysis", "plan_evaluation", "focused_answer"}
@@ -237,9 +237,9 @@ def test_a_coached_analysis_runs_to_its_end_over_mcp(tmp_path: Path) -> None:
             shared |= shown.get("shared", {})
             asked = {"questions": spelled_out(shown["questions"], shared)}
             stages |= {one["stage"] for one in asked["questions"]}
-            shown = raw.call("coach", action="answer", runId=shown["runId"], answers=answered(asked))
+            shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answered(asked))
         assert "tasks" not in shown["result"]
-        shown = raw.call("coach", action="status", runId=shown["runId"])
+        shown = raw.call("coach", action="status", run_id=shown["run_id"])
     assert (shown["status"], shown["result"]["answer"]) == ("done", "Umbrella")
     assert stages == analyst.STAGES - {"query_conversion"}, "the built-in resources take the query as it is"
     assert shown["result"]["tasks"][1]["result"]["output"]["status"] == "ok"

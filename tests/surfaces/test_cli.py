@@ -143,17 +143,17 @@ def test_a_coached_run_says_how_far_its_tree_has_grown(shell: Shell) -> None:
     apart = ("--option", "score_with_proposals=false")
     began = shell.json("coach", "start", "Use 4, 6 and 1 to make 24", *apart)
     asked = {"answers": [{"id": "e1", "answer": {"thoughts": ["4 * 6 = 24", "4 + 6 = 10"]}}]}
-    shell.run("coach", "answer", began["runId"], text=json.dumps(asked))
-    progress = shell.json("coach", "status", began["runId"])["progress"]
+    shell.run("coach", "answer", began["run_id"], text=json.dumps(asked))
+    progress = shell.json("coach", "status", began["run_id"])["progress"]
     assert progress["status"] == "evaluating"
     assert {node["status"] for node in progress["tree"]["nodes"].values()} == {"open", "proposed"}
-    lines = shell.run("runs", "show", began["runId"]).stdout.splitlines()
+    lines = shell.run("runs", "show", began["run_id"]).stdout.splitlines()
     assert [line for line in lines if line.startswith(("├──", "└──"))] == [
         "├──   … 4 * 6 = 24",
         "└──   … 4 + 6 = 10",
     ]
-    shell.run("coach", "cancel", began["runId"])
-    ended = shell.json("runs", "show", began["runId"])
+    shell.run("coach", "cancel", began["run_id"])
+    ended = shell.json("runs", "show", began["run_id"])
     assert ended["termination"]["status"] == "error"
     assert [node["status"] for node in ended["tree"]["nodes"].values()] == ["open", "proposed", "proposed"]
 
@@ -191,17 +191,17 @@ def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
 
 def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     began = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")
-    run_id, short = began["runId"], began["runId"][:30]
-    assert shell.json("coach", "status", "last")["runId"] == run_id
-    assert shell.json("coach", "cancel", short)["runId"] == run_id
+    run_id, short = began["run_id"], began["run_id"][:30]
+    assert shell.json("coach", "status", "last")["run_id"] == run_id
+    assert shell.json("coach", "cancel", short)["run_id"] == run_id
     assert shell.json("runs", "show", "last")["run_id"] == run_id
     assert shell.json("runs", "replay", short)["run_id"] == run_id
-    assert shell.json("runs", "resume", short, "--coach")["runId"] == run_id
+    assert shell.json("runs", "resume", short, "--coach")["run_id"] == run_id
     begun = shell.json("think", "One.", "--number", "1", "--total", "3", "--next")["sessionId"]
     for number, name in ((2, "last"), (3, begun[:30])):
         thought = ("think", "More.", "--number", str(number), "--total", "3", "--next", "--session", name)
         assert shell.json(*thought)["sessionId"] == begun
-    assert shell.json("sessions", "show", "last")["sessionId"] == begun
+    assert shell.json("sessions", "show", "last")["session_id"] == begun
     lost = shell.json("think", "Four.", "--number", "4", "--total", "5", "--new")
     assert begun in lost["notices"][0]["message"]
     listed = shell.run("sessions", "list").stdout.splitlines()
@@ -212,7 +212,7 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     first = shell.run("sessions", "list").stdout.splitlines()[0].split("\t")
     assert (first[0], first[2]) == (begun, "ended")
     unfinished = shell.json("sessions", "list", "--unfinished")["sessions"]
-    assert [row["sessionId"] for row in unfinished] == [lost["sessionId"]]
+    assert [row["session_id"] for row in unfinished] == [lost["sessionId"]]
 
 
 def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
@@ -565,7 +565,7 @@ def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:
     shell.run("sessions", "export", first["sessionId"], "--output", str(out))
     assert shell.run("sessions", "export", first["sessionId"], "--output", str(out)).returncode == 5
     imported = shell.json("sessions", "import", str(out))
-    assert imported["sessionId"] != first["sessionId"]
+    assert imported["session_id"] != first["sessionId"]
     assert shell.run("sessions", "pin", first["sessionId"]).returncode == 0
     assert shell.run("sessions", "delete", first["sessionId"]).returncode == 0
     assert shell.run("sessions", "show", first["sessionId"]).returncode == 3
@@ -604,12 +604,14 @@ def test_a_strategy_is_shown_with_guidance_and_required_fields(shell: Shell) -> 
 def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
     assert shell.run("solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline").returncode == 0
     (row,) = shell.json("sessions", "list")["sessions"]
-    thoughts = shell.json("sessions", "show", row["sessionId"])["thoughts"]
-    assert row["thoughtHistoryLength"] == len(thoughts) > 0
+    thoughts = shell.json("sessions", "show", row["session_id"])["thoughts"]
+    assert row["thought_history_length"] == len(thoughts) > 0
     assert shell.run("sessions", "list").stdout.split("\t")[3] == str(len(thoughts))
     text = thoughts[-1]["thought"].splitlines()[0]
     matches = shell.json("sessions", "search", text)["matches"]
-    assert (row["sessionId"], len(thoughts)) in [(one["sessionId"], one["thoughtNumber"]) for one in matches]
+    assert (row["session_id"], len(thoughts)) in [
+        (one["session_id"], one["thought_number"]) for one in matches
+    ]
     first = shell.run("sessions", "search", "0", "--limit", "1")
     assert (len(first.stdout.splitlines()), "go on with: --cursor" in first.stderr) == (1, True)
     assert "nothing found" in shell.run("sessions", "search", "nowhere").stderr
@@ -649,7 +651,7 @@ def test_an_odd_session_file_is_refused(shell: Shell) -> None:
 def test_a_run_s_session_shows_its_thoughts(shell: Shell) -> None:
     solved = shell.json("solve", PUZZLE, "--model", "offline")
     shown = shell.json("sessions", "show", solved["session_id"], "--limit", "100")
-    assert shown["runId"] == solved["run_id"]
+    assert shown["run_id"] == solved["run_id"]
     assert any("= 24" in thought["thought"] for thought in shown["thoughts"])
 
 
@@ -659,7 +661,7 @@ def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
         *("--option", "score_with_proposals=false"),
     )
     assert shown["status"] == "active"
-    run_id = shown["runId"]
+    run_id = shown["run_id"]
     replies = {
         "approach_exploration": {"thoughts": ["walk", "run"]},
         "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
@@ -682,24 +684,24 @@ def test_an_answer_that_cannot_be_read_is_refused_with_what_is_asked_next(shell:
     shown = shell.json("coach", "start", "6 * 7", "--strategy", "self_consistency", "--option", "samples=3")
     asked = [one["id"] for one in shown["questions"]]
     answers = {asked[0]: 42, asked[1]: "I do not know."}
-    said = shell.run("coach", "answer", shown["runId"], "--json", text=json.dumps(answers))
+    said = shell.run("coach", "answer", shown["run_id"], "--json", text=json.dumps(answers))
     document = json.loads(said.stdout)
     assert said.returncode == 2
     assert document["error"]["code"] == "answer_refused"
     assert [one["id"] for one in document["error"]["refused"]] == [asked[1]]
     assert [one["id"] for one in document["questions"]] == asked[1:]
-    assert {name: document[name] for name in shown} == shell.json("coach", "status", shown["runId"])
-    said = shell.run("coach", "answer", shown["runId"], text=json.dumps(answers | {asked[0]: ""}))
+    assert {name: document[name] for name in shown} == shell.json("coach", "status", shown["run_id"])
+    said = shell.run("coach", "answer", shown["run_id"], text=json.dumps(answers | {asked[0]: ""}))
     assert said.returncode == 5
-    said = shell.run("coach", "answer", shown["runId"], text=json.dumps({asked[1]: "No idea, sorry."}))
+    said = shell.run("coach", "answer", shown["run_id"], text=json.dumps({asked[1]: "No idea, sorry."}))
     assert (said.returncode, f"--- {asked[1]} " in said.stdout) == (2, True)
-    assert f"reasonry coach answer {shown['runId']}" in said.stderr
+    assert f"reasonry coach answer {shown['run_id']}" in said.stderr
 
 
 def test_a_coached_run_takes_no_options_of_models_and_reads_standard_input(shell: Shell) -> None:
     shown = shell.json("coach", "start", "-", "--strategy", "scratchpad", text="What is 17 + 25?\n")
     assert "17 + 25" in shown["questions"][0]["prompt"]
-    run_id = shown["runId"]
+    run_id = shown["run_id"]
     for idle in ("--model", "--judge-model", "--draft-model", "--record", "--max-requests-per-minute"):
         for command in (
             ["coach", "start", "x"],
@@ -810,13 +812,13 @@ def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Sh
     document = {
         "kind": KIND,
         "version": VERSION,
-        "sessionId": new_id(),
+        "session_id": new_id(),
         "strategy": "linear",
         "thoughts": [*main, *twig],
     }
     file = shell.folder / "long.json"
     file.write_text(json.dumps(document), "utf-8")
-    session = shell.json("sessions", "import", str(file))["sessionId"]
+    session = shell.json("sessions", "import", str(file))["session_id"]
     drawn = shell.run("sessions", "show", session).stdout.splitlines()
     assert "602 thoughts" in drawn[0]
     place = drawn.index(next(line for line in drawn if line.endswith("T3None")))

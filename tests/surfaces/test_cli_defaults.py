@@ -51,24 +51,24 @@ def test_think_elsewhere_or_after_the_end_begins_a_session(shell: Shell, tmp_pat
 def test_a_single_question_is_answered_in_plain_words(shell: Shell) -> None:
     started = shell.run("coach", "start", "What is 6 times 7?", "--strategy", "chain_of_thought")
     (row,) = shell.json("coach", "list")["runs"]
-    assert f"answer with: reasonry coach answer {row['runId']} ANSWER" in started.stderr
+    assert f"answer with: reasonry coach answer {row['run_id']} ANSWER" in started.stderr
     assert shell.run("coach", "list").stdout.split("\t")[2:4] == ["waiting", "1"]
     assert shell.run("coach", "answer", "last", "So the answer is 42.").returncode == 0
     assert shell.json("runs", "show", "last")["answer"].startswith("42")
 
 
 def test_a_run_is_taken_up_and_forked_by_its_caller(shell: Shell) -> None:
-    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["runId"]
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["run_id"]
     ended = shell.run("coach", "cancel", run_id)
     assert f"reasonry coach resume {run_id}" in ended.stderr
     assert f"reasonry coach resume {run_id}" in shell.run("coach", "status", run_id).stderr
     assert [one["id"] for one in shell.json("coach", "resume", run_id)["questions"]] == ["e1"]
     fork = shell.json("coach", "fork", run_id, "--at", "0")
-    assert (fork["runId"] != run_id, len(fork["questions"])) == (True, 1)
+    assert (fork["run_id"] != run_id, len(fork["questions"])) == (True, 1)
 
 
 def test_a_run_that_has_ended_is_deleted_with_its_session_when_that_is_meant(shell: Shell) -> None:
-    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["runId"]
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["run_id"]
     active = shell.run("runs", "delete", run_id, "--yes")
     assert (active.returncode, f"reasonry runs cancel {run_id}" in active.stderr) == (5, True)
     shell.run("coach", "cancel", run_id)

@@ -125,7 +125,7 @@ class TestCopy:
 
 class TestDamage:
     def test_a_changed_thought_is_not_shown_with_its_session(self, shell: Shell) -> None:
-        session_id = shell.json("sessions", "list")["sessions"][0]["sessionId"]
+        session_id = shell.json("sessions", "list")["sessions"][0]["session_id"]
         of_session = f"SELECT key FROM session WHERE session_id = '{session_id}'"
         spoil(shell, f"UPDATE thought SET text = 'forged' WHERE place >> 24 = ({of_session})")
         for command in ("show", "export"):

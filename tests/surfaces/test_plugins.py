@@ -127,7 +127,7 @@ def test_a_run_reads_without_the_package_and_goes_on_only_with_it(
     done = command(site, tmp_path, "solve", LEGS, "--strategy", STRATEGY, "--model", script)
     assert (done.returncode, done.stdout) == (0, "16\n"), done.stderr
     started = command(site, tmp_path, "coach", "start", LEGS, "--strategy", STRATEGY, "--json")
-    run = json.loads(started.stdout)["runId"]
+    run = json.loads(started.stdout)["run_id"]
     listed = json.loads(command(None, tmp_path, "runs", "list", "--json").stdout)["runs"]
     assert [row["strategy"] for row in listed] == [STRATEGY, STRATEGY]
     ended = json.loads(command(None, tmp_path, "runs", "show", listed[1]["run_id"], "--json").stdout)

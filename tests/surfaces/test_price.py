@@ -109,7 +109,7 @@ def test_compare_and_coach_refuse_as_well(desk: Desk, tmp_path: Path) -> None:
 
 def test_an_agent_is_told_what_to_do_and_neither_the_address_nor_a_flag() -> None:
     with ModelServer(reply=lambda request: REPLY) as server:
-        arguments: dict[str, Any] = {"problem": "2 + 2?", "strategy": "self_consistency", "maxUsd": 0.5}
+        arguments: dict[str, Any] = {"problem": "2 + 2?", "strategy": "self_consistency", "max_usd": 0.5}
         with Raw(REASONRY_MODEL=server.model) as raw:
             error = raw.call("solve", **arguments)["error"]
             assert error["code"] == "price_unknown"

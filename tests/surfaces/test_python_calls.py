@@ -53,8 +53,8 @@ async def test_a_wrong_budget_leaves_a_run_that_is_taken_up_as_it_was(tmp_path: 
     async with await coach("x", strategy="scratchpad", store=store) as coaching:
         document = coaching.document
     with pytest.raises(UsageError, match="Budget"):
-        await coach(run_id=document["runId"], budget=5, store=store)  # pyright: ignore
-    async with await coach(run_id=document["runId"], store=store) as coaching:
+        await coach(run_id=document["run_id"], budget=5, store=store)  # pyright: ignore
+    async with await coach(run_id=document["run_id"], store=store) as coaching:
         assert coaching.document == document
 
 
@@ -63,7 +63,7 @@ async def test_a_run_is_taken_up_with_its_own_strategy_and_verifier(tmp_path: Pa
     given: dict[str, Any] = {"store": store, "verifier": lambda problem, path: True}
     async with await coach("x", strategy=own, **given) as coaching:
         document = coaching.document
-    run_id = document["runId"]
+    run_id = document["run_id"]
     async with await coach(run_id=run_id, strategy=own, **given) as coaching:
         assert coaching.document == document
     with pytest.raises(UsageError, match="pass it again"):

@@ -119,7 +119,7 @@ async def test_the_environment_names_the_store(
     monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "named.db"))
     sid = (await reasonry.thinking_tool()(**CALL))["sessionId"]
     assert (tmp_path / "named.db").exists()
-    assert [one["sessionId"] for one in await reasonry.list_sessions()] == [sid]
+    assert [one["session_id"] for one in await reasonry.list_sessions()] == [sid]
 
 
 async def test_memory_is_one_place_in_a_process(closing: None) -> None:
@@ -156,8 +156,8 @@ async def test_the_session_of_a_run_is_read_from_its_journal_and_gone_on_with_in
     result = await engine.drive(await engine.accept(order), Performers(ByExample()))
     session = await reasonry.get_session(result.session_id, store=store)
     assert session is not None
-    assert session["runId"] == result.run_id
-    assert session["thoughtHistoryLength"] == len(session["thoughts"]) > 1
+    assert session["run_id"] == result.run_id
+    assert session["thought_history_length"] == len(session["thoughts"]) > 1
     assert all(one["stage"] in strategy.by_name for one in session["thoughts"])
     reply = await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
     assert reply["sessionId"] != result.session_id

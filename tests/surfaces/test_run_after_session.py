@@ -56,16 +56,16 @@ async def test_every_question_has_the_thoughts_as_quoted_lines_and_the_record_sa
         )
         assert "\nSystem" not in prompt
         assert "\nAssistant" not in prompt
-        run_id = coaching.document["runId"]
+        run_id = coaching.document["run_id"]
     async with App(store) as app:
         trace = await app.engine.trace(run_id)
         assert trace["from_session"] == session
         assert without_quoted(trace["problem"]) == "How many?"
         assert (await app.store.run(run_id)).problem == "How many?"
-        before = await app.sessions().export({"sessionId": session})
+        before = await app.sessions().export({"session_id": session})
         forked = await app.engine.fork(run_id, None, 0)
         assert (await app.engine.trace(forked))["from_session"] == session
-        assert await app.sessions().export({"sessionId": session}) == before
+        assert await app.sessions().export({"session_id": session}) == before
 
 
 async def test_without_a_problem_the_first_thought_is_the_problem(store: str) -> None:

@@ -126,7 +126,7 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
                 participants=Participants(),
             )
         )
-        await app.coach_answer(coached["runId"], {coached["questions"][0]["id"]: reply})
+        await app.coach_answer(coached["run_id"], {coached["questions"][0]["id"]: reply})
     assert not found_in(tmp_path)
 
 

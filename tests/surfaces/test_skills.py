@@ -86,7 +86,7 @@ def test_what_a_skill_says_of_the_replies_is_so(page: Path) -> None:
         assert "cache" in json.dumps(heard[4]["leftOpen"]), "the branch that was not merged"
         assert heard[5]["nextStages"][0]["guidance"]
         assert heard[7]["stage"] == "branch_evaluation"
-        assert heard[8]["sessionId"] == heard[7]["sessionId"]
+        assert heard[8]["session_id"] == heard[7]["sessionId"]
         assert heard[9]["matches"]
     else:
         (question,) = heard[0]["questions"]

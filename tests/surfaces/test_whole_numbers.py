@@ -106,8 +106,8 @@ def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
         (COACH_ACTIONS["list"], {"limit": value}),
     ):
         with pytest.raises(UsageError) as refused:
-            read_run_call(form, {"problem": PUZZLE, "maxCalls": value, **others})
-        assert refused.value.details["field"] in ("maxCalls", "limit")
+            read_run_call(form, {"problem": PUZZLE, "max_calls": value, **others})
+        assert refused.value.details["field"] in ("max_calls", "limit")
 
 
 @given(TEXTS.filter(str.strip))

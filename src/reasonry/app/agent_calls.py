@@ -32,7 +32,7 @@ Options = Annotated[dict[str, Any], Meta(description="The strategy's options")]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE_ENTRIES)]
 
 
-class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
+class ListedParts(Struct, frozen=True, kw_only=True):
     """What a call may name of what the operator listed."""
 
     verifier: str | None = None
@@ -44,7 +44,7 @@ class ListedParts(Struct, frozen=True, kw_only=True, rename="camel"):
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
 
-class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
+class NewRun(ListedParts, frozen=True, kw_only=True):
     """A run to begin: arguments of `coach` with the action `start`, and of `solve`."""
 
     problem: str | None = None
@@ -70,41 +70,41 @@ class NewRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class OneRun(Struct, frozen=True, kw_only=True, rename="camel"):
+class OneRun(Struct, frozen=True, kw_only=True):
     """Arguments of `coach` with the actions `status` and `cancel`."""
 
     run_id: str | None = None
     """None: the only open run of the connection."""
 
 
-class OpenedRun(ListedParts, frozen=True, kw_only=True, rename="camel"):
+class OpenedRun(ListedParts, frozen=True, kw_only=True):
     """A run to go on with, and who works on it."""
 
     run_id: str | None = None
     """As in `OneRun`."""
 
 
-class AnswerCoached(OpenedRun, frozen=True, kw_only=True, rename="camel"):
+class AnswerCoached(OpenedRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `answer`."""
 
     answers: Annotated[Any, Meta(description="{id: answer}")]
 
 
-class ListRuns(Struct, frozen=True, kw_only=True, rename="camel"):
+class ListRuns(Struct, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `list`."""
 
     limit: PageSize = 20
     cursor: str | None = None
 
 
-class ReadTrace(OneRun, frozen=True, kw_only=True, rename="camel"):
+class ReadTrace(OneRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `read`."""
 
     limit: PageSize = 20
     cursor: str | None = None
 
 
-class ResumeRun(OpenedRun, frozen=True, kw_only=True, rename="camel"):
+class ResumeRun(OpenedRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `resume`."""
 
     max_calls: Count | None = None
@@ -125,14 +125,14 @@ class ResumeRun(OpenedRun, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class ForkRun(ResumeRun, frozen=True, kw_only=True, rename="camel"):
+class ForkRun(ResumeRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `fork`."""
 
-    at: Annotated[int, Meta(ge=0, description="fork: a question's forkAt")]
+    at: Annotated[int, Meta(ge=0, description="fork: a question's fork_at")]
     options: Options = {}
 
 
-class SolveCall(NewRun, frozen=True, kw_only=True, rename="camel"):
+class SolveCall(NewRun, frozen=True, kw_only=True):
     """Arguments of `solve`."""
 
     model: str | None = None
@@ -169,7 +169,7 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
     except UsageError as error:
         if error.details.get("field") != "at":
             raise
-        where = "`at` is the `forkAt` of a question of the run, which the action `read` shows"
+        where = "`at` is the `fork_at` of a question of the run, which the action `read` shows"
         raise UsageError(f"{error.message.rstrip('.')}; {where}", **error.details) from None
 
 

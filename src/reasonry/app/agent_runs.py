@@ -40,7 +40,7 @@ _OPEN, _OTHERS = "open.", "other."
 """What a cursor of a list begins with: which of its parts the page ended in."""
 _MAX_NAMED_RUNS = 5
 _MAX_NAMED_QUESTIONS = 5
-_OF_GUIDED_THOUGHTS = ("seq", "nextThoughtNeeded")
+_OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 """What says nothing of a thought of a run."""
 
 
@@ -64,7 +64,7 @@ async def list_runs(engine: Engine, call: ListRuns) -> Document:
         raise bad_cursor(call.cursor or "") from None
     shown = rows[: call.limit]
     more = "".join((shown[-1][0], shown[-1][1].run_id)) if len(rows) > call.limit else None
-    return {"runs": [await _row_document(engine, row) for _, row in shown], "nextCursor": more}
+    return {"runs": [await _row_document(engine, row) for _, row in shown], "next_cursor": more}
 
 
 async def _rows_from(store: Store, cursor: str | None) -> AsyncGenerator[tuple[str, RunRow]]:
@@ -96,19 +96,19 @@ def _is_open(row: RunRow) -> bool:
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
     document: Document = {
-        "runId": row.run_id,
-        "sessionId": row.session_id,
+        "run_id": row.run_id,
+        "session_id": row.session_id,
         "strategy": row.strategy,
         "status": row.status,
         "outcome": row.outcome,
         "coached": row.model == CALLER,
         "problem": clip(row.problem, _HEAD_CHARS),
-        "createdAt": instant(row.created_at_ms),
-        "updatedAt": instant(row.updated_at_ms),
+        "created_at": instant(row.created_at_ms),
+        "updated_at": instant(row.updated_at_ms),
     }
     if _is_open(row):
         with contextlib.suppress(ReasonryError):
-            document["questionsOpen"] = len(handed_out((await engine.read_on(row.run_id)).run))
+            document["questions_open"] = len(handed_out((await engine.read_on(row.run_id)).run))
     if row.reason:
         document["reason"] = row.reason
     if row.outcome == "error":
@@ -140,11 +140,11 @@ async def find_run(
         fits = [run_id for run_id, effect_ids in asked.items() if effect_ids.issuperset(answered)]
         if len(fits) == 1:
             return fits[0]
-        why = f"runId is missing, and {len(waiting)} runs of this connection are open"
+        why = f"run_id is missing, and {len(waiting)} runs of this connection are open"
         raise await _not_named(engine, why, waiting)
     if rows and not only_open:
         return rows[-1].run_id
-    raise await no_run_named(engine, "runId is missing, and no run of this connection is open")
+    raise await no_run_named(engine, "run_id is missing, and no run of this connection is open")
 
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
@@ -174,7 +174,7 @@ async def _open_questions(engine: Engine, row: RunRow) -> tuple[set[str], str]:
     effect_ids = [pending.id for pending in handed_out(run)]
     listed = ", ".join(effect_ids[:_MAX_NAMED_QUESTIONS])
     more = ", …" if len(effect_ids) > _MAX_NAMED_QUESTIONS else ""
-    forked = f"; forkedFrom {run.begun.forked_from}" if run.begun.forked_from else ""
+    forked = f"; forked_from {run.begun.forked_from}" if run.begun.forked_from else ""
     return set(effect_ids), f"{forked}; waiting: {listed or 'no question'}{more}"
 
 
@@ -184,9 +184,11 @@ async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageE
         for row in rows[-_MAX_NAMED_RUNS:]
     ]
     way = (
-        f"pass one of these as runId: {'; '.join(shown)}" if shown else "`start` one, or find one with `list`"
+        f"pass one of these as run_id: {'; '.join(shown)}"
+        if shown
+        else "`start` one, or find one with `list`"
     )
-    return UsageError(f"{why}; {way}", field="runId", choices=[row.run_id for row in rows])
+    return UsageError(f"{why}; {way}", field="run_id", choices=[row.run_id for row in rows])
 
 
 # -- one run
@@ -204,7 +206,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     after = position_of(call.cursor)
     row, record = await engine.store.run(run_id), await engine.record(run_id)
     document = await asyncio.to_thread(lambda: _page(record, after, call.limit))
-    about = {"runId": run_id, "sessionId": row.session_id, "status": record.result.status}
+    about = {"run_id": run_id, "session_id": row.session_id, "status": record.result.status}
     if after:
         return {**about, **document}
     return {**about, **_head_document(record, engine.strategies.get(row.strategy)), **document}
@@ -232,7 +234,7 @@ def _page(record: Record, after: int, limit: int) -> Document:
             {**question, "prompt": prompt}
             for question, prompt in zip(questions[:count], prompts, strict=True)
         ],
-        "nextCursor": str(after + count) if more else None,
+        "next_cursor": str(after + count) if more else None,
     }
 
 
@@ -250,7 +252,7 @@ def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Documen
         "prompt": _cut(question["prompt"]),
         "reply": None if question["reply"] is None else _cut(question["reply"]),
         "read": question["read"] or None,
-        "forkAt": places.get(question["id"]),
+        "fork_at": places.get(question["id"]),
     }
     return {name: value for name, value in document.items() if value is not None}
 
@@ -272,16 +274,16 @@ def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Docum
         "problem": _cut(head["problem"]),
         "options": _chosen_options(head["options"], strategy),
         "budget": head["budget"],
-        "forkedFrom": head["forked_from"],
-        "fromSession": head.get("from_session"),
-        "createdAt": instant(head["created_at_ms"]),
+        "forked_from": head["forked_from"],
+        "from_session": head.get("from_session"),
+        "created_at": instant(head["created_at_ms"]),
         "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
         "outcome": result.outcome,
         "termination": shown["termination"],
         "usage": shown["usage"],
         "warnings": [_cut(warning) for warning in result.warnings],
         "answer": None if result.answer is None else _cut(result.answer),
-        "bestAnswer": None if result.best_answer is None else _cut(result.best_answer),
+        "best_answer": None if result.best_answer is None else _cut(result.best_answer),
     }
     return {name: value for name, value in document.items() if value is not None and value != []}
 

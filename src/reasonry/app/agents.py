@@ -29,7 +29,7 @@ CAME_TO_ITS_END = (
     "The run came to an end of its own, so there is nothing to go on with; fork it to try another way."
 )
 OWN_RECORD = (
-    "The run writes a session of its own, `sessionId`; the thoughts it began with are those of `fromSession`, which "
+    "The run writes a session of its own, `session_id`; the thoughts it began with are those of `from_session`, which "
     "stays as it is."
 )
 
@@ -91,7 +91,7 @@ class AgentAccess:
         if order.from_session is None:
             return document
         notes = [*filter(None, [document.get("note")]), OWN_RECORD]
-        return {**document, "note": " ".join(notes), "fromSession": order.from_session}
+        return {**document, "note": " ".join(notes), "from_session": order.from_session}
 
     async def admit(self, named: Participants) -> Participants:
         """Return who may work on a run of those that are named: what the operator lists by these names.

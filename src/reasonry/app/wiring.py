@@ -141,7 +141,7 @@ class App(UseCases):
         session_id = await sessions.session_id(session)
         thoughts = await sessions.read_thoughts(session_id)
         if not thoughts:
-            raise UsageError(f"session {session_id} has no thoughts to begin with", field="sessionId")
+            raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
         if problem is None:
             return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
         return with_quoted(problem, quote_thoughts(thoughts)), session_id

@@ -12,10 +12,11 @@ from ..errors import TooLargeError, UsageError
 MAX_ANSWER_CHARS: Final = 200_000
 
 SHAPE: Final = (
-    'answers are {"ID": ANSWER, …}, where ANSWER is text or data in the form of `answerSchema`; '
+    'answers are {"ID": ANSWER, …}, where ANSWER is text or data in the form of `answer_schema`; '
     '[{"id": "ID", "answer": ANSWER}, …] will do too'
 )
 _RANGE: Final = re.compile(r"e(\d{1,9})\.\.e(\d{1,9})")
+_ID_NAMES: Final = ("id", "question_id", "questionId")
 _ID: Final = re.compile(r"e\d")
 """How the id of a question begins."""
 _MAX_COUNT: Final = 10_000
@@ -93,7 +94,7 @@ def _name_answers(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
 def _name_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, Any]) -> Mapping[Any, Any]:
     if any(isinstance(name, str) and _ID.match(name) for name in whole):
         return whole
-    if not {"id", "questionId"}.isdisjoint(whole) and "answer" in whole:
+    if not set(_ID_NAMES).isdisjoint(whole) and "answer" in whole:
         return whole
     if not schema.get("properties", {}).keys().isdisjoint(whole):
         return {effect_id: whole}
@@ -115,11 +116,11 @@ def _entries(raw: Any) -> list[tuple[str, Any]]:
 
 
 def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    if {"id", "questionId"}.isdisjoint(mapping):
+    if set(_ID_NAMES).isdisjoint(mapping):
         return [(_id(effect_id), answer) for effect_id, answer in mapping.items()]
     if "answer" not in mapping:
         raise _ShapeError
-    return [(_id(mapping.get("id", mapping.get("questionId"))), mapping["answer"])]
+    return [(_id(next(mapping[name] for name in _ID_NAMES if name in mapping)), mapping["answer"])]
 
 
 def _without_wrapper(raw: Any) -> Any:

@@ -75,7 +75,7 @@ def brief_questions(
                 "id": joined_id([pending.id for pending in equal]),
                 "stage": stage,
                 "prompt": "\n\n".join([*prompt, last]),
-                "answerSchema": _reference(schema),
+                "answer_schema": _reference(schema),
                 **several,
             }
         )
@@ -113,7 +113,7 @@ def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any
             "id": question["id"],
             "stage": question["stage"],
             "prompt": whole(question["prompt"]),
-            "answerSchema": shared[question["answerSchema"][2:-1]],
+            "answer_schema": shared[question["answer_schema"][2:-1]],
         }
         for question in questions
     ]

@@ -55,7 +55,7 @@ class Coach(Struct, frozen=True):
             key: As in `Engine.accept_once`.
 
         Returns:
-            {`runId`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answerSchema`}], `progress`}, `note` where an
+            {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
             active run asks nothing, and `result` once the run has ended.
         """
         accepted = await self.engine.accept_once(order, key=key, drive=True)
@@ -161,7 +161,7 @@ class Coach(Struct, frozen=True):
         if known is None:
             how = {"note": HOW_TO_READ} if shared else {}
             return {**how, **{name: whole[name] for name in whole if name != "questions"}, **questions_shown}
-        kept = {name: whole[name] for name in ("runId", "status", "note") if name in whole}
+        kept = {name: whole[name] for name in ("run_id", "status", "note") if name in whole}
         result = {"result": brief_result(whole["result"])} if "result" in whole else {}
         return {**kept, **questions_shown, **result}
 
@@ -184,8 +184,8 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     """Return where a coached run stands."""
     snapshot = run.snapshot
     shown: dict[str, Any] = {
-        "runId": run_id,
-        "sessionId": session_id,
+        "run_id": run_id,
+        "session_id": session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
         "questions": [_question(pending) for pending in handed_out(run)],
@@ -209,7 +209,7 @@ def _question(pending: Pending) -> dict[str, Any]:
         "id": pending.id,
         "stage": pending.stage,
         "prompt": "\n\n".join(pieces_of(pending)),
-        "answerSchema": pending.effect.form or {"type": "string"},
+        "answer_schema": pending.effect.form or {"type": "string"},
     }
 
 

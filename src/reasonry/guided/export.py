@@ -34,7 +34,7 @@ def export(session: Document, form: Format) -> dict[str, Any]:
     if form == "json":
         return {"kind": KIND, "version": VERSION, "format": form, **session}
     text = markdown(session) if form == "markdown" else mermaid(session)
-    return {"sessionId": session["sessionId"], "format": form, "text": text}
+    return {"session_id": session["session_id"], "format": form, "text": text}
 
 
 # -- Markdown
@@ -46,13 +46,13 @@ def markdown(session: Document) -> str:
     lines = [
         f"# {inline_text(session['purpose'] or 'Session')}",
         "",
-        f"- Session: {_code(session['sessionId'])}",
+        f"- Session: {_code(session['session_id'])}",
         *([f"- Strategy: {_word(session['strategy'])}"] if "strategy" in session else []),
-        f"- Begun: {session['createdAt']}, last used: {session['usedAt']}",
+        f"- Begun: {session['created_at']}, last used: {session['used_at']}",
         f"- Thoughts: {len(thoughts)}",
     ]
     for branch in _branches(thoughts):
-        own = [thought for thought in thoughts if thought.get("branchId") == branch]
+        own = [thought for thought in thoughts if thought.get("branch_id") == branch]
         lines += [
             "",
             "## Main line" if branch is None else f"## Branch {inline_text(branch)}{_leaving_point(own)}",
@@ -64,18 +64,18 @@ def markdown(session: Document) -> str:
 
 def _branches(thoughts: Iterable[Document]) -> list[str | None]:
     """Return the lines there are, main line first."""
-    names = list(dict.fromkeys(thought.get("branchId") for thought in thoughts))
+    names = list(dict.fromkeys(thought.get("branch_id") for thought in thoughts))
     return sorted(names, key=lambda name: name is not None)
 
 
 def _leaving_point(own: Sequence[Document]) -> str:
-    point = own[0].get("branchFromThought") if own else None
+    point = own[0].get("branch_from_thought") if own else None
     return "" if point is None else f" (from thought {point})"
 
 
 def _thought_lines(thought: Document) -> Iterator[str]:
-    total = f"/{thought['totalThoughts']}" if "totalThoughts" in thought else ""
-    yield f"### Thought {thought['thoughtNumber']}{total}{_remarks(thought)}"
+    total = f"/{thought['total_thoughts']}" if "total_thoughts" in thought else ""
+    yield f"### Thought {thought['thought_number']}{total}{_remarks(thought)}"
     yield ""
     yield from (f"> {line}".rstrip() for line in prose_lines(thought["thought"]))
     data: Mapping[str, Any] = thought.get("data") or {}
@@ -87,15 +87,15 @@ def _thought_lines(thought: Document) -> Iterator[str]:
 
 def _remarks(thought: Document) -> str:
     remarks = [" → ".join(map(_code, stages_of(thought)))] if thought.get("stage") else []
-    if "revisesThought" in thought:
-        remarks.append(f"revises thought {thought['revisesThought']}")
-    elif thought.get("isRevision"):
+    if "revises_thought" in thought:
+        remarks.append(f"revises thought {thought['revises_thought']}")
+    elif thought.get("is_revision"):
         remarks.append("a revision")
-    if "mergeBranch" in thought:
-        remarks.append(f"takes in branch {inline_text(thought['mergeBranch'])}")
+    if "merge_branch" in thought:
+        remarks.append(f"takes in branch {inline_text(thought['merge_branch'])}")
     if "score" in thought:
         remarks.append(f"score {thought['score']:g}")
-    if not thought.get("nextThoughtNeeded", True):
+    if not thought.get("next_thought_needed", True):
         remarks.append("the end")
     return f" ({', '.join(remarks)})" if remarks else ""
 
@@ -117,20 +117,20 @@ def mermaid(session: Document) -> str:
     ends: dict[str | None, str] = {}
     numbers: dict[int, str] = {}
     for thought in session["thoughts"]:
-        node, branch = f"t{thought['seq']}", thought.get("branchId")
+        node, branch = f"t{thought['seq']}", thought.get("branch_id")
         lines.append(f'    {node}["{_label(thought)}"]')
         lines += _arrows(thought, node, ends, numbers)
-        ends[branch], numbers[thought["thoughtNumber"]] = node, node
+        ends[branch], numbers[thought["thought_number"]] = node, node
     return "\n".join(lines) + "\n"
 
 
 def _arrows(
     thought: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]
 ) -> Iterator[str]:
-    branch = thought.get("branchId")
-    left = _node(thought, "branchFromSeq", numbers.get(thought.get("branchFromThought")))
-    revised = _node(thought, "revisesSeq", numbers.get(thought.get("revisesThought")))
-    merged = thought.get("mergeBranch")
+    branch = thought.get("branch_id")
+    left = _node(thought, "branch_from_seq", numbers.get(thought.get("branch_from_thought")))
+    revised = _node(thought, "revises_seq", numbers.get(thought.get("revises_thought")))
+    merged = thought.get("merge_branch")
     if branch in ends:
         yield f"    {ends[branch]} --> {node}"
     elif left is not None:
@@ -155,7 +155,7 @@ def _label(thought: Document) -> str:
     text = " ".join(thought["thought"].split())
     text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
     stage = f" {_safe(' → '.join(stages_of(thought)))}" if thought.get("stage") else ""
-    return f"{thought['thoughtNumber']}{stage}<br/>{_safe(text)}"
+    return f"{thought['thought_number']}{stage}<br/>{_safe(text)}"
 
 
 def _safe(text: str) -> str:

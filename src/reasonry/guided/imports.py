@@ -99,7 +99,7 @@ def _document(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
 # -- our own export
 
 
-class _About(Struct, frozen=True, rename="camel"):
+class _About(Struct, frozen=True):
     """What an export says of its session as a whole."""
 
     strategy: str | None = None
@@ -114,7 +114,7 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about = read_call(_About, document, keep_empty=("sessionId",))
+    about = read_call(_About, document, keep_empty=("session_id",))
     strategy = find(about.strategy)
     thoughts = _check_thoughts(document.get("thoughts"), settings)
     has_stages = any(thought.get("stage") for thought in thoughts)
@@ -131,7 +131,7 @@ def _own(document: Mapping[str, Any], find: Find, settings: SessionSettings, now
         strategy.name,
         past.rows,
         head,
-        _instant(document.get("createdAt"), now_ms),
+        _instant(document.get("created_at"), now_ms),
         now_ms,
         about.purpose[:PURPOSE_CHARS],
         about.pinned,
@@ -143,7 +143,7 @@ def _own_call(thought: Mapping[str, Any], settings: SessionSettings) -> Thinking
     known = {name: value for name, value in thought.items() if name != "data" or value is not None}
     if "stages" in known:
         known["stage"] = known["stages"]
-    defaults = {"totalThoughts": thought.get("thoughtNumber"), "nextThoughtNeeded": True}
+    defaults = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True}
     read_text("thought", thought.get("thought", ""), settings.max_thought_chars)
     if not isinstance(thought.get("data"), dict | None):
         raise UsageError(f"data must be an object, not {show_value(thought['data'])}", field="data")
@@ -155,7 +155,9 @@ def _thoughts_on_record(thought: Mapping[str, Any], call: ThinkingCall, past: Ta
     """Return which thoughts an export says its numbers mean; until 0.1.0 a branch left the latest of its number."""
     there = [] if call.branch_from_thought is None else past.with_number(call.branch_from_thought)
     latest = next((place.seq for place in there), None)
-    return Recorded(_positive(thought.get("branchFromSeq")) or latest, _positive(thought.get("revisesSeq")))
+    return Recorded(
+        _positive(thought.get("branch_from_seq")) or latest, _positive(thought.get("revises_seq"))
+    )
 
 
 # -- think-strategies

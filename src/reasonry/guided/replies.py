@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from ..core.describe import required_fields
 from ..core.strategy import Strategy, Thought
@@ -16,7 +16,7 @@ from ..records import SessionRow, ThoughtRow
 from .guidance import guidance_due
 from .history import HistoryBound
 from .open_lines import LaidThought, scoreboard, what_is_left_open
-from .thinking_tool import NextStage, ShownThought, ThinkingReply
+from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
 from .thought import Head, ThoughtLine, ThoughtRecord
 from .turn import Taken, decode_head, decode_record, decode_stored, encode
 
@@ -54,7 +54,8 @@ def reply_document(taken: Taken) -> Document:
         reply = replace(reply, summary=summary(head), left_open=_left_open(taken))
     document = msgspec.to_builtins(reply)
     if taken.bound.thoughts != 0:
-        document |= history_document([*taken.before, taken.thought], taken.bound, head.thoughts)
+        shown, is_cut = _history([*taken.before, taken.thought], taken.bound, head.thoughts)
+        document |= {"thoughtHistory": msgspec.to_builtins(shown), "historyTruncated": is_cut}
     return document
 
 
@@ -120,14 +121,35 @@ def next_stages(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
-    """Return the members of a reply that show its history.
+    """Return the members of a session's document that show its history.
 
     Args:
         thoughts: At least the latest that fit, oldest first.
         there: How many the session has.
     """
-    shown = [msgspec.to_builtins(_shown_thought(thought)) for thought in bound.cut(thoughts)]
-    return {"thoughtHistory": shown, "historyTruncated": len(shown) < there}
+    shown, is_cut = _history(thoughts, bound, there)
+    return {"thought_history": [_members(thought) for thought in shown], "history_truncated": is_cut}
+
+
+def _history(
+    thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int
+) -> tuple[list[ShownThought], bool]:
+    shown = [_shown_thought(thought) for thought in bound.cut(thoughts)]
+    return shown, len(shown) < there
+
+
+def notice_documents(notices: Iterable[Notice]) -> list[Document]:
+    """Return what is to be said beside a session's document."""
+    return [_members(notice) for notice in notices]
+
+
+def _members(struct: Struct) -> Document:
+    """Return the members of a part of the thinking tool's reply that say something, in snake case."""
+    return {
+        field.name: value
+        for field in fields(struct)
+        if (value := getattr(struct, field.name)) != field.default
+    }
 
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
@@ -138,7 +160,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
     stage, due = strategy.by_name[name], guidance_due(strategy, name)
     members: Document = {
         "stage": name,
-        "nextStages": msgspec.to_builtins(next_stages(strategy, name, due, entered=True)),
+        "next_stages": msgspec.to_builtins(next_stages(strategy, name, due, entered=True)),
         "guidance": due[name],
         "scores": scoreboard(head) if stage.compares else "",
     }
@@ -161,17 +183,17 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:
     """Return a session as lists show it."""
     document: Document = {
-        "sessionId": row.session_id,
+        "session_id": row.session_id,
         **({"strategy": row.strategy} if has_strategy(row) else {}),
         "status": status or row.status,
         "pinned": row.pinned,
-        "thoughtHistoryLength": row.thoughts,
+        "thought_history_length": row.thoughts,
         "purpose": row.purpose,
-        "createdAt": instant(row.created_at_ms),
-        "usedAt": instant(row.used_at_ms),
+        "created_at": instant(row.created_at_ms),
+        "used_at": instant(row.used_at_ms),
     }
     if row.run_id is not None:
-        document["runId"] = row.run_id
+        document["run_id"] = row.run_id
     return document
 
 
@@ -189,15 +211,19 @@ def standing_document(row: SessionRow) -> Document:
     return {
         **_stage_member(line),
         "ended": head.ended,
-        "latestThought": {"thoughtNumber": line.number, "totalThoughts": line.total, "branchId": head.latest},
+        "latest_thought": {
+            "thought_number": line.number,
+            "total_thoughts": line.total,
+            "branch_id": head.latest,
+        },
         "branches": [
             {
-                "branchId": name,
+                "branch_id": name,
                 **_stage_member(branch),
-                "branchFromThought": branch.left,
-                "parentBranchId": branch.parent,
+                "branch_from_thought": branch.left,
+                "parent_branch_id": branch.parent,
                 "thoughts": branch.thoughts,
-                "latestThoughtNumber": branch.number,
+                "latest_thought_number": branch.number,
             }
             for name, branch in head.branches.items()
         ],
@@ -213,21 +239,21 @@ def thought_document(thought: ThoughtRow) -> Document:
     record = decode_record(thought)
     document: Document = {
         "seq": thought.seq,
-        "thoughtNumber": thought.number,
-        "totalThoughts": record.total or None,
-        "nextThoughtNeeded": record.next_needed,
+        "thought_number": thought.number,
+        "total_thoughts": record.total or None,
+        "next_thought_needed": record.next_needed,
         "thought": thought.text,
         "stage": record.stage or None,
         "stages": list(record.path) or None,
-        "fromStage": record.came_from,
-        "branchId": thought.branch,
-        "branchFromThought": record.branch_from,
-        "branchFromSeq": record.branch_from_seq,
-        "isRevision": record.is_revision or None,
-        "revisesThought": record.revises,
-        "revisesSeq": record.revises_seq,
-        "needsMoreThoughts": record.needs_more or None,
-        "mergeBranch": record.merges,
+        "from_stage": record.came_from,
+        "branch_id": thought.branch,
+        "branch_from_thought": record.branch_from,
+        "branch_from_seq": record.branch_from_seq,
+        "is_revision": record.is_revision or None,
+        "revises_thought": record.revises,
+        "revises_seq": record.revises_seq,
+        "needs_more_thoughts": record.needs_more or None,
+        "merge_branch": record.merges,
         "data": record.data,
         "score": record.score,
         "at": instant(record.at_ms) if record.at_ms else None,
@@ -242,7 +268,7 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
     place = max(text.lower().find(query.lower()), 0)
     start, end = max(place - _EXCERPT_CHARS, 0), place + len(query) + _EXCERPT_CHARS
     excerpt = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
-    return {"sessionId": session_id, **document, "excerpt": excerpt}
+    return {"session_id": session_id, **document, "excerpt": excerpt}
 
 
 class RowsOfRun:

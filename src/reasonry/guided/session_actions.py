@@ -20,13 +20,13 @@ MAX_QUERY_CHARS = 1_000
 Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
-class OneSession(Struct, frozen=True, kw_only=True, rename="camel"):
+class OneSession(Struct, frozen=True, kw_only=True):
     """What any action on one session takes."""
 
     session_id: str
 
 
-class ListSessions(Struct, frozen=True, kw_only=True, rename="camel"):
+class ListSessions(Struct, frozen=True, kw_only=True):
     """Arguments of `list`."""
 
     status: Annotated[
@@ -36,7 +36,7 @@ class ListSessions(Struct, frozen=True, kw_only=True, rename="camel"):
     cursor: str | None = None
 
 
-class GetSession(OneSession, frozen=True, kw_only=True, rename="camel"):
+class GetSession(OneSession, frozen=True, kw_only=True):
     """Arguments of `get`."""
 
     first: Annotated[ThoughtNumber | None, Meta(description="get: first thought number")] = field(
@@ -50,7 +50,7 @@ class GetSession(OneSession, frozen=True, kw_only=True, rename="camel"):
     cursor: str | None = None
 
 
-class SearchThoughts(Struct, frozen=True, kw_only=True, rename="camel"):
+class SearchThoughts(Struct, frozen=True, kw_only=True):
     """Arguments of `search`."""
 
     query: Annotated[
@@ -61,7 +61,7 @@ class SearchThoughts(Struct, frozen=True, kw_only=True, rename="camel"):
     cursor: str | None = None
 
 
-class ResumeSession(Struct, frozen=True, kw_only=True, rename="camel"):
+class ResumeSession(Struct, frozen=True, kw_only=True):
     """Arguments of `resume`."""
 
     session_id: str | None = None
@@ -70,13 +70,13 @@ class ResumeSession(Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
-class ExportSession(OneSession, frozen=True, kw_only=True, rename="camel"):
+class ExportSession(OneSession, frozen=True, kw_only=True):
     """Arguments of `export`."""
 
     format: Format = "json"
 
 
-class PinSession(OneSession, frozen=True, kw_only=True, rename="camel"):
+class PinSession(OneSession, frozen=True, kw_only=True):
     """Arguments of `pin`."""
 
     pinned: Annotated[bool, Meta(description="pin: false to unpin")] = True

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
-import msgspec
 from msgspec.structs import replace
 
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
@@ -43,6 +42,7 @@ from .replies import (
     Document,
     history_document,
     match_document,
+    notice_documents,
     reply_document,
     resumed_document,
     session_document,
@@ -73,9 +73,9 @@ T = TypeVar("T")
 SWEEP_EVERY_MS = 60_000
 MOST_LOOKED_AT = 500
 """So many sessions are looked at for a page."""
-_MAIN_LINE = ("branchId",)
+_MAIN_LINE = ("branch_id",)
 """What `get` takes the empty text for."""
-_MAIN_LINE_ONLY = "An empty branchId means the main line; leave it out for the thoughts of the branches too."
+_MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the thinker's own where none is named."""
 _CHANGING = frozenset({"delete", "pin"})
@@ -351,16 +351,16 @@ class Sessions:
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
         if thinker is not None and action in _OF_THE_CURRENT and thinker.bound.current is not None:
-            named = {"sessionId": thinker.bound.current, **named}
+            named = {"session_id": thinker.bound.current, **named}
         call, perform = read.read_form(ACTIONS[action], named), getattr(self, action)
         if thinker is not None and action == "resume":
             document = await thinker.resume(lambda: perform(call))
         else:
             document = await perform(call)
         if thinker is not None and action == "delete":
-            thinker.forget(document["sessionId"])
+            thinker.forget(document["session_id"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
-        if action == "get" and named.get("branchId") == "" and document.get("branches"):
+        if action == "get" and named.get("branch_id") == "" and document.get("branches"):
             notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
@@ -376,13 +376,13 @@ class Sessions:
         which["status"] = call.status if call.status in ("active", "archived") else None
         if call.status == "unfinished":
             if which.get("guided") is False:
-                return {"sessions": [], "nextCursor": None}
+                return {"sessions": [], "next_cursor": None}
             which["guided"] = True
         await self.sweep(now=True)
         shown, before, is_more, looked_at = builtins.list[Document](), call.cursor, True, 0
         while is_more and len(shown) <= limit:
             if looked_at >= MOST_LOOKED_AT:
-                return {"sessions": shown, "nextCursor": before}
+                return {"sessions": shown, "next_cursor": before}
             try:
                 rows = await self.store.sessions(limit=limit + 1, before=before, **which)
             except NotFoundError:
@@ -391,8 +391,8 @@ class Sessions:
             shown += [entry for entry in listed if _is_listed(entry, call.status)]
             is_more, looked_at = len(rows) > limit, looked_at + len(rows)
             before = rows[-1].session_id if rows else before
-        more = shown[limit - 1]["sessionId"] if len(shown) > limit else None
-        return {"sessions": shown[:limit], "nextCursor": more}
+        more = shown[limit - 1]["session_id"] if len(shown) > limit else None
+        return {"sessions": shown[:limit], "next_cursor": more}
 
     async def _list_entry(self, row: SessionRow) -> Document:
         document = await self._document(row)
@@ -402,14 +402,14 @@ class Sessions:
         return document
 
     async def get(self, arguments: Arguments | GetSession) -> Document:
-        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branchId` ("": main line)."""
+        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
         call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
         limit = call.limit
         document, rows = await self._select(call, limit)
         return {
             **document,
             "thoughts": [thought_document(row) for row in rows[:limit]],
-            "nextCursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
+            "next_cursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
         }
 
     async def get_all(self, arguments: Arguments | GetSession) -> tuple[Document, Iterator[Document]]:
@@ -475,14 +475,14 @@ class Sessions:
             )
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in page.matches],
-            "nextCursor": None if page.next is None else str(page.next),
-            "notices": [msgspec.to_builtins(notice) for notice in notices],
+            "next_cursor": None if page.next is None else str(page.next),
+            "notices": notice_documents(notices),
         }
 
     async def resume(self, arguments: Arguments | ResumeSession) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts.
 
-        Without `sessionId` it is the latest one that has not ended; one begun in this directory goes before others.
+        Without `session_id` it is the latest one that has not ended; one begun in this directory goes before others.
         """
         call, at = read.read_call(ResumeSession, arguments), self._clock()
         bound = HistoryBound.of(call.history, 0, self.settings, recalls=True)
@@ -515,7 +515,7 @@ class Sessions:
             **standing_document(row),
             **resumed_document(self.strategy(row.strategy), decode_head(row)),
             **history_document(thoughts, bound, row.thoughts),
-            **({"notices": msgspec.to_builtins(notices)} if notices else {}),
+            **({"notices": notice_documents(notices)} if notices else {}),
         }
 
     # -- taking out and in
@@ -552,7 +552,7 @@ class Sessions:
             session_id = self._new_id()
             await self._import(brought, session_id)
         row = await self.store.session(session_id)
-        return {**await self._document(row), "notices": [msgspec.to_builtins(notice) for notice in notices]}
+        return {**await self._document(row), "notices": notice_documents(notices)}
 
     async def _import(self, brought: imports.Brought, session_id: str) -> None:
         await self.store.import_session(brought.row(session_id), brought.thoughts)
@@ -584,7 +584,7 @@ class Sessions:
         # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
             await self.store.delete_session(session_id)
-        return {"sessionId": session_id, "deleted": True}
+        return {"session_id": session_id, "deleted": True}
 
     async def _run_of(self, session_id: str) -> str | None:
         """Return the run that writes a session, as far as that can be read."""
@@ -673,7 +673,7 @@ def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) 
     if branch and branch not in known:
         raise UsageError(
             f"session {session_id} has no branch {show_value(branch)}; its branches: {', '.join(known) or 'none'}",
-            field="branchId",
+            field="branch_id",
             choices=known,
         )
 
@@ -687,7 +687,7 @@ def _is_listed(entry: Document, status: str) -> bool:
     if status == "active":
         return entry["status"] == "active"
     if status == "unfinished":
-        return not ("runId" in entry or entry.get("ended"))
+        return not ("run_id" in entry or entry.get("ended"))
     return True
 
 

@@ -43,8 +43,8 @@ class Thinker:
         """Take an earlier session up as the current one."""
         async with self._gate:
             document = await resume()
-            self.bound.bind(document["sessionId"])
-            self.bound.see(document["sessionId"], document["thoughtHistoryLength"])
+            self.bound.bind(document["session_id"])
+            self.bound.see(document["session_id"], document["thought_history_length"])
             return document
 
     def forget(self, session_id: str) -> None:

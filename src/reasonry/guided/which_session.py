@@ -272,7 +272,7 @@ def _unknown(session_id: str) -> Notice:
 def no_session(session_id: str) -> NotFoundError:
     """Return the error of a call that names a session that is not there."""
     return NotFoundError(
-        f"No session {show_value(session_id)}; `list` shows which there are", sessionId=session_id
+        f"No session {show_value(session_id)}; `list` shows which there are", session_id=session_id
     )
 
 

@@ -37,9 +37,9 @@ _INTEGER = lazy_pattern(
 _DECIMAL = lazy_pattern(r"\s*[+-]?[0-9]{1,20}(\.[0-9]{0,20})?\s*")
 _NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
 """What agents fill an argument with that they have no use for."""
-_ANY_TEXT = frozenset({"branchId", "mergeBranch"})
+_ANY_TEXT = frozenset({"branchId", "branch_id", "mergeBranch"})
 """Arguments that may be any text but the empty one, as it is."""
-_IDS = frozenset({"sessionId", "runId", "cursor", "model", "verifier"})
+_IDS = frozenset({"sessionId", "session_id", "run_id", "cursor", "model", "verifier"})
 """Arguments whose text has no space around it."""
 _NUMBERS_FROM_1 = frozenset({"revisesThought", "branchFromThought"})
 """Thoughts are counted from 1, so 0 names none."""
@@ -244,7 +244,7 @@ def position_of(cursor: str | None) -> int:
 def bad_cursor(cursor: str) -> UsageError:
     """Return the error of a cursor that no page has given."""
     return UsageError(
-        f"cursor {show_value(cursor)} is not a `nextCursor` of this list; leave it out to start anew",
+        f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start anew",
         field="cursor",
     )
 

@@ -58,7 +58,7 @@ SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
 SESSIONS_DESCRIPTION = (
     "Look at kept thinking: `list` sessions, `get` thoughts of one, `search` texts, `resume` an earlier "
-    "session, `export`, `delete`, `pin` (never expires). Page with `nextCursor` as `cursor`."
+    "session, `export`, `delete`, `pin` (never expires). Page with `next_cursor` as `cursor`."
 )
 
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
@@ -111,14 +111,14 @@ def sessions_output() -> Schema:
     """Return the JSON schema of what the tool `sessions` replies, whichever the action."""
     items = {"type": "array", "items": {"type": "object"}}
     properties: Schema = {
-        "sessionId": _STRING,
+        "session_id": _STRING,
         "sessions": items,
         "thoughts": items,
         "matches": items,
-        "thoughtHistory": items,
+        "thought_history": items,
         "text": _STRING,
         "notices": items,
-        "nextCursor": {"type": ["string", "null"]},
+        "next_cursor": {"type": ["string", "null"]},
     }
     return _object(properties, [])
 

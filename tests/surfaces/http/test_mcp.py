@@ -73,7 +73,7 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
         uri = f"reasonry://sessions/{first['sessionId']}"
         assert uri in [str(one.uri) for one in (await client.list_resources()).resources]
         kept = json.loads((await client.read_resource(uri)).contents[0].text)
-        assert [one["thoughtNumber"] for one in kept["thoughts"]] == [1, 2]
+        assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
         lesson = await client.get_prompt("react", {"problem": "why?"})
         assert "why?" in lesson.messages[0].content.text
         shown = (await client.call_tool("show", {"id": first["sessionId"]})).structured_content
@@ -89,21 +89,21 @@ async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Servin
     ):
         begun = await ana.call_tool("coach", {"action": "start", "problem": "What is 6 * 7?"})
         mine = (await ana.call_tool("sequentialthinking", thought())).structured_content["sessionId"]
-        run_id, nowhere = begun.structured_content["runId"], "01a20241-7da4-7000-95ab-50b3ed796bf6"
+        run_id, nowhere = begun.structured_content["run_id"], "01a20241-7da4-7000-95ab-50b3ed796bf6"
 
         async def refusals(session_id: str, run_id: str) -> list[Any]:
             calls = [
                 *(
-                    ("sessions", {"action": action, "sessionId": session_id})
+                    ("sessions", {"action": action, "session_id": session_id})
                     for action in ("get", "export", "delete", "pin", "resume")
                 ),
                 *(
-                    ("coach", {"action": action, "runId": run_id})
+                    ("coach", {"action": action, "run_id": run_id})
                     for action in ("status", "cancel", "read", "resume")
                 ),
-                ("coach", {"action": "fork", "runId": run_id, "at": 1}),
-                ("coach", {"action": "answer", "runId": run_id, "answers": {}}),
-                ("coach", {"action": "start", "sessionId": session_id, "problem": "x"}),
+                ("coach", {"action": "fork", "run_id": run_id, "at": 1}),
+                ("coach", {"action": "answer", "run_id": run_id, "answers": {}}),
+                ("coach", {"action": "start", "session_id": session_id, "problem": "x"}),
                 ("show", {"id": session_id}),
                 ("show", {"id": run_id}),
             ]
@@ -121,7 +121,7 @@ async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Servin
         assert taken["sessionId"] != mine
         assert taken["thoughtHistoryLength"] == 1
         assert mine not in [r.name for r in (await ben.list_resources()).resources]
-        own = (await ana.call_tool("sessions", {"action": "get", "sessionId": mine})).structured_content
+        own = (await ana.call_tool("sessions", {"action": "get", "session_id": mine})).structured_content
         assert len(own["thoughts"]) == 1
 
 

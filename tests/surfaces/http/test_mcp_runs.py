@@ -56,7 +56,7 @@ async def test_a_call_that_takes_progress_is_told_of_the_run_and_waits_for_its_e
         assert numbers == sorted(set(numbers)), "progress only grows"
         assert len(told) >= 3, "silence is broken while the model thinks"
         assert all(document["run_id"] in message for _, message in told)
-        status = await client.call_tool("coach", {"action": "status", "runId": document["run_id"]})
+        status = await client.call_tool("coach", {"action": "status", "run_id": document["run_id"]})
         assert status.structured_content["result"]["answer"] == document["answer"]
 
 
@@ -71,7 +71,7 @@ async def test_a_call_without_progress_is_answered_in_time_and_the_run_goes_on(
         assert document["status"] == "active"
         assert document["answer"] is None
         monkeypatch.setattr(mcp_runs, "PATIENCE_S", 20)
-        status = await client.call_tool("coach", {"action": "status", "runId": document["run_id"]})
+        status = await client.call_tool("coach", {"action": "status", "run_id": document["run_id"]})
         assert status.structured_content["result"]["status"] == "done", "`status` waits for the end"
 
 
@@ -80,7 +80,7 @@ async def test_cancel_ends_a_run_that_is_at_work(slow: Any, monkeypatch: pytest.
     monkeypatch.setattr(mcp_runs, "PATIENCE_S", 0.05)
     async with connected(slow[0], "2026-07-28") as client:
         run_id = (await client.call_tool("solve", LONG["arguments"])).structured_content["run_id"]
-        gone = (await client.call_tool("coach", {"action": "cancel", "runId": run_id})).structured_content
+        gone = (await client.call_tool("coach", {"action": "cancel", "run_id": run_id})).structured_content
         assert gone["status"] == "cancelled"
 
 
@@ -110,4 +110,4 @@ async def _row(client: httpx2.AsyncClient, run_id: str) -> dict[str, Any]:
     (answer,) = events(
         (await client.post(**modern("tools/call", {"name": "coach", "arguments": arguments}))).text
     )
-    return next(row for row in answer["result"]["structuredContent"]["runs"] if row["runId"] == run_id)
+    return next(row for row in answer["result"]["structuredContent"]["runs"] if row["run_id"] == run_id)

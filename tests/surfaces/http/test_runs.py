@@ -138,7 +138,7 @@ def test_an_error_names_things_as_requests_do(serving: Serving) -> None:
     for answer in refused:
         message = answer.json()["error"]["message"]
         assert not re.search(r"--[a-z]|\b[a-z]+[A-Z]|the tool `", message), message
-    assert spell_message("pass (--price) or --max-usd 1 to '--x'; see `nextCursor`") == (
+    assert spell_message("pass (--price) or --max-usd 1 to '--x'; see `next_cursor`") == (
         "pass (price) or budget.usd 1 to '--x'; see `next_cursor`"
     )
 

@@ -137,7 +137,7 @@ def test_an_import_does_not_tell_whether_another_has_a_session_of_that_id(guarde
     exported = ana.get(f"/api/sessions/{session_id}/export").json()
     told = list[dict[str, Any]]()
     for name in (session_id, UNKNOWN):
-        answer = ben.post("/api/sessions/import", json={**exported, "sessionId": name})
+        answer = ben.post("/api/sessions/import", json={**exported, "session_id": name})
         assert answer.status_code == 201, answer.text
         document = answer.json()
         assert document.pop("session_id") not in (session_id, UNKNOWN)

@@ -92,7 +92,7 @@ def test_what_is_not_listed_is_refused_and_what_is_listed_is_used(tmp_path: Path
     [
         ("coach", {"action": "start", "problem": "x", "model": "offline"}, "model"),
         ("coach", {"action": "start", "problem": "x", "judgeModel": "http://x"}, "judgeModel"),
-        ("coach", {"action": "answer", "runId": "x", "answers": [], "tools": "x"}, "tools"),
+        ("coach", {"action": "answer", "run_id": "x", "answers": [], "tools": "x"}, "tools"),
         ("solve", {"problem": PUZZLE, "mcp": ["sh -c id"]}, "mcp"),
         ("solve", {"problem": PUZZLE, "context": ["/etc/passwd"]}, "context"),
         ("solve", {"problem": PUZZLE, "record": "/tmp/x"}, "record"),

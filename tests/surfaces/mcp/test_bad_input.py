@@ -21,7 +21,7 @@ def raw() -> Iterator[Raw]:
 
 def _standing(raw: Raw) -> dict[str, Any]:
     found = raw.call("sessions", action="get")
-    del found["usedAt"]
+    del found["used_at"]
     return found
 
 

@@ -29,7 +29,7 @@ COACH = st.fixed_dictionaries(
     {"action": st.sampled_from(list(COACH_ACTIONS)) | JSON},
     optional=dict.fromkeys(NAMES, JSON) | {"problem": JSON | st.just("Why?")},
 )
-SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "maxUsd"]), JSON, max_size=5)
+SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "max_usd"]), JSON, max_size=5)
 
 
 @settings(max_examples=25, deadline=None)
@@ -49,7 +49,7 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
                     continue
                 assert isinstance(document, dict)
             # It is no run of this connection, and nobody has named it.
-            assert (await app.coach().status(begun["runId"]))["status"] == "active"
+            assert (await app.coach().status(begun["run_id"]))["status"] == "active"
 
     asyncio.run(play())
 
@@ -62,10 +62,10 @@ def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
             (coach,) = run_tools(AgentAccess(app))
             context = CallContext(runs=CurrentRuns())
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
-            before = await app.coach().status(begun["runId"])
+            before = await app.coach().status(begun["run_id"])
             try:
                 await coach.call({"action": "answer", "answers": answers}, context)
             except UsageError:
-                assert await app.coach().status(begun["runId"]) == before
+                assert await app.coach().status(begun["run_id"]) == before
 
     asyncio.run(play())

@@ -57,16 +57,16 @@ def error(raw: Raw, **arguments: Any) -> dict[str, Any]:
 
 def test_without_a_run_id_the_only_open_run_of_the_connection_is_meant(raw: Raw) -> None:
     shown = start(raw)
-    assert raw.call("coach", action="status")["runId"] == shown["runId"]
+    assert raw.call("coach", action="status")["run_id"] == shown["run_id"]
     done = answered(raw, shown)
-    assert (done["runId"], done["result"]["answer"]) == (shown["runId"], "42")
+    assert (done["run_id"], done["result"]["answer"]) == (shown["run_id"], "42")
     second = start(raw, "What is 1 + 1?")
-    assert raw.call("coach", action="cancel", runId=None)["runId"] == second["runId"]
-    assert raw.call("coach", action="status", runId="")["runId"] == second["runId"]
+    assert raw.call("coach", action="cancel", run_id=None)["run_id"] == second["run_id"]
+    assert raw.call("coach", action="status", run_id="")["run_id"] == second["run_id"]
 
 
 def test_with_several_open_the_error_lists_them_and_nothing_has_changed(raw: Raw) -> None:
-    runs = [start(raw, f"What is {number} + 1?")["runId"] for number in (1, 2)]
+    runs = [start(raw, f"What is {number} + 1?")["run_id"] for number in (1, 2)]
     for action in ({"action": "answer", "answers": []}, {"action": "status"}, {"action": "cancel"}):
         refused = error(raw, **action)
         assert refused["choices"] == runs
@@ -88,29 +88,29 @@ def test_of_several_open_runs_the_one_whose_questions_are_answered_is_meant(raw:
     first, second = (start(raw, f"What is {number} + 1?", options={"decompose": True}) for number in (1, 2))
     decomposed = {first["questions"][0]["id"]: ANSWERS["step_decomposition"]}
     refused = error(raw, action="answer", answers=decomposed)
-    assert set(refused["choices"]) == {first["runId"], second["runId"]}
+    assert set(refused["choices"]) == {first["run_id"], second["run_id"]}
     assert f"waiting: {first['questions'][0]['id']}" in refused["message"]
-    further = raw.call("coach", action="answer", runId=first["runId"], answers=decomposed)
+    further = raw.call("coach", action="answer", run_id=first["run_id"], answers=decomposed)
     shown = raw.call(
         "coach", action="answer", answers={further["questions"][0]["id"]: ANSWERS["sequential_reasoning"]}
     )
-    assert shown["runId"] == first["runId"]
-    fork = raw.call("coach", action="fork", runId=first["runId"], at=0)
+    assert shown["run_id"] == first["run_id"]
+    fork = raw.call("coach", action="fork", run_id=first["run_id"], at=0)
     message = error(raw, action="answer", answers=decomposed)["message"]
-    assert f"forkedFrom {first['runId']}" in message
-    assert fork["runId"] in message
+    assert f"forked_from {first['run_id']}" in message
+    assert fork["run_id"] in message
 
 
 def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     shown = start(raw)
-    assert "`forkAt`" in error(raw, action="fork", runId=shown["runId"])["message"]
-    beyond = error(raw, action="fork", runId=shown["runId"], at=99)
+    assert "`fork_at`" in error(raw, action="fork", run_id=shown["run_id"])["message"]
+    beyond = error(raw, action="fork", run_id=shown["run_id"], at=99)
     assert "a number from 0 to 0" in beyond["message"]
     assert "choices" not in beyond
     unknown = error(raw, action="start", problem=SUM, sessionId="no-such-session")
     assert unknown["code"] == "not_found"
     assert "list the sessions" in unknown["message"]
-    refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["sessionId"]})["error"]
+    refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["session_id"]})["error"]
     assert "`coach` with `cancel`" in refused["message"]
     assert "reasonry" not in refused["message"]
 
@@ -118,59 +118,59 @@ def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
 def test_a_run_begun_from_a_session_says_which_session_is_its_own(raw: Raw) -> None:
     session = raw.call("sequentialthinking", **thought(1))["sessionId"]
     shown = start(raw, sessionId=session)
-    assert shown["fromSession"] == session != shown["sessionId"]
+    assert shown["from_session"] == session != shown["session_id"]
     assert "session of its own" in shown["note"]
-    assert "fromSession" not in start(raw)
+    assert "from_session" not in start(raw)
 
 
 def test_the_first_answer_of_a_new_connection_is_replied_to_in_full(tmp_path: Path) -> None:
     options = {"samples": 2, "window": 1, "stop": "full"}
     with Raw(tmp_path / "s.db") as raw:
         shown = start(raw, strategy="self_consistency", options=options)
-        run_id, first = shown["runId"], shown["questions"][0]["id"]
+        run_id, first = shown["run_id"], shown["questions"][0]["id"]
         again = raw.call("coach", action="answer", answers={first: "The answer is 42."})
         assert not again.get("shared")
     with Raw(tmp_path / "s.db") as raw:
-        fork = raw.call("coach", action="fork", runId=run_id, at=0)["runId"]
+        fork = raw.call("coach", action="fork", run_id=run_id, at=0)["run_id"]
     with Raw(tmp_path / "s.db") as raw:
-        whole = raw.call("coach", action="answer", runId=fork, answers={first: "The answer is 42."})
+        whole = raw.call("coach", action="answer", run_id=fork, answers={first: "The answer is 42."})
         assert whole["shared"] == shown["shared"]
         assert "[#id]" in whole["note"]
 
 
 def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
     with Raw(tmp_path / "s.db") as raw:
-        run_id = start(raw)["runId"]
+        run_id = start(raw)["run_id"]
     with Raw(tmp_path / "s.db") as raw:
         refused = error(raw, action="answer", answers=[])
         assert refused["code"] == "invalid_request"
         assert refused["choices"] == [run_id]
         for wrong in (5, [run_id], {"id": run_id}, True):
-            refused = error(raw, action="status", runId=wrong)
-            assert refused["field"] == "runId"
+            refused = error(raw, action="status", run_id=wrong)
+            assert refused["field"] == "run_id"
             assert run_id in refused["message"]
-        raw.call("coach", action="answer", runId=run_id, answers=[])
-        assert raw.call("coach", action="status")["runId"] == run_id
+        raw.call("coach", action="answer", run_id=run_id, answers=[])
+        assert raw.call("coach", action="status")["run_id"] == run_id
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_or_as_the_last(tmp_path: Path) -> None:
     with Raw(tmp_path / "s.db") as raw:
-        first, second = (start(raw, f"What is {number} + 1?")["runId"] for number in (1, 2))
-        assert raw.call("coach", action="status", runId="last")["runId"] == second
-        raw.call("coach", action="answer", runId=first, answers=[])
-        assert raw.call("coach", action="status", runId="last")["runId"] == first
-        assert raw.call("coach", action="status", runId=second[:-1].upper())["runId"] == second
-        assert set(error(raw, action="cancel", runId=first[:4])["choices"]) == {first, second}
-        assert error(raw, action="status", runId="beef")["code"] == "not_found"
+        first, second = (start(raw, f"What is {number} + 1?")["run_id"] for number in (1, 2))
+        assert raw.call("coach", action="status", run_id="last")["run_id"] == second
+        raw.call("coach", action="answer", run_id=first, answers=[])
+        assert raw.call("coach", action="status", run_id="last")["run_id"] == first
+        assert raw.call("coach", action="status", run_id=second[:-1].upper())["run_id"] == second
+        assert set(error(raw, action="cancel", run_id=first[:4])["choices"]) == {first, second}
+        assert error(raw, action="status", run_id="beef")["code"] == "not_found"
     with Raw(tmp_path / "s.db") as raw:
-        assert raw.call("coach", action="status", runId="last")["runId"] == second
+        assert raw.call("coach", action="status", run_id="last")["run_id"] == second
 
 
 def test_an_empty_store_says_how_a_run_begins(raw: Raw) -> None:
     refused = error(raw, action="status")
     assert "`start`" in refused["message"]
     assert refused["choices"] == []
-    assert raw.call("coach", action="list") == {"runs": [], "nextCursor": None}
+    assert raw.call("coach", action="list") == {"runs": [], "next_cursor": None}
 
 
 # -- which runs there are
@@ -178,31 +178,31 @@ def test_an_empty_store_says_how_a_run_begins(raw: Raw) -> None:
 
 def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path) -> None:
     with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
-        first = start(raw, "The oldest " + "x" * 200)["runId"]
-        ended = [start(raw, f"{number} + 1?")["runId"] for number in range(3)]
+        first = start(raw, "The oldest " + "x" * 200)["run_id"]
+        ended = [start(raw, f"{number} + 1?")["run_id"] for number in range(3)]
         for run_id in ended:
-            raw.call("coach", action="cancel", runId=run_id)
+            raw.call("coach", action="cancel", run_id=run_id)
         driven = raw.call("solve", problem=PUZZLE)["run_id"]
-        last = start(raw, "The newest")["runId"]
+        last = start(raw, "The newest")["run_id"]
         whole = raw.call("coach", action="list")
         wanted = [last, first, driven, *reversed(ended)]
-        assert [run["runId"] for run in whole["runs"]] == wanted
-        assert whole["nextCursor"] is None
+        assert [run["run_id"] for run in whole["runs"]] == wanted
+        assert whole["next_cursor"] is None
         found, cursor = list[str](), None
         while True:
             page = raw.call("coach", action="list", limit=1, **({"cursor": cursor} if cursor else {}))
-            found += [run["runId"] for run in page["runs"]]
-            cursor = page["nextCursor"]
+            found += [run["run_id"] for run in page["runs"]]
+            cursor = page["next_cursor"]
             if cursor is None:
                 break
         assert found == wanted
-        rows = {run["runId"]: run for run in whole["runs"]}
-        assert rows[first]["questionsOpen"] == 1
+        rows = {run["run_id"]: run for run in whole["runs"]}
+        assert rows[first]["questions_open"] == 1
         assert len(rows[first]["problem"]) <= 80
         assert (rows[first]["coached"], rows[driven]["coached"]) == (True, False)
         assert (rows[driven]["status"], rows[ended[0]]["status"]) == ("done", "cancelled")
         assert rows[driven]["answer"].endswith("24")
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["createdAt"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["created_at"])
         for cursor in ("x", "open.x", 5, "open." + "z" * 300):
             refused = error(raw, action="list", cursor=cursor)
             assert refused["code"] in ("invalid_request", "payload_too_large"), cursor
@@ -214,15 +214,15 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
 def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) -> None:
     shown = start(raw, options={"decompose": True})
     answered(raw, shown)
-    whole = raw.call("coach", action="read", runId=shown["runId"])
+    whole = raw.call("coach", action="read", run_id=shown["run_id"])
     assert whole["problem"] == SUM
     assert whole["options"] == {"decompose": True}
     assert whole["answer"] == "42"
     assert whole["path"][0] == "problem_reception"
     assert whole["path"][-1] == "final_response"
     assert "42" in whole["questions"][-1]["reply"]
-    assert [asked["forkAt"] for asked in whole["questions"]] == list(range(len(whole["questions"])))
-    exported = raw.call("sessions", action="get", sessionId=whole["sessionId"])
+    assert [asked["fork_at"] for asked in whole["questions"]] == list(range(len(whole["questions"])))
+    exported = raw.call("sessions", action="get", sessionId=whole["session_id"])
     assert [thought["thought"] for thought in whole["thoughts"]] == [
         thought["thought"] for thought in exported["thoughts"]
     ]
@@ -234,7 +234,7 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
         assert ("problem" in page) is (cursor is None)
         for name, entries in paged.items():
             entries += page[name]
-        cursor = page["nextCursor"]
+        cursor = page["next_cursor"]
         if cursor is None:
             break
     assert paged["thoughts"] == whole["thoughts"]
@@ -245,7 +245,7 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
 
 def test_what_the_questions_of_a_run_share_is_read_once(raw: Raw) -> None:
     shown = start(raw, PUZZLE, "self_consistency")
-    document = raw.call("coach", action="read", runId=shown["runId"], limit=100)
+    document = raw.call("coach", action="read", run_id=shown["run_id"], limit=100)
     whole = sum(len(_whole_prompt(asked["prompt"], document["shared"])) for asked in document["questions"])
     assert len(document["questions"]) == 4
     said = sum(len(asked["prompt"]) for asked in document["questions"])
@@ -265,7 +265,7 @@ def test_what_is_read_is_bounded_and_says_what_it_cut(raw: Raw) -> None:
     assert "(90,000 characters in all)" in document["problem"]
     assert len(json.dumps(document)) < 60_000
     assert document["questions"]
-    assert document["nextCursor"] is None or int(document["nextCursor"]) >= 1
+    assert document["next_cursor"] is None or int(document["next_cursor"]) >= 1
     assert shown["status"] == "active"
 
 
@@ -274,27 +274,27 @@ def test_an_active_run_is_read_as_it_stands(raw: Raw) -> None:
     document = raw.call("coach", action="read")
     assert document["status"] == "active"
     assert "reply" not in document["questions"][0]
-    assert "forkAt" not in document["questions"][0]
+    assert "fork_at" not in document["questions"][0]
 
 
 # -- gone on with
 
 
 def test_a_run_that_met_its_limit_goes_on_with_another(raw: Raw) -> None:
-    shown = start(raw, options={"decompose": True}, maxCalls=1)
+    shown = start(raw, options={"decompose": True}, max_calls=1)
     answers = [{"id": shown["questions"][0]["id"], "answer": {"steps": ["add"]}}]
     shown = raw.call("coach", action="answer", answers=answers)
     assert (shown["status"], shown["result"]["termination"]["reason"]) == ("failed", "max_calls")
-    shown = raw.call("coach", action="resume", maxCalls=5)
+    shown = raw.call("coach", action="resume", max_calls=5)
     assert shown["status"] == "active"
     assert answered(raw, shown)["result"]["answer"] == "42"
 
 
 def test_a_cancelled_run_goes_on_and_one_that_came_to_its_end_says_so(raw: Raw) -> None:
-    run_id = start(raw)["runId"]
+    run_id = start(raw)["run_id"]
     raw.call("coach", action="cancel")
     shown = raw.call("coach", action="resume")
-    assert (shown["runId"], shown["status"]) == (run_id, "active")
+    assert (shown["run_id"], shown["status"]) == (run_id, "active")
     answered(raw, shown)
     again = raw.call("coach", action="resume")
     assert again["status"] == "done"
@@ -322,8 +322,8 @@ def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path
     (tmp_path / "script.jsonl").unlink()
     with Raw(tmp_path / "s.db") as raw:
         row = raw.call("coach", action="list")["runs"][0]
-        assert (row["runId"], row["coached"], row["status"]) == (run_id, False, "failed")
-        shown = raw.call("coach", action="resume", runId=run_id, maxCalls=3)
+        assert (row["run_id"], row["coached"], row["status"]) == (run_id, False, "failed")
+        shown = raw.call("coach", action="resume", run_id=run_id, max_calls=3)
         assert answered(raw, shown)["result"]["answer"] == "42"
         assert raw.call("coach", action="list")["runs"][0]["coached"]
 
@@ -335,23 +335,23 @@ def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw
     shown = start(raw, options={"decompose": True})
     answered(raw, shown)
     before = raw.call("coach", action="read")
-    fork = raw.call("coach", action="fork", at=before["questions"][1]["forkAt"], maxCalls=7)
-    assert fork["runId"] != shown["runId"]
+    fork = raw.call("coach", action="fork", at=before["questions"][1]["fork_at"], max_calls=7)
+    assert fork["run_id"] != shown["run_id"]
     assert fork["questions"][0]["stage"] == "sequential_reasoning"
     answers = [
         {"id": fork["questions"][0]["id"], "answer": {"steps": ["17 + 25 = 42"], "answer": "forty-two"}}
     ]
     ended = raw.call("coach", action="answer", answers=answers)
-    assert (ended["runId"], ended["result"]["answer"]) == (fork["runId"], "forty-two")
-    trace = raw.call("coach", action="read", runId=fork["runId"])
-    assert (trace["forkedFrom"], trace["budget"]) == (shown["runId"], {"calls": 7})
-    assert raw.call("coach", action="read", runId=shown["runId"]) == before
-    anew = raw.call("coach", action="fork", at=0, runId=shown["runId"], options={"decompose": False})
+    assert (ended["run_id"], ended["result"]["answer"]) == (fork["run_id"], "forty-two")
+    trace = raw.call("coach", action="read", run_id=fork["run_id"])
+    assert (trace["forked_from"], trace["budget"]) == (shown["run_id"], {"calls": 7})
+    assert raw.call("coach", action="read", run_id=shown["run_id"]) == before
+    anew = raw.call("coach", action="fork", at=0, run_id=shown["run_id"], options={"decompose": False})
     assert anew["questions"][0]["stage"] == "sequential_reasoning"
 
 
 def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
-    run_id = start(raw)["runId"]
+    run_id = start(raw)["run_id"]
     answered(raw, raw.call("coach", action="status"))
     for wrong, named in (
         ({}, "at"),
@@ -360,11 +360,11 @@ def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
         ({"at": "x"}, "at"),
         ({"at": 0, "options": {"no_such": 1}}, "no_such"),
         ({"at": 0, "options": [1]}, "options"),
-        ({"at": 0, "maxCalls": 0}, "maxCalls"),
-        ({"at": 0, "runId": "no-such"}, "no-such"),
+        ({"at": 0, "max_calls": 0}, "max_calls"),
+        ({"at": 0, "run_id": "no-such"}, "no-such"),
         ({"at": 0, "options": {"tools": [{"name": "sh"}]}}, "tools"),
     ):
-        refused = error(raw, **{"action": "fork", "runId": run_id, **wrong})
+        refused = error(raw, **{"action": "fork", "run_id": run_id, **wrong})
         assert named in json.dumps(refused), wrong
     assert len(raw.call("coach", action="list")["runs"]) == 1
 
@@ -380,20 +380,20 @@ def test_resume_and_fork_bring_in_no_verifier_and_no_tool_that_is_not_listed_now
         "REASONRY_TOOLS": f"sum={tmp_path}/calc.py:add",
     }
     with Raw(tmp_path / "s.db", **listed) as raw:
-        checked = start(raw, verifier="fits")["runId"]
-        armed = start(raw, strategy="react", tools=["sum"])["runId"]
+        checked = start(raw, verifier="fits")["run_id"]
+        armed = start(raw, strategy="react", tools=["sum"])["run_id"]
     with Raw(tmp_path / "s.db") as raw:
         for action in ({"action": "resume"}, {"action": "fork", "at": 0}):
-            refused = error(raw, runId=checked, **action)
+            refused = error(raw, run_id=checked, **action)
             assert "REASONRY_VERIFIERS" in refused["message"]
             assert f"reasonry coach {action['action']} {checked}" in refused["message"]
-            assert "add" in json.dumps(error(raw, runId=armed, **action))
-            assert "tools" in json.dumps(error(raw, runId=armed, tools=["sum"], **action))
+            assert "add" in json.dumps(error(raw, run_id=armed, **action))
+            assert "tools" in json.dumps(error(raw, run_id=armed, tools=["sum"], **action))
         assert len(raw.call("coach", action="list")["runs"]) == 2
     with Raw(tmp_path / "s.db", **listed) as raw:
-        assert raw.call("coach", action="resume", runId=checked)["questions"]
-        assert raw.call("coach", action="fork", runId=armed, at=0, tools=["sum"])["questions"]
-        assert "add" in json.dumps(error(raw, action="fork", runId=armed, at=0))
+        assert raw.call("coach", action="resume", run_id=checked)["questions"]
+        assert raw.call("coach", action="fork", run_id=armed, at=0, tools=["sum"])["questions"]
+        assert "add" in json.dumps(error(raw, action="fork", run_id=armed, at=0))
 
 
 def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) -> None:
@@ -432,12 +432,12 @@ async def test_the_official_client_hands_a_run_over_and_back(tmp_path: Path) -> 
 
         await client.list_tools()
         begun = await coach(action="start", problem=SUM, strategy="chain_of_thought")
-        assert (await coach(action="list"))["runs"][0]["runId"] == begun["runId"]
+        assert (await coach(action="list"))["runs"][0]["run_id"] == begun["run_id"]
         await coach(action="cancel")
         assert (await coach(action="resume"))["status"] == "active"
         assert (await coach(action="read"))["questions"][0]["stage"] == "sequential_reasoning"
-        assert (await coach(action="fork", at=0))["runId"] != begun["runId"]
-        assert (await coach(action="status"))["error"]["field"] == "runId"
+        assert (await coach(action="fork", at=0))["run_id"] != begun["run_id"]
+        assert (await coach(action="status"))["error"]["field"] == "run_id"
 
 
 # -- after a session
@@ -453,7 +453,7 @@ def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -
             for text in shown["shared"].values()
         )
         document = raw.call("coach", action="read")
-        assert document["fromSession"] == session
+        assert document["from_session"] == session
         assert raw.call("coach", action="list")["runs"][0]["problem"] == PUZZLE
         assert raw.call("solve", sessionId=session)["answer"].endswith("= 24")
         assert raw.call("solve", problem=PUZZLE, sessionId=None)["answer"].endswith("= 24")
@@ -472,26 +472,26 @@ def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> 
     with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
         begun = raw.think(1, thought=SUM)["sessionId"]
         shown = start(raw, sessionId=begun)
-        refused = raw.call("sequentialthinking", **thought(9, sessionId=shown["sessionId"]))["error"]
+        refused = raw.call("sequentialthinking", **thought(9, sessionId=shown["session_id"]))["error"]
         assert refused["code"] == "conflict"
         assert "`coach`" in refused["message"]
         answered(raw, shown)
         before = raw.call("coach", action="read")
-        reply = raw.call("sequentialthinking", **thought(9, sessionId=shown["sessionId"]))
-        assert reply["sessionId"] not in (begun, shown["sessionId"])
+        reply = raw.call("sequentialthinking", **thought(9, sessionId=shown["session_id"]))
+        assert reply["sessionId"] not in (begun, shown["session_id"])
         assert reply["notices"][-1]["reason"] == "run_continued"
-        assert reply["notices"][-1]["requestedSessionId"] == shown["sessionId"]
+        assert reply["notices"][-1]["requestedSessionId"] == shown["session_id"]
         copied = raw.call("sessions", action="get", sessionId=reply["sessionId"])["thoughts"]
-        own = raw.call("sessions", action="get", sessionId=shown["sessionId"])["thoughts"]
+        own = raw.call("sessions", action="get", sessionId=shown["session_id"])["thoughts"]
         assert [one["thought"] for one in copied[:-1]] == [*(one["thought"] for one in own), "42"]
-        again = raw.call("sequentialthinking", **thought(10, sessionId=shown["sessionId"]))
+        again = raw.call("sequentialthinking", **thought(10, sessionId=shown["session_id"]))
         assert again["sessionId"] == reply["sessionId"]
         assert raw.think(40)["sessionId"] == reply["sessionId"]
         assert raw.call("coach", action="read") == before
         second = start(raw, "And 18 + 25?", sessionId=reply["sessionId"])
         assert "> Thought 40: thought 40" in json.dumps(second)
     with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
-        resumed = raw.call("sessions", action="resume", sessionId=shown["sessionId"])
-        assert resumed["sessionId"] == reply["sessionId"]
+        resumed = raw.call("sessions", action="resume", sessionId=shown["session_id"])
+        assert resumed["session_id"] == reply["sessionId"]
         assert [one["reason"] for one in resumed["notices"]] == ["run_continued"]
         assert raw.think(41)["sessionId"] == reply["sessionId"]

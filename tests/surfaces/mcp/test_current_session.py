@@ -94,10 +94,10 @@ def test_an_existing_id_is_for_its_call_and_does_not_become_the_current_session(
         raw.think(2)
         mine = raw.think(1)["sessionId"]
         assert raw.think(3, sessionId=begun)["sessionId"] == begun
-        assert raw.call("sessions", action="get")["sessionId"] == mine
+        assert raw.call("sessions", action="get")["session_id"] == mine
         assert raw.think(2)["sessionId"] == mine
         raw.call("sessions", action="resume", sessionId=begun)
-        assert raw.call("sessions", action="get")["sessionId"] == begun
+        assert raw.call("sessions", action="get")["session_id"] == begun
 
 
 def test_an_unknown_id_begins_a_session_that_calls_go_on_with_under_that_name_too(store: str) -> None:
@@ -135,7 +135,7 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
             assert (reply["sessionId"], reasons(reply)) == (begun["here"], [])
     with _Placed(store, here) as raw:
         stray = raw.think(9, 9)
-        assert raw.call("sessions", action="resume", sessionId=begun["here"])["sessionId"] == begun["here"]
+        assert raw.call("sessions", action="resume", sessionId=begun["here"])["session_id"] == begun["here"]
     with _Placed(store, here) as raw:
         (notice,) = raw.think(6, 7)["notices"]
         assert notice["message"].index(begun["here"]) < notice["message"].index(stray["sessionId"])
@@ -145,7 +145,7 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         assert raw.think(1, 7).get("notices", []) == []
     with _Placed(store, there) as raw:
         resumed = raw.call("sessions", action="resume")
-        assert resumed["sessionId"] == begun["there"]
+        assert resumed["session_id"] == begun["there"]
         assert raw.think(3, 7)["sessionId"] == begun["there"]
 
 
@@ -184,7 +184,7 @@ def test_two_agents_that_send_without_waiting_lose_nothing(store: str) -> None:
             calls.append(thought(number, 20, thought=f"{name}{number}"))
         replies = _all_at_once(raw, calls)
         sessions = raw.call("sessions", action="list")["sessions"]
-        kept = [one for session in sessions for one in texts(raw, session["sessionId"])]
+        kept = [one for session in sessions for one in texts(raw, session["session_id"])]
         assert sorted(kept) == sorted([f"a{n}" for n in range(1, 20)] + [f"b{n}" for n in range(1, 20)])
         assert len(sessions) == 2
         assert not any("error" in reply for reply in replies)

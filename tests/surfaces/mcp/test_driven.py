@@ -36,15 +36,15 @@ def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server
             options={"max_depth": 1},
         )
         shown = shown["structuredContent"]
-        assert set(shown["questions"][0]) == {"id", "stage", "prompt", "answerSchema"}
+        assert set(shown["questions"][0]) == {"id", "stage", "prompt", "answer_schema"}
     with Raw(store) as raw:
-        run_id = shown["runId"]
-        assert call(raw, "coach", action="status", runId=run_id)["structuredContent"] == shown
+        run_id = shown["run_id"]
+        assert call(raw, "coach", action="status", run_id=run_id)["structuredContent"] == shown
         while shown["status"] == "active":
             answers = [{"id": one["id"], "answer": REPLIES[one["stage"]]} for one in shown["questions"]]
-            shown = call(raw, "coach", action="answer", runId=run_id, answers=answers)["structuredContent"]
+            shown = call(raw, "coach", action="answer", run_id=run_id, answers=answers)["structuredContent"]
         assert (shown["result"]["answer"], shown["status"]) == ("run", "done")
-        again = call(raw, "coach", action="answer", runId=run_id, answers=[{"id": "e1", "answer": "x"}])
+        again = call(raw, "coach", action="answer", run_id=run_id, answers=[{"id": "e1", "answer": "x"}])
         assert again["isError"]
         assert again["structuredContent"]["error"]["code"] == "conflict"
 
@@ -54,7 +54,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_that_carries_what_is_asked_ne
         started = call(raw, "coach", action="start", problem="6 * 7", strategy="self_consistency")
         shown = started["structuredContent"]
         answers = {"e1": 42, "e2": "No idea, sorry."}
-        result = call(raw, "coach", action="answer", runId=shown["runId"], answers=answers)
+        result = call(raw, "coach", action="answer", run_id=shown["run_id"], answers=answers)
         document = result["structuredContent"]
         assert result["isError"]
         assert document["error"]["code"] == "answer_refused"
@@ -63,7 +63,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_that_carries_what_is_asked_ne
         tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}
         Draft202012Validator(tools["coach"]["outputSchema"]).validate(document)
         text = json.dumps([{"id": "e2", "answer": "42"}])
-        result = call(raw, "coach", action="answer", runId=shown["runId"], answers=text)
+        result = call(raw, "coach", action="answer", run_id=shown["run_id"], answers=text)
         assert not result["isError"]
 
 
@@ -89,7 +89,7 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
     ("tool", "arguments", "named"),
     [
         ("coach", {}, "action"),
-        ("coach", {"action": "sleep", "runId": "x"}, "action"),
+        ("coach", {"action": "sleep", "run_id": "x"}, "action"),
         ("coach", {"action": "nope"}, "start, answer, status, cancel, list, read, resume, fork"),
         ("coach", {"action": "start"}, "problem"),
         ("coach", {"action": "start", "problem": ""}, "problem is missing"),
@@ -97,12 +97,12 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         ("coach", {"action": "start", "problem": "x", "strategy": "no-such"}, "no-such"),
         ("coach", {"action": "start", "problem": "x", "options": {"no": 1}}, "no"),
         ("coach", {"action": "start", "problem": "x", "options": [1]}, "options"),
-        ("coach", {"action": "start", "problem": "x", "maxCalls": 0}, "maxCalls"),
-        ("coach", {"action": "start", "problem": "x", "maxCalls": True}, "maxCalls"),
-        ("coach", {"action": "status", "runId": "../../x"}, "../../x"),
-        ("coach", {"action": "answer", "runId": "x", "answers": "e1"}, "there is no run"),
+        ("coach", {"action": "start", "problem": "x", "max_calls": 0}, "max_calls"),
+        ("coach", {"action": "start", "problem": "x", "max_calls": True}, "max_calls"),
+        ("coach", {"action": "status", "run_id": "../../x"}, "../../x"),
+        ("coach", {"action": "answer", "run_id": "x", "answers": "e1"}, "there is no run"),
         ("solve", {"problem": PUZZLE, "model": 5}, "model"),
-        ("solve", {"problem": PUZZLE, "maxUsd": -1}, "maxUsd"),
+        ("solve", {"problem": PUZZLE, "max_usd": -1}, "max_usd"),
         ("solve", {"problem": PUZZLE, "strategy": "x"}, "strategies"),
     ],
 )

@@ -51,7 +51,7 @@ async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: P
         uri = f"reasonry://sessions/{first.structured_content['sessionId']}"
         assert uri in listed
         kept = json.loads((await client.read_resource(uri)).contents[0].text)
-        assert [one["thoughtNumber"] for one in kept["thoughts"]] == [1, 2]
+        assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
         prompts = (await client.list_prompts()).prompts
         assert {one.name for one in prompts} == set(STRATEGIES)
 

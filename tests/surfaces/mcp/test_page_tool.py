@@ -58,12 +58,12 @@ def test_any_other_client_is_given_the_path_of_a_file(tmp_path: Path) -> None:
         assert URI not in [entry["uri"] for entry in raw.ask("resources/list")["result"]["resources"]]
         started = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="tree_of_thoughts")
         shown = raw.call("show")
-        assert (shown["kind"], shown["id"], shown["status"]) == ("run", started["runId"], "active")
+        assert (shown["kind"], shown["id"], shown["status"]) == ("run", started["run_id"], "active")
         path = Path(shown["path"])
         assert path.parent == tmp_path / "pages"
-        assert page_in(path.read_text("utf-8"))["id"] == started["runId"]
+        assert page_in(path.read_text("utf-8"))["id"] == started["run_id"]
         assert raw.call("show", id="no-such")["error"]["code"] == "not_found"
-        assert raw.call("show", id=started.get("sessionId", "last"))["kind"]
+        assert raw.call("show", id=started.get("session_id", "last"))["kind"]
 
 
 def test_the_stateless_version_says_it_with_each_request() -> None:

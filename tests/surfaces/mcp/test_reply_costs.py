@@ -74,5 +74,5 @@ def test_a_connection_sees_the_history_of_an_earlier_session_once_and_nothing_of
         assert len(raw.think(6, sessionId=session, history=2)["thoughtHistory"]) == 2
     with Raw(store, **quiet) as raw:
         resumed = raw.call("sessions", action="resume", sessionId=session)
-        assert [one["thoughtNumber"] for one in resumed["thoughtHistory"]] == [1, 2, 3, 4, 5, 6]
+        assert [one["thought_number"] for one in resumed["thought_history"]] == [1, 2, 3, 4, 5, 6]
         assert "thoughtHistory" not in raw.think(7)

@@ -213,7 +213,7 @@ def test_an_empty_branch_hides_no_branch_without_a_word(raw: Raw) -> None:
     assert "notices" not in raw.call("sessions", action="get", branchId="")
     raw.think(2, branchId="b")
     document = raw.call("sessions", action="get", branchId="")
-    assert [thought["thoughtNumber"] for thought in document["thoughts"]] == [1]
+    assert [thought["thought_number"] for thought in document["thoughts"]] == [1]
     assert [notice["reason"] for notice in document["notices"]] == ["main_line_only"]
     assert len(raw.call("sessions", action="get", branchId=None)["thoughts"]) == 2
 

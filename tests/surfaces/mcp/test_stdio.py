@@ -98,7 +98,7 @@ def test_calls_sent_without_waiting_keep_their_order_in_one_session(
         kept = raw.call("sessions", action="get", limit=100)
     assert len({one["sessionId"] for one in replies.values()}) == 1
     assert [replies[n]["thoughtHistoryLength"] for n in range(1, 51)] == list(range(1, 51))
-    assert [one["thoughtNumber"] for one in kept["thoughts"]] == list(range(1, 51))
+    assert [one["thought_number"] for one in kept["thoughts"]] == list(range(1, 51))
 
 
 def test_nothing_heavy_is_loaded_whatever_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

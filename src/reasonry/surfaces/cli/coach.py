@@ -87,7 +87,7 @@ def answer_(
     """Answer questions of a run; without ANSWER they are read from a file or from standard input.
 
     Several questions are answered as `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
-    answerSchema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` will do too. Where
+    answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` will do too. Where
     a single question waits, its answer alone is enough: `42`, plain text, or data. The id of a question that is asked
     several times (`e1..e5`) takes the list of its answers. An answer that cannot be read is refused, with the reason,
     and its question stays open; the others are taken.
@@ -123,14 +123,14 @@ def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common 
     limit
         How many at most.
     cursor
-        `nextCursor` of the page before.
+        `next_cursor` of the page before.
     """
     if not 1 <= limit <= MAX_PAGE_ENTRIES:
         raise UsageError(f"--limit must be from 1 to {MAX_PAGE_ENTRIES}, got {limit}", option="limit")
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         document = await list_runs(app.engine, ListRuns(limit=limit, cursor=cursor))
-        return document, await shorten_ids([row["runId"] for row in document["runs"]], app.store.run_ids)
+        return document, await shorten_ids([row["run_id"] for row in document["runs"]], app.store.run_ids)
 
     document, short = run_async(with_app(common.app(), work))
     if common.json:
@@ -139,13 +139,13 @@ def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common 
     rows = document["runs"]
     print_table(
         _COLUMNS,
-        [_row(row, short[row["runId"]], local_time(row.get("updatedAt", ""))) for row in rows],
-        [_row(row, row["runId"], row.get("updatedAt", "")) for row in rows],
+        [_row(row, short[row["run_id"]], local_time(row.get("updated_at", ""))) for row in rows],
+        [_row(row, row["run_id"], row.get("updated_at", "")) for row in rows],
     )
     if not rows:
         print_note("no runs yet; `reasonry coach start PROBLEM` starts one")
-    elif document["nextCursor"]:
-        print_note(f"go on with: --cursor {document['nextCursor']}")
+    elif document["next_cursor"]:
+        print_note(f"go on with: --cursor {document['next_cursor']}")
     return 0
 
 
@@ -160,8 +160,8 @@ _COLUMNS = (
 
 
 def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
-    waits = "questionsOpen" in row
-    questions = str(row["questionsOpen"]) if waits else ""
+    waits = "questions_open" in row
+    questions = str(row["questions_open"]) if waits else ""
     return name, used, "waiting" if waits else row["status"], questions, row["strategy"], row["problem"]
 
 
@@ -316,7 +316,7 @@ def _print_standing(document: dict[str, Any]) -> None:
     if result is not None:
         _print_result(result)
         return
-    heads = (document["runId"], document.get("strategy"), document.get("progress", {}).get("stage"))
+    heads = (document["run_id"], document.get("strategy"), document.get("progress", {}).get("stage"))
     print_note("run " + " · ".join(filter(None, heads)))
     for text_id, text in document.get("shared", {}).items():
         print_line(f"--- #{text_id}")
@@ -343,7 +343,7 @@ def _print_result(result: dict[str, Any]) -> None:
 
 def _answer_command(document: dict[str, Any]) -> str:
     """Return the command that answers what is asked, with the places of the answers in capitals."""
-    questions, command = document["questions"], f"reasonry coach answer {document['runId']}"
+    questions, command = document["questions"], f"reasonry coach answer {document['run_id']}"
     if len(questions) == 1 and ".." not in questions[0]["id"]:
         return f"{command} ANSWER"
     listed = ", ".join(f'"{question["id"]}": ANSWER' for question in questions[:3])

@@ -36,7 +36,7 @@ def draw(session: Document, thoughts: Iterable[Document]) -> None:
     console = open_console()
     lines = _Lines(thoughts)
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
-    head = f"{session['sessionId']}{strategy}  {present.count_of(lines.count, 'thought')}"
+    head = f"{session['session_id']}{strategy}  {present.count_of(lines.count, 'thought')}"
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(clip(session["purpose"], console.width), style="dim"))
@@ -62,9 +62,9 @@ class _Lines:
         """The branches whose first thought leaves from a thought, by its `seq`, or by its number in an old record."""
         self._drawn: set[str | None] = set()
         for self.count, thought in enumerate(thoughts, 1):
-            name = thought.get("branchId")
-            if name is not None and name not in self._by_branch and "branchFromThought" in thought:
-                by = "branchFromSeq" if "branchFromSeq" in thought else "branchFromThought"
+            name = thought.get("branch_id")
+            if name is not None and name not in self._by_branch and "branch_from_thought" in thought:
+                by = "branch_from_seq" if "branch_from_seq" in thought else "branch_from_thought"
                 self._leaving.setdefault((by, thought[by]), []).append(name)
             self._by_branch.setdefault(name, []).append(thought)
 
@@ -93,8 +93,8 @@ class _Lines:
         for thought in self._by_branch.get(branch, ()):
             yield _Row(2 * depth, tuple(_thought(thought)))
             yield from _data(thought, 2 * depth + 4)
-            by_number = self._leaving.get(("branchFromThought", thought["thoughtNumber"]), [])
-            for name in (*self._leaving.get(("branchFromSeq", thought["seq"]), []), *by_number):
+            by_number = self._leaving.get(("branch_from_thought", thought["thought_number"]), [])
+            for name in (*self._leaving.get(("branch_from_seq", thought["seq"]), []), *by_number):
                 if name not in self._drawn:
                     yield _branch(name, 2 * depth + 2)
                     yield self._line(name, depth + 2)
@@ -113,11 +113,11 @@ def _data(thought: Document, indent: int) -> Iterator[_Row]:
 
 
 def _thought(thought: Document) -> Iterator[Piece]:
-    yield f"{thought['thoughtNumber']:>3} ", "bold"
+    yield f"{thought['thought_number']:>3} ", "bold"
     if thought.get("stage"):
         yield f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan"
-    if thought.get("revisesThought"):
-        yield f"↺ revises {thought['revisesThought']} ", "yellow"
-    if thought.get("mergeBranch"):
-        yield f"⇠ takes in {clip(thought['mergeBranch'], 30)} ", "magenta"
+    if thought.get("revises_thought"):
+        yield f"↺ revises {thought['revises_thought']} ", "yellow"
+    if thought.get("merge_branch"):
+        yield f"⇠ takes in {clip(thought['merge_branch'], 30)} ", "magenta"
     yield inert(thought["thought"]), ""

@@ -383,7 +383,7 @@ def delete_(
 
     async def work(app: App) -> dict[str, Any]:
         await find(app, row.run_id)
-        return await app.sessions().manage({"action": "delete", "sessionId": row.session_id})
+        return await app.sessions().manage({"action": "delete", "session_id": row.session_id})
 
     document = run_async(with_app(common.app(), work))
     if common.json:

@@ -73,13 +73,13 @@ def list_(
     rows = document["sessions"]
     print_table(
         _COLUMNS,
-        [_row(row, short[row["sessionId"]], local_time(row.get("usedAt", ""))) for row in rows],
-        [_row(row, row["sessionId"], row.get("usedAt", "")) for row in rows],
+        [_row(row, short[row["session_id"]], local_time(row.get("used_at", ""))) for row in rows],
+        [_row(row, row["session_id"], row.get("used_at", "")) for row in rows],
     )
     if not rows:
         print_note("no such sessions" if wanted["status"] or filters.are_any else "no sessions yet")
-    elif document["nextCursor"]:
-        print_note(f"go on with: --cursor {short[document['nextCursor']]}")
+    elif document["next_cursor"]:
+        print_note(f"go on with: --cursor {short[document['next_cursor']]}")
     return 0
 
 
@@ -96,12 +96,12 @@ _COLUMNS = (
 def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
     status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
     marks = ", pinned" if row.get("pinned") else ""
-    count = str(row["thoughtHistoryLength"])
+    count = str(row["thought_history_length"])
     return name, used, status + marks, count, row.get("strategy", ""), row["purpose"]
 
 
 def _ids(rows: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(row["sessionId"] for row in rows))
+    return list(dict.fromkeys(row["session_id"] for row in rows))
 
 
 def show_(
@@ -130,9 +130,9 @@ def show_(
     limit
         How many thoughts at most (--json).
     cursor
-        `nextCursor` of the page before (--json).
+        `next_cursor` of the page before (--json).
     """
-    selection = {"sessionId": session_id, "from": from_, "to": to, "branchId": branch}
+    selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
     if common.json:
         print_document(_manage(common, "get", **selection, limit=limit, cursor=cursor))
         return 0
@@ -161,15 +161,15 @@ def search_(
     limit
         How many at most.
     cursor
-        `nextCursor` of the page before.
+        `next_cursor` of the page before.
     """
-    wanted = {"query": query, "sessionId": session, "limit": limit}
+    wanted = {"query": query, "session_id": session, "limit": limit}
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         document = await app.sessions().manage(_call("search", **wanted, cursor=cursor))
         # Reading the records of many runs takes time; a page in which nothing was found is none to look at.
-        while not (common.json or document["matches"]) and document["nextCursor"]:
-            notices, after = document["notices"], document["nextCursor"]
+        while not (common.json or document["matches"]) and document["next_cursor"]:
+            notices, after = document["notices"], document["next_cursor"]
             document = await app.sessions().manage(_call("search", **wanted, cursor=after))
             document["notices"] = notices + document["notices"]
         return document, await shorten_ids(_ids(document["matches"]), app.store.session_ids)
@@ -179,7 +179,7 @@ def search_(
         print_document(document)
         return 0
     found = [
-        (match, str(match["thoughtNumber"]), match.get("excerpt") or match.get("thought", ""))
+        (match, str(match["thought_number"]), match.get("excerpt") or match.get("thought", ""))
         for match in document["matches"]
     ]
     print_table(
@@ -188,14 +188,14 @@ def search_(
             Column("THOUGHT", rank=1, align_right=True),
             Column("TEXT", narrowest=20),
         ),
-        [(short[match["sessionId"]], number, _from_match(text, query)) for match, number, text in found],
-        [(match["sessionId"], number, text) for match, number, text in found],
+        [(short[match["session_id"]], number, _from_match(text, query)) for match, number, text in found],
+        [(match["session_id"], number, text) for match, number, text in found],
     )
     for notice in document["notices"]:
-        about = f"session {notice['requestedSessionId']}: " if "requestedSessionId" in notice else ""
+        about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
         print_note(f"{about}{notice['message']}")
-    if document["nextCursor"]:
-        print_note(f"go on with: --cursor {document['nextCursor']}")
+    if document["next_cursor"]:
+        print_note(f"go on with: --cursor {document['next_cursor']}")
     elif not found:
         print_note("nothing found")
     return 0
@@ -230,7 +230,7 @@ def export_(
     force
         Write over a file that is there.
     """
-    document = _manage(common, "export", sessionId=session_id, format=format)
+    document = _manage(common, "export", session_id=session_id, format=format)
     if output is None:
         if common.json or format == "json":
             print_document(document)
@@ -241,7 +241,7 @@ def export_(
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))
     write_text(output, document if format == "json" else document["text"])
     if common.json:
-        print_document({"sessionId": session_id, "format": format, "output": str(output)})
+        print_document({"session_id": session_id, "format": format, "output": str(output)})
     else:
         print_note(f"written to {output}")
     return 0
@@ -268,7 +268,7 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
         print_document(document)
         return 0
     print_line(
-        f"session {document['sessionId']}, {present.count_of(document['thoughtHistoryLength'], 'thought')}"
+        f"session {document['session_id']}, {present.count_of(document['thought_history_length'], 'thought')}"
     )
     for notice in document["notices"]:
         print_note(f"note: {notice['message']}")
@@ -283,8 +283,8 @@ def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
     session_id
         As `sessions list` shows it, how that begins, or `last`.
     """
-    document = _manage(common, "delete", sessionId=session_id)
-    print_document(document) if common.json else print_line(f"deleted {document['sessionId']}")
+    document = _manage(common, "delete", session_id=session_id)
+    print_document(document) if common.json else print_line(f"deleted {document['session_id']}")
     return 0
 
 
@@ -304,7 +304,7 @@ def pin_(
     off
         Let it expire again.
     """
-    document = _manage(common, "pin", sessionId=session_id, pinned=not off)
-    done = f"{'unpinned' if off else 'pinned'} {document['sessionId']}"
+    document = _manage(common, "pin", session_id=session_id, pinned=not off)
+    done = f"{'unpinned' if off else 'pinned'} {document['session_id']}"
     print_document(document) if common.json else print_line(done)
     return 0

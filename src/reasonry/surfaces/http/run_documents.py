@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypedDict
 
 import msgspec
@@ -154,13 +154,9 @@ def _document(row: RunRow, record: Record, position: int, run: Run | None = None
         "paused": row.paused,
         "mode": "coached" if is_coached else "driven",
         "position": position,
-        "questions": [_question_document(question) for question in coached.get("questions", ())],
+        "questions": list(coached.get("questions", ())),
         **note,
     }
-
-
-def _question_document(question: Mapping[str, Any]) -> Document:
-    return {("answer_schema" if name == "answerSchema" else name): part for name, part in question.items()}
 
 
 def row_document(row: RunRow, *, resumable: bool = False) -> Document:

@@ -126,7 +126,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
         document, is_new = await context.access.coach_fork(
             source, call, limits, reworded, request_key(key, digest)
         )
-        return await _begun_reply(context, document["runId"], is_new)
+        return await _begun_reply(context, document["run_id"], is_new)
     participants = await context.access.participants_again(source, body, body.model)
     started = await context.supervisor.fork(
         app,
@@ -303,7 +303,7 @@ async def delete_run(context: RequestContext, run_id: str) -> Response:
     row = await context.app.store.run(run_id)
     if row.status == "active":
         raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
-    await context.sessions.manage({"action": "delete", "sessionId": row.session_id})
+    await context.sessions.manage({"action": "delete", "session_id": row.session_id})
     return reply({"run_id": run_id, "session_id": row.session_id})
 
 

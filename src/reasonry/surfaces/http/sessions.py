@@ -156,21 +156,21 @@ async def list_sessions(context: RequestContext, query: SessionsQuery) -> Respon
         until_ms=query.until_ms,
     )
     arguments = {"status": query.status, "limit": query.limit, "cursor": query.cursor}
-    return reply(await _in_snake(context.sessions.list(arguments, **which)))
+    return reply(await context.sessions.list(arguments, **which))
 
 
 async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
     """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
     if query.session_id is not None:
         await _check_whole(context, query.session_id)
-    return reply(await _in_snake(context.sessions.search(camel_arguments(query))))
+    return reply(await context.sessions.search(camel_arguments(query)))
 
 
 async def read_session(context: RequestContext, session_id: str, query: SessionQuery) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
     await _check_whole(context, session_id)
-    arguments = {"sessionId": session_id, **camel_arguments(query)}
-    return reply(await _in_snake(context.sessions.get(arguments)))
+    arguments = {"session_id": session_id, **camel_arguments(query)}
+    return reply(await context.sessions.get(arguments))
 
 
 async def read_session_page(context: RequestContext, session_id: str) -> Response:
@@ -193,8 +193,8 @@ async def read_session_page(context: RequestContext, session_id: str) -> Respons
 async def export_session(context: RequestContext, session_id: str, query: ExportQuery) -> Response:
     """Export a session whole: as data that `import` takes, or as text in Markdown or Mermaid."""
     await _check_whole(context, session_id)
-    document = await context.sessions.export({"sessionId": session_id, "format": query.format})
-    return reply(document if query.format == "json" else to_snake(document))
+    document = await context.sessions.export({"session_id": session_id, "format": query.format})
+    return reply(document)
 
 
 async def import_session(context: RequestContext, body: Document) -> Response:
@@ -208,13 +208,13 @@ async def import_session(context: RequestContext, body: Document) -> Response:
 async def keep_session(context: RequestContext, session_id: str, body: KeepSession) -> Response:
     """Pin a session, so that it never expires, or unpin it."""
     await _check_whole(context, session_id)
-    return reply(await _in_snake(context.sessions.pin({"sessionId": session_id, "pinned": body.pinned})))
+    return reply(await context.sessions.pin({"session_id": session_id, "pinned": body.pinned}))
 
 
 async def delete_session(context: RequestContext, session_id: str) -> Response:
     """Forget a session and its thoughts for good, with the run that wrote it, if any."""
     await _check_whole(context, session_id)
-    return reply(await _in_snake(context.sessions.delete({"sessionId": session_id})))
+    return reply(await context.sessions.delete({"session_id": session_id}))
 
 
 async def _in_snake(work: Awaitable[Document]) -> Document:

@@ -1,6 +1,6 @@
-"""Documents of sessions in the API's spelling: members in snake case, as in everything under `/api`.
+"""Thoughts in the API's spelling: members in snake case, as everywhere but in the thinking tool.
 
-Sessions are written in camel case for the tools of agents; what a user has named keeps its name.
+The thinking tool speaks camel case, as the reference server does; what a user has named keeps its name.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 _FLAG = re.compile(r"(?<![^\s(])--(max-)?([a-z]+(?:-[a-z]+)*)")
-_WIRE_NAME = re.compile(r"`([a-z]+(?:[A-Z][a-z]+)+)`")
 
 
 def spell_message(message: str) -> str:
-    """Return the message of an error with what commands and tools name as requests name it.
+    """Return the message of an error with what commands name as requests name it.
 
-    `--verifier` is `verifier`, `--max-calls` `budget.calls`, `nextCursor` `next_cursor`.
+    `--verifier` is `verifier`, `--max-calls` `budget.calls`.
     """
-    message = _FLAG.sub(lambda flag: ("budget." if flag[1] else "") + flag[2].replace("-", "_"), message)
-    return _WIRE_NAME.sub(lambda name: f"`{snake_name(name[1])}`", message)
+    return _FLAG.sub(lambda flag: ("budget." if flag[1] else "") + flag[2].replace("-", "_"), message)
 
 
 @cache

@@ -41,8 +41,8 @@ _WORKS_ON = ("start", "answer", "resume", "fork")
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
-    "in its answerSchema, and get the next ones or the result. `status`, `cancel`, `read`; `list` runs, `resume` one, "
-    "`fork` it. No runId: your only open run."
+    "in its answer_schema, and get the next ones or the result. `status`, `cancel`, `read`; `list` runs, `resume` one, "
+    "`fork` it. No run_id: your only open run."
 )
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
@@ -114,7 +114,7 @@ def coach_tool(access: AgentAccess, work: RunWork) -> McpTool:
         input_schema=schema,
         output_schema=_object(
             {
-                "runId": _STRING,
+                "run_id": _STRING,
                 "status": _STRING,
                 "shared": {"type": "object"},
                 "questions": _OBJECTS,
@@ -123,7 +123,7 @@ def coach_tool(access: AgentAccess, work: RunWork) -> McpTool:
                 "result": {"type": "object"},
                 "runs": _OBJECTS,
                 "thoughts": _OBJECTS,
-                "nextCursor": {"type": ["string", "null"]},
+                "next_cursor": {"type": ["string", "null"]},
             },
             [],
         ),
@@ -161,7 +161,7 @@ async def _coach(
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
-        if error.details.get("field") != "runId":
+        if error.details.get("field") != "run_id":
             raise
         raise await no_run_named(engine, error.message) from None
     match call:
@@ -184,7 +184,7 @@ async def _coach(
             else:
                 document = await _on_run(access, run_id, call)
     if action in _WORKS_ON:
-        runs.add(document["runId"])
+        runs.add(document["run_id"])
     return document
 
 

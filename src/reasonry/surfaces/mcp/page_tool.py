@@ -45,7 +45,7 @@ _ANSWER_CHARS = 2_000
 class ShowPage(Struct, frozen=True, kw_only=True):
     """Arguments of the tool."""
 
-    id: Annotated[str, Meta(description="runId or sessionId; default: the last")] = ""
+    id: Annotated[str, Meta(description="run_id or session_id; default: the last")] = ""
 
 
 def shows_pages(capabilities: Mapping[str, Any]) -> bool:
@@ -130,7 +130,7 @@ def _summary(page: PageDocument) -> Document:
                 for key, value in (
                     ("used", spend.used),
                     ("limit", spend.limit),
-                    ("onDropped", spend.on_dropped),
+                    ("on_dropped", spend.on_dropped),
                 )
                 if value is not None
             }

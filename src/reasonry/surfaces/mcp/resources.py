@@ -76,7 +76,7 @@ class Resources:
                 return strategy_document(strategy)
         elif uri.startswith(SESSION_URI):
             session_id = uri.removeprefix(SESSION_URI)
-            return await self._sessions.export({"sessionId": session_id, "format": "json"})
+            return await self._sessions.export({"session_id": session_id, "format": "json"})
         raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
 
     def prompts(self) -> list[Document]:
@@ -112,8 +112,8 @@ class Resources:
 
 def _session_listing(session: Document) -> Document:
     listing = {
-        "uri": SESSION_URI + session["sessionId"],
-        "name": session["sessionId"],
+        "uri": SESSION_URI + session["session_id"],
+        "name": session["session_id"],
         "description": f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": "),
         "mimeType": _JSON,
     }

@@ -117,7 +117,7 @@ class Coaching:
     """A coached run: the engine runs the algorithm, you answer its questions.
 
     Attributes:
-        document: Where the run stands: `runId`, `status`, `questions` [{`id`, `stage`, `prompt`, `answerSchema`}],
+        document: Where the run stands: `run_id`, `status`, `questions` [{`id`, `stage`, `prompt`, `answer_schema`}],
             `progress`, and `result` once it has ended.
     """
 
@@ -137,12 +137,12 @@ class Coaching:
             ConflictError: One answers what is not asked (any more). None of them is taken.
         """
         entries = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
-        self.document = await self._app.coach_answer(self.document["runId"], entries, self._participants)
+        self.document = await self._app.coach_answer(self.document["run_id"], entries, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
         """End the run."""
-        self.document = await self._app.coach().cancel(self.document["runId"])
+        self.document = await self._app.coach().cancel(self.document["run_id"])
         return self.document
 
     async def close(self) -> None:

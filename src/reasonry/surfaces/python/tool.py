@@ -114,7 +114,7 @@ def thinking_tool(
 async def get_session(session_id: str, *, store: Where = None) -> Document | None:
     """Return a session with all its thoughts; None if there is none of that id."""
     try:
-        return await sessions_of(store).export({"sessionId": session_id})
+        return await sessions_of(store).export({"session_id": session_id})
     except NotFoundError:
         return None
 
@@ -131,7 +131,7 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
         more = {} if cursor is None else {"cursor": cursor}
         page = await sessions.list({"status": status, "limit": 500, **more})
         found += page["sessions"]
-        cursor = page["nextCursor"]
+        cursor = page["next_cursor"]
         if cursor is None:
             return found
 
@@ -139,7 +139,7 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
 async def clear_session(session_id: str, *, store: Where = None) -> bool:
     """Forget a session; return whether there was one."""
     try:
-        await sessions_of(store).delete({"sessionId": session_id})
+        await sessions_of(store).delete({"session_id": session_id})
     except NotFoundError:
         return False
     return True

@@ -33,7 +33,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
     row = await _run_row(app, found_id)
     if row is not None:
         return await page_of_run(app, row, bounds)
-    session = await app.sessions().export({"sessionId": found_id, "format": "json"})
+    session = await app.sessions().export({"session_id": found_id, "format": "json"})
     strategy = _table(app, str(session.get("strategy") or ""))
     return await asyncio.to_thread(lambda: bound_page(session_page(session, strategy), bounds))
 

@@ -25,22 +25,22 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
         strategy: Its table, if it has one that is still known.
     """
     thoughts: Sequence[Document] = session["thoughts"]
-    begun = _instant_ms(session["createdAt"])
+    begun = _instant_ms(session["created_at"])
     lines = _SessionNodes(begun)
     for thought in thoughts:
         lines.add(thought)
     purpose = plain(session.get("purpose") or "")
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")
     nodes = [root, *lines.nodes.values()]
-    has_ended = bool(thoughts) and not thoughts[-1].get("nextThoughtNeeded", True)
+    has_ended = bool(thoughts) and not thoughts[-1].get("next_thought_needed", True)
     answer = _mark_path(lines, has_ended)
     sum_costs(nodes)
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
     return PageDocument(
         kind="session",
-        id=session["sessionId"],
-        session_id=session["sessionId"],
+        id=session["session_id"],
+        session_id=session["session_id"],
         title=first_words(purpose, TITLE_CHARS) or "Session",
         problem=purpose,
         strategy=plain(name),
@@ -73,13 +73,13 @@ class _SessionNodes:
 
     def add(self, thought: Document) -> None:
         """Take the next thought."""
-        name, branch = f"t{thought['seq']}", thought.get("branchId") or ""
-        left = self._find_thought(thought, "branchFromSeq", "branchFromThought")
+        name, branch = f"t{thought['seq']}", thought.get("branch_id") or ""
+        left = self._find_thought(thought, "branch_from_seq", "branch_from_thought")
         parent = self.ends.get(branch) or left or self.ends.get("") or ROOT
         if branch not in self.branches:
             home = self.nodes[parent].branch if parent in self.nodes else ""
             self.branches[branch] = PageBranch(name=plain(branch), parent=home, start=left)
-        number, score = thought["thoughtNumber"], thought.get("score")
+        number, score = thought["thought_number"], thought.get("score")
         at = _instant_ms(thought["at"]) - self.begun_at_ms if "at" in thought else None
         before = self.nodes.get(parent)
         node = PageNode(
@@ -95,10 +95,10 @@ class _SessionNodes:
             begun_at_ms=at if before is None or before.ended_at_ms is None else before.ended_at_ms,
             ended_at_ms=None if at is None else max(at, 0),
             number=number,
-            revises=self._find_thought(thought, "revisesSeq", "revisesThought"),
+            revises=self._find_thought(thought, "revises_seq", "revises_thought"),
             fields=[*data_fields(thought.get("data") or {})],
         )
-        merged = thought.get("mergeBranch")
+        merged = thought.get("merge_branch")
         if merged is not None and merged in self.ends:
             node.merges.append(self.ends[merged])
             self.branches[merged].merged = True
