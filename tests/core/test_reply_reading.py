@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
 
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.reply_reading import MAX_EXCERPT, ask_again, question_text
-from reasonry.reading.fit import Unreadable
-from reasonry.reading.parse import read_form
+from reasonry.reading.parse import no_reply
 
 
-class Closed(Struct, frozen=True):
-    answer: str | None
-
-
-def test_what_was_replied_before_is_no_example_of_the_question() -> None:
+def test_what_was_replied_before_is_no_part_of_the_question() -> None:
     two = '```json\n{"answer": "5"}\n```\n```json\n{"answer": "6"}\n```'
     ask = Ask('How many? Reply with {"answer": "the number"}.')
-    first = read_form(two, Closed, shown=question_text(ask))
-    assert isinstance(first, Unreadable)
-    again = ask_again(ask, Answered(two), first.reason)
+    reason = no_reply(two, question_text(ask))
+    assert reason is not None
+    again = ask_again(ask, Answered(two), reason)
     assert question_text(again) == question_text(ask)
-    assert read_form('I mean {"answer": "6"}.', Closed, shown=question_text(again)) == (
-        Closed("6"),
-        "embedded",
-    )
-    assert isinstance(
-        read_form('So: {"answer": "the number"}.', Closed, shown=question_text(again)), Unreadable
-    )
+    assert no_reply('{"answer": "6"}', question_text(again)) is None
+    assert no_reply('{"answer": "the number"}', question_text(again)) is not None
 
 
 ASK = Ask("Which?", system="You choose.", form={"type": "object"})

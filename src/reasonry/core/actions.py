@@ -136,13 +136,8 @@ def resolve_action(cards: Sequence[ToolCard], action: Written) -> Action | Unrea
     return arguments if isinstance(arguments, Unreadable) else Action(card.name, arguments)
 
 
-def read_actions(
-    cards: Sequence[ToolCard], text: str, *, shown: str = ""
-) -> tuple[TurnRead, str] | Unreadable:
+def read_actions(cards: Sequence[ToolCard], text: str) -> tuple[TurnRead, str] | Unreadable:
     """Read a reply that acts or answers.
-
-    Args:
-        shown: The question; see `parse.read_form`.
 
     Returns:
         What it says, without an action where it has none, and the rung it was read on.
@@ -154,7 +149,7 @@ def read_actions(
     lines = None if is_data else _read_lines(cards, text)
     if lines is not None and lines.actions and not any(action.fault for action in lines.actions):
         return lines, "lines"
-    data = _read_data(cards, text, shown)
+    data = _read_data(cards, text)
     if lines is None:
         return data
     if isinstance(data, Unreadable) or not (data[0].actions or data[0].answer):
@@ -213,11 +208,11 @@ def closing_bracket(text: str, opener: str = "[") -> int | None:
 # -- data
 
 
-def _read_data(cards: Sequence[ToolCard], text: str, shown: str) -> tuple[TurnRead, str] | Unreadable:
+def _read_data(cards: Sequence[ToolCard], text: str) -> tuple[TurnRead, str] | Unreadable:
     whole = next((value for value, _ in json_values(text, whole=True)), None)
     if isinstance(whole, list) and len(whole) > 1:
         return _turn(cards, "", whole, None), "json"
-    reading = parse.read_form(text, _AnyTurn, shown=shown)
+    reading = parse.read_form(text, _AnyTurn)
     if isinstance(reading, Unreadable):
         return reading
     turn, rung = reading

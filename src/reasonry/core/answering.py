@@ -24,7 +24,6 @@ from ..reading.fit import Unreadable
 from ..reading.vote import agree, normalise, say_the_same_words
 from .effects import Ask, Verify
 from .events import Failed, Verified
-from .reply_reading import question_text
 from .strategy import (
     UNASKED,
     EffectFailed,
@@ -410,7 +409,7 @@ def says_the_same(text: str, answer: str) -> bool:
 def read_check(state: Answering, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
     """Read a review, which corrects an answer only where it is wrong; or a corrected answer, where one is missing."""
     if state.final.text is None:
-        repaired = parse.read_form(texts[-1], ReasonedAnswer, shown=question_text(ask))
+        repaired = parse.read_form(texts[-1], ReasonedAnswer)
         if isinstance(repaired, Unreadable):
             return repaired
         return CheckReply(reason=repaired[0].reasoning, correct=False, answer=repaired[0].text), repaired[1]

@@ -65,7 +65,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     if stage.read is not None:
         result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(texts[-1], stage.reply, shown=shown, subject=subject_of(state))
+        result = parse.read_form(texts[-1], stage.reply, subject=subject_of(state))
     else:
         result = texts[-1], "text"
     if isinstance(result, Unreadable):

@@ -69,13 +69,16 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
 
 
 def last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
-    """Return the last two objects of a text, if they differ and nothing but this stands between them."""
+    """Return the last two objects of a text, if they differ, nothing but this is between them, and no list has them."""
     tail = plain_escapes(text[-MAX_SEARCHED:])
     objects = deque(json_objects(tail), maxlen=2)
     if len(objects) < 2:
         return None
-    (first, _, end), (last, start, _) = objects
-    return (_clean(first), _clean(last)) if first != last and between.fullmatch(tail, end, start) else None
+    (first, begin, end), (last, start, _) = objects
+    is_listed = tail[:begin].rstrip().endswith(("[", ",", '":'))
+    if first == last or is_listed or not between.fullmatch(tail, end, start):
+        return None
+    return _clean(first), _clean(last)
 
 
 def is_whole(text: str) -> bool:

@@ -75,7 +75,7 @@ _MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 _LABEL: Final = lazy_pattern(
     rf"^[ \t]*(?P<mark>#{{1,6}}[ \t]+)?[>*_•\- \t]*(?:\d+[.)]\s*)?(?:{_SO}[,:]?\s+)?"
     rf"(?P<final>(?:{_FINAL}[\s_]*)*)(?:(?P<word>{_ANSWER})|{_RESULT})(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*"
-    rf"\s*(?:\([^)\n]{{0,40}}\))?(?:\s+{_IS})?[*_]*\s*(?P<colon>[:=：][*_]*)?[ \t]*(?P<answer>[^\n]*)$",
+    rf"[ \t]*(?:\([^)\n]{{0,40}}\))?(?:[ \t]+{_IS})?[*_]*[ \t]*(?P<colon>[:=：][*_]*)?[ \t]*(?P<answer>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _LEAD: Final = lazy_pattern(
@@ -294,12 +294,17 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:
     """Whether a label such as `Conclusion` heads a part of a document, and no answer."""
-    heads = (*_HEADING.finditer(text), *_CAPTION.finditer(text))
+    heads = (*_headings(text), *_CAPTION.finditer(text))
     others = sum(match.start() != last.start and not _WORKING.match(match[0]) for match in heads)
     is_short = len(last.answer) <= _MAX_SHORT and "\n\n" not in last.answer
     if not others or subject.alone or (asks_for_value(subject.problem) and is_short):
         return False
     return others > 1 or not is_short
+
+
+def _headings(text: str, start: int = 0) -> Iterator[re.Match[str]]:
+    """Yield the headings of a text; a bold line that ends it is none."""
+    return (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -342,8 +347,8 @@ def _read_label(text: str, match: re.Match[str]) -> _Statement | None:
 
 def _section(text: str, start: int) -> tuple[str, int]:
     """Return what stands under a label, and where it ends: at the next heading, or at what explains it."""
-    after = (match.start() for match in _HEADING.finditer(text, start) if text[start : match.start()].strip())
-    end = next(after, len(text))
+    headings = (match.start() for match in _headings(text, start) if text[start : match.start()].strip())
+    end = next(headings, len(text))
     parts = _paragraphs(text[start:end])
     if len(parts) > 1 and _EPILOGUE.match(parts[1]):
         return parts[0], text.index(parts[0], start) + len(parts[0])

@@ -155,12 +155,12 @@ def decompose(s: State) -> Body:
 
 def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
-    reading = parse.read_form(texts[-1], Reasoning, shown=ask.prompt, subject=subject_of(s))
+    reading = parse.read_form(texts[-1], Reasoning, subject=subject_of(s))
     if isinstance(reading, Unreadable) or subject_of(s).is_open:
         return reading
 
     def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Reasoning, shown=ask.prompt, subject=subject_of(s))
+        earlier = parse.read_form(text, Reasoning, subject=subject_of(s))
         return (
             [] if isinstance(earlier, Unreadable) else false_equations(_as_text(earlier[0]), about=s.problem)
         )

@@ -44,7 +44,6 @@ from ..core.plan import (
     updated_plan,
     with_plain_statuses,
 )
-from ..core.reply_reading import question_text
 from ..core.strategy import (
     Body,
     EffectFailed,
@@ -145,7 +144,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
     """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan."""
-    reading = parse.read_form(texts[-1], PlannedThought, shown=question_text(ask))
+    reading = parse.read_form(texts[-1], PlannedThought)
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]

@@ -32,7 +32,6 @@ from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
@@ -124,13 +123,13 @@ def context(state: State) -> str:
     return text
 
 
-def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
+def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
     """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
-    reading = read_actions(state.cards, texts[-1], shown=question_text(ask))
+    reading = read_actions(state.cards, texts[-1])
     if subject_of(state).is_open and (isinstance(reading, Unreadable) or not reading[0].actions):
         # A text that was asked for says `Answer:` and `Action:` as it likes.
         subject = replace(subject_of(state), alone=True)
-        found = parse.read_form(texts[-1], AnswerReply, shown=question_text(ask), subject=subject)
+        found = parse.read_form(texts[-1], AnswerReply, subject=subject)
         if not isinstance(found, Unreadable):
             return TurnRead(found[0].reasoning, answer=found[0].text), found[1]
     if isinstance(reading, Unreadable):
@@ -141,13 +140,12 @@ def read_turn(state: State, ask: Ask, texts: Sequence[str]) -> tuple[TurnRead, s
     return reading if turn.actions or turn.answer else Unreadable("give at least one action, or the answer")
 
 
-def read_answer(state: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
+def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
     """Read the answer: as a turn has it, or as any answer is stated; an action is none."""
-    shown = question_text(ask)
-    reading = read_actions(state.cards, texts[-1], shown=shown)
+    reading = read_actions(state.cards, texts[-1])
     if not isinstance(reading, Unreadable) and reading[0].actions:
         return Unreadable("no turn is left for an action; give the answer")
-    found = parse.read_form(texts[-1], AnswerReply, shown=shown, subject=subject_of(state))
+    found = parse.read_form(texts[-1], AnswerReply, subject=subject_of(state))
     if isinstance(found, Unreadable) and not isinstance(reading, Unreadable) and reading[0].answer:
         return AnswerReply(reasoning=reading[0].thought, answer=reading[0].answer), reading[1]
     return found

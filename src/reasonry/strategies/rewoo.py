@@ -41,7 +41,6 @@ from ..core.evidence import (
     planned_calls,
     references,
 )
-from ..core.reply_reading import question_text
 from ..core.strategy import (
     Body,
     Field,
@@ -164,7 +163,7 @@ def read_plan(
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, as data or as lines, and see whether it can be carried out."""
     cards, reason = _cards(state), None
-    for calls, rung in _plans(texts[-1], cards, question_text(ask)):
+    for calls, rung in _plans(texts[-1], cards):
         fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
         if isinstance(calls, Unreadable) or fault is not None:
             reason = reason or fault
@@ -181,13 +180,13 @@ def _in_its_own_name(call: PlannedCall, cards: Sequence[ToolCard]) -> PlannedCal
 
 
 def _plans(
-    text: str, cards: Sequence[ToolCard], shown: str
+    text: str, cards: Sequence[ToolCard]
 ) -> Iterator[tuple[tuple[PlannedCall, ...] | Unreadable, str]]:
     """Yield what a reply may mean as a plan, likeliest first; the first reason says best why it is none."""
     if is_plan_text(text):
         yield parse_plan(text), "lines"
         return
-    reading = parse.read_form(text, CallPlan, shown=shown)
+    reading = parse.read_form(text, CallPlan)
     if not isinstance(reading, Unreadable):
         named = [(evidence_id(call.id) or call.id, call) for call in reading[0].calls]
         yield tuple(PlannedCall(name, call.tool, call.input, call.plan) for name, call in named), reading[1]

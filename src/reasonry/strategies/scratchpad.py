@@ -120,12 +120,12 @@ def initialize(s: State) -> Body:
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
     """Read lines of operations; refuse a false equation, once."""
-    reading = parse.read_form(texts[-1], Operations, shown=ask.prompt)
+    reading = parse.read_form(texts[-1], Operations)
     if isinstance(reading, Unreadable):
         return reading
 
     def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Operations, shown=ask.prompt)
+        earlier = parse.read_form(text, Operations)
         return (
             []
             if isinstance(earlier, Unreadable)

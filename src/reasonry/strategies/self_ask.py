@@ -32,7 +32,6 @@ from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer,
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
@@ -155,11 +154,11 @@ def decompose(s: State) -> Body:
     return _follow_up(s, reply.value, "sub_question_formulation")
 
 
-def read_follow_up(_: State, ask: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
+def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
     """Read a turn: data, or the paper's words; what follows an answer of its own making does not count."""
     text = texts[-1].strip()
     if text.startswith(("{", "[", "```")):
-        return _read_data(text, ask)
+        return _read_data(text)
     made_up = _INTERMEDIATE.search(text)
     asked = list(_FOLLOW_UP.finditer(text, 0, made_up.start() if made_up else len(text)))
     questions = [match["question"].strip(' *_`"') for match in asked]
@@ -172,11 +171,11 @@ def read_follow_up(_: State, ask: Ask, texts: Sequence[str]) -> tuple[FollowUp, 
     if "\n" not in text and text.endswith("?") and "{" not in text:
         return FollowUp("", text), "plain"
     answer = stated_answer(text) if _NEEDED.search(text) or _FINAL.search(text) else None
-    return (FollowUp(text, None, answer), "stated") if isinstance(answer, str) else _read_data(text, ask)
+    return (FollowUp(text, None, answer), "stated") if isinstance(answer, str) else _read_data(text)
 
 
-def _read_data(text: str, ask: Ask) -> tuple[FollowUp, str] | Unreadable:
-    reading = parse.read_form(text, FollowUp, shown=question_text(ask))
+def _read_data(text: str) -> tuple[FollowUp, str] | Unreadable:
+    reading = parse.read_form(text, FollowUp)
     if isinstance(reading, Unreadable) or reading[0].sub_question is None:
         return reading
     return (

@@ -31,7 +31,6 @@ from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.problem import subject_of
-from ..core.reply_reading import question_text
 from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -201,9 +200,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] 
     text = texts[-1]
     if text.strip() in ask.system:
         return Unreadable("it repeats the form of the question; answer the question")
-    reading = parse.read_form(
-        text, Sample, shown=question_text(ask), subject=replace(subject_of(s), alone=True)
-    )
+    reading = parse.read_form(text, Sample, subject=replace(subject_of(s), alone=True))
     is_prose = not text.lstrip().startswith(("{", "[", "```"))
     return Unreadable(NO_ANSWER) if isinstance(reading, Unreadable) and is_prose else reading
 

@@ -41,6 +41,7 @@ from ..core.answering import (
     without_number,
 )
 from ..core.effects import Ask
+from ..core.problem import subject_of
 from ..core.strategy import SHORT_REPLY, Body, Field, Outcome, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
 from ..reading import parse
@@ -143,13 +144,14 @@ def identify(s: State) -> Body:
 
 
 def read_solution(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Solution, str] | Unreadable:
-    """Read a solution; refuse a false equation, once."""
-    reading = parse.read_form(texts[-1], Solution, shown=ask.prompt)
-    if isinstance(reading, Unreadable):
+    """Read a solution; refuse a false equation, once. The text that an open task asks for is one as it stands."""
+    subject = subject_of(s)
+    reading = parse.read_form(texts[-1], Solution, subject=subject)
+    if isinstance(reading, Unreadable) or subject.is_open:
         return reading
 
     def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Solution, shown=ask.prompt)
+        earlier = parse.read_form(text, Solution, subject=subject)
         if isinstance(earlier, Unreadable):
             return []
         return false_equations("\n".join([*earlier[0].steps, str(earlier[0].answer)]), about=s.problem)
