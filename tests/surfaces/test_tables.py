@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -50,6 +50,7 @@ rows = st.lists(st.tuples(fixed, fixed, fixed, fixed, texts), min_size=1, max_si
 
 
 @given(rows=rows, width=st.integers(24, 200))
+@example(rows=[("", "", "", "", "")], width=24)
 def test_no_line_of_a_table_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
     lines = drawn(COLUMNS, rows, width)
     assert all(cell_len(line) <= width for line in lines)

@@ -98,7 +98,7 @@ def _draw(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> I
 
 def _fit(columns: Sequence[Column], naturals: Sequence[int], width: int) -> dict[int, int]:
     """Return the places of the columns that are shown, each with its width."""
-    shown = [place for place, natural in enumerate(naturals) if natural]
+    shown = [place for place, natural in enumerate(naturals) if natural] or [len(naturals) - 1]
     while len(shown) > 1 and _narrowest_table(columns, naturals, shown) > width:
         last = max(shown, key=lambda place: (columns[place].rank, place))
         if not columns[last].rank:
