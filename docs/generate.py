@@ -249,7 +249,7 @@ def index() -> str:
             f"| [{_cell(page.title)}]({_from_docs(page.source)}) | {_cell(page.about)} |"
             for page in section.pages
         ]
-        table = "\n".join(["| page | what it is about |", "|---|---|", *rows])
+        table = "\n".join(["| page | subject |", "|---|---|", *rows])
         parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
     return "\n\n".join(parts)
 
@@ -314,23 +314,18 @@ def kind_rows() -> str:
 
 
 def call_rows() -> str:
-    """Return what each strategy takes where all goes well, as `bench/calls.py` measures it, beside 0.1.0."""
+    """Return what each strategy takes where all goes well, as `bench/calls.py` measures it."""
     sys.path.append(str(Path(__file__).parents[1] / "bench"))
-    from calls import BEFORE, cost
+    from calls import cost
 
     from reasonry.strategies import STRATEGIES
 
     rows: list[str] = []
     for name, strategy in STRATEGIES.items():
         if strategy.is_driven:
-            now, before = cost(strategy)[0], BEFORE[name]
-            rows.append(
-                f"| `{name}` | {now.calls} | {now.rounds} | {now.tokens:,} | {before.calls} | {before.tokens:,} |"
-            )
-    heads = [
-        "| strategy | calls | rounds | tokens | calls in 0.1.0 | tokens in 0.1.0 |",
-        "|---|---|---|---|---|---|",
-    ]
+            took, _ = cost(strategy)
+            rows.append(f"| `{name}` | {took.calls} | {took.rounds} | {took.tokens:,} |")
+    heads = ["| strategy | calls | rounds | tokens |", "|---|---|---|---|"]
     return "\n".join([*heads, *rows])
 
 
@@ -339,7 +334,7 @@ def call_rows() -> str:
 
 def agent_rows() -> str:
     """Return the agents that can be set up, each with its files."""
-    from reasonry.surfaces.setup.agent_table import AGENTS
+    from reasonry.surfaces.setup.agents import AGENTS
 
     rows = [
         f"| {one.title} | `{one.name}` | {_places(one.places)} | "
@@ -378,7 +373,7 @@ def _places(places: Any) -> str:
 
 def native_lines() -> str:
     """Return the commands that agents themselves have for adding a server."""
-    from reasonry.surfaces.setup.agent_table import AGENTS, NAME
+    from reasonry.surfaces.setup.agents import AGENTS, NAME
 
     rows = [
         f"| {one.title} | `{one.native.format(name=NAME, command='uvx reasonry mcp')}` |"
@@ -390,7 +385,7 @@ def native_lines() -> str:
 
 def entry_forms() -> str:
     """Return what an entry looks like, for the agents of each form."""
-    from reasonry.surfaces.setup.agent_table import AGENTS, NAME
+    from reasonry.surfaces.setup.agents import AGENTS, NAME
     from reasonry.surfaces.setup.formats import edit_text
     from reasonry.surfaces.setup.launch import Launch
 
@@ -413,7 +408,7 @@ def picture() -> str:
     from rich.text import Text
 
     from reasonry import Budget
-    from reasonry.surfaces.cli.live import Live
+    from reasonry.surfaces.cli.watch import Live
     from reasonry.surfaces.python.solving import solve_sync
 
     budget = Budget(calls=20)
@@ -450,7 +445,7 @@ PARTS = {
     "command-line.md": {"help": help_sections},
     "runs.md": {"codes": code_table, "outcomes": outcome_codes},
     "README.md": {"index": index},
-    "seeds.md": {"stages": stage_rows},
+    "../tests/seeds/designs.md": {"stages": stage_rows},
     "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},
     "choosing.md": {"kinds": kind_rows, "calls": call_rows},
 }

@@ -13,21 +13,21 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, Step
-from reasonry.engine.journal import Run
-from reasonry.engine.observe import Unwatched
+from reasonry.engine.follow import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
+from reasonry.engine.run import Run
 from reasonry.strategies import DEFAULT_STRATEGY
-from reasonry.surfaces.cli.settings import pairs
+from reasonry.surfaces.cli.settings import RunSettings
 from reasonry.surfaces.present import end_text
 from reasonry.surfaces.run_report import thought_title, whole_thought
 
@@ -64,24 +64,18 @@ def carry_out(command: str) -> Worked:
 
 
 async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
-    workers, limits = given["workers"], given.get("limits")
-    budget = (limits and limits.budget()) or Budget()
+    settings = given.get("settings", RunSettings())
+    strategy, options = given.get("strategy", DEFAULT_STRATEGY), given.get("option", ())
+    request = settings.request(given["problem"], strategy, options)
     async with App("memory", Policy(max_concurrency=1), {}) as app:
-        participants = await app.equip(workers.participants())
-        order, performers = app.order(
-            RunRequest(
-                problem=given["problem"],
-                strategy=given.get("strategy", DEFAULT_STRATEGY),
-                options=pairs(given.get("option", ())),
-                budget=budget,
-                participants=participants,
-            )
-        )
+        participants = await app.equip(request.participants)
+        budget = request.budget or Budget()
+        order, performers = app.order(replace(request, budget=budget, participants=participants))
         run_id = await app.engine.accept(order)
         return await app.engine.drive(run_id, performers, steps)
 
 
-class _Steps(Unwatched):
+class _Steps(Observer):
     """Writes down what happens, an answer and what comes of it together."""
 
     def __init__(self) -> None:

@@ -81,9 +81,9 @@ def _load() -> None:
 
     for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
         import_module(module.name)
-    for name in ("app.wiring", "app.agents", "compare", "stores.sqlite", "stores.open", "surfaces.web"):
+    for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "surfaces.web"):
         import_module(f"reasonry.{name}")
-    for name in ("openai_compatible", "http_session", "offline", "scripted", "recorded", "prices"):
+    for name in ("openai_compatible", "http_session", "offline", "scripted", "recorded", "known"):
         import_module(f"reasonry.models.{name}")
     for name in (
         "aiohttp",

@@ -160,7 +160,7 @@ def test_no_example_in_a_question_contains_the_verdict(strategy: Strategy[Any, A
                     continue
                 shown = re.findall(rf'"{name}": ("[^"]*"|[\w.]+)( or )?', question_text(ask))
                 decided |= {f"{name}: {value}" for value, choice in shown if not choice and value != '"…"'}
-    # Of planned thinking a whole thought is shown, and one that goes on.
+    # Of planned thinking a whole thought is shown, and one that continues.
     assert decided <= {"next_thought_needed: true"}
 
 

@@ -105,7 +105,7 @@ def test_a_base_installation_thinks_coaches_and_solves(called: Any) -> None:
 
 def test_a_base_installation_serves_over_standard_input(tmp_path: Path) -> None:
     with Raw(
-        tmp_path / "store.db", command=without_extras("reasonry.surfaces.mcp"), REASONRY_MODEL="offline"
+        tmp_path / "store.db", command=without_extras("reasonry.surfaces.mcp.serve"), REASONRY_MODEL="offline"
     ) as raw:
         tools = [one["name"] for one in raw.ask("tools/list")["result"]["tools"]]
         assert tools == ["sequentialthinking", "sessions", "coach", "solve", "show"]

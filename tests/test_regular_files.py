@@ -18,7 +18,7 @@ from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.regular_files import read_regular_file
 from reasonry.strategies import STRATEGIES
-from reasonry.tools.documents import read_document
+from reasonry.tools.knowledge import read_document
 from reasonry.tools.verifiers import open_verifier
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

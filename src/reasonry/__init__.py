@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from . import machine
     from .core.budget import Budget, Usage
     from .core.strategy import Field, Outcome, Stage, Strategy, Thought
-    from .engine.policy import Policy
-    from .engine.rate import RateLimits
+    from .engine.policy import Policy, RateLimits
     from .engine.result import Result, Termination
     from .errors import ReasonryError, UsageError, WorldError
     from .strategies import STRATEGIES
@@ -29,32 +28,22 @@ if TYPE_CHECKING:
     )
     from .surfaces.thinking import loop_limit
 
-_PLACES = {
-    "Budget": "core.budget",
-    "Field": "core.strategy",
-    "Outcome": "core.strategy",
-    "Policy": "engine.policy",
-    "RateLimits": "engine.rate",
-    "ReasonryError": "errors",
-    "Result": "engine.result",
-    "STRATEGIES": "strategies",
-    "Stage": "core.strategy",
-    "Strategy": "core.strategy",
-    "Termination": "engine.result",
-    "Thought": "core.strategy",
-    "Usage": "core.budget",
-    "UsageError": "errors",
-    "WorldError": "errors",
-    "clear_all_sessions": "surfaces.python.tool",
-    "clear_session": "surfaces.python.tool",
-    "get_session": "surfaces.python.tool",
-    "list_sessions": "surfaces.python.tool",
-    "loop_limit": "surfaces.thinking",
-    "Coaching": "surfaces.python.solving",
-    "coach": "surfaces.python.solving",
-    "solve": "surfaces.python.solving",
-    "solve_sync": "surfaces.python.solving",
-    "thinking_tool": "surfaces.python.tool",
+_NAMES = {
+    "core.budget": ("Budget", "Usage"),
+    "core.strategy": ("Field", "Outcome", "Stage", "Strategy", "Thought"),
+    "engine.policy": ("Policy", "RateLimits"),
+    "engine.result": ("Result", "Termination"),
+    "errors": ("ReasonryError", "UsageError", "WorldError"),
+    "strategies": ("STRATEGIES",),
+    "surfaces.python.solving": ("Coaching", "coach", "solve", "solve_sync"),
+    "surfaces.python.tool": (
+        "clear_all_sessions",
+        "clear_session",
+        "get_session",
+        "list_sessions",
+        "thinking_tool",
+    ),
+    "surfaces.thinking": ("loop_limit",),
 }
 
 __all__ = [
@@ -90,10 +79,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "machine":
         return import_module(".machine", __name__)
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{place}", __name__), name)
+    for place, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f".{place}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

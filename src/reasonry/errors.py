@@ -55,6 +55,15 @@ class ReasonryError(Exception):
             **self.details,
         }
 
+    @property
+    def is_operators(self) -> bool:
+        """Whether it tells of a file or a package of the operator, so that nobody else is shown it.
+
+        A strategy of a package is named by whoever asks; there is no list of them.
+        """
+        names_package = "plugin" in self.details and self.details.get("option") != "strategy"
+        return names_package or "file" in self.details
+
     def beside(self) -> dict[str, Any]:
         """Return what stands beside the error in a reply: what the part of a call brought that was done."""
         return {}

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from .errors import MissingExtraError
 
@@ -39,8 +44,16 @@ def has_extra(extra: str) -> bool:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an optional part."""
-    return f"pip install 'reasonry[{extra}]'"
+    """Return the command that installs an optional part in the way in which this installation was made."""
+    try:
+        origin = json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    if origin.get("dir_info", {}).get("editable"):
+        return f"uv sync --inexact --extra {extra}"
+    source = unquote(urlsplit(origin.get("url", "")).path) or "reasonry"
+    is_tool = Path(sys.prefix).parts[-3:-1] == ("uv", "tools")
+    return f"{'uv tool install --force' if is_tool else 'pip install'} '{source}[{extra}]'"
 
 
 def check_extra(extra: str, purpose: str) -> None:

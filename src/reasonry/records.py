@@ -110,6 +110,7 @@ class RunFilters(TypedDict, total=False):
     """Which runs are listed; what is None or left out excludes none."""
 
     status: str | None
+    outcome: str | None
     strategy: str | None
     model: str | None
     owner: str | None
@@ -354,23 +355,15 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
 
 
-class InJournal(Struct, frozen=True):
-    """What a search returns for a session of a run: its thoughts, which may contain the query, are in the journal."""
-
-    run_id: str
-    before: int
-    """The position of each thought, less its `seq`."""
-
-
 class Damaged(Struct, frozen=True):
-    """Stands in the place of a run or session that is damaged."""
+    """Stands in place of a run or session that is damaged."""
 
     message: str
     id: str = ""
 
 
-Found = tuple[int, str, ThoughtRow | InJournal]
-"""A search result: its position, the session's id, and the thought or what is returned in place of thoughts."""
+Found = tuple[int, str, ThoughtRow]
+"""A search result: its position, the session's id, and the thought."""
 
 
 class SessionView(Protocol):
@@ -474,11 +467,13 @@ class SessionStore(Protocol):
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
-        """Find thoughts that contain `query`, any string, whatever its case.
+        """Find thoughts that contain `query`, any string, whatever its case; see `sessions_behind`."""
+        ...
 
-        A session that a run writes, some of whose thoughts are in the journal alone, is found once, at the last
-        position its thoughts may have.
-        """
+    async def sessions_behind(
+        self, session_id: str | None = None, owner: str | None = None
+    ) -> list[tuple[str, str]]:
+        """Return the sessions some of whose thoughts are in the journal of their run alone, each with its run."""
         ...
 
     async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
@@ -586,23 +581,7 @@ OnProgress = Callable[[int, int], None]
 """Called, perhaps from another thread, with the amount done and the total amount."""
 
 
-ShareDecision = Callable[[bytes | None, int], tuple[bytes | None, T]]
-"""Given a value, None if there is none, and the store's time in milliseconds: the value to be, and what is returned."""
-
-
-class SharedValues(Protocol):
-    """Small values that all processes of a store share, by name. A crash of the store may undo the latest changes."""
-
-    async def share(self, name: str, decide: ShareDecision[T]) -> T:
-        """Call `decide` while nobody else changes the value, write the value it returns, and return the rest.
-
-        `decide` is pure and quick, and may be called again. Where the value stays the same nothing is written.
-        The store's time is the same for all processes, and counts anew after another start of its computer.
-        """
-        ...
-
-
-class Store(RunStore, SessionStore, SharedValues, Protocol):
+class Store(RunStore, SessionStore, Protocol):
     """Keeps runs and sessions.
 
     Attributes:
@@ -622,7 +601,7 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
     def verify(self) -> AsyncGenerator[Finding]:
         """Verify everything that is kept, changing nothing; first the file, then each run and session.
 
-        Each is checked in a transaction of its own, so that others can go on writing.
+        Each is checked in a transaction of its own, so that others can continue writing.
         """
         ...
 
@@ -665,7 +644,7 @@ class Store(RunStore, SessionStore, SharedValues, Protocol):
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """Copy a snapshot of everything to a file; others can go on reading and writing.
+        """Copy a snapshot of everything to a file; others can continue reading and writing.
 
         Args:
             force: Overwrite an existing file.

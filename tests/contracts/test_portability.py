@@ -158,7 +158,7 @@ def test_the_command_line_works_over_a_sqlite_store(tmp_path: Path, monkeypatch:
 
 
 def test_the_mcp_server_thinks_coaches_and_solves(tmp_path: Path) -> None:
-    command = without_posix("reasonry.surfaces.mcp")
+    command = without_posix("reasonry.surfaces.mcp.serve")
     with Raw(tmp_path / "store.db", command=command, REASONRY_MODEL="offline") as raw:
         tools = [one["name"] for one in raw.ask("tools/list")["result"]["tools"]]
         assert tools == ["sequentialthinking", "sessions", "coach", "solve", "show"]

@@ -61,7 +61,7 @@ def strategy(
     return Strategy(
         name,
         "Small",
-        "seed 000",
+        "this project",
         "",
         (
             Stage("start", ("ask",)),

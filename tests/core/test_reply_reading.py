@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from reasonry.core.answering import OPEN_TASK
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.reply_reading import MAX_EXCERPT, ask_again, question_text
@@ -44,3 +46,10 @@ def test_asking_again_shows_a_bounded_part_of_any_reply(text: str) -> None:
     again = ask_again(ASK, Answered(text), "it is no good")
     assert len(again.prompt) < len(ASK.prompt) + MAX_EXCERPT + 500
     again.prompt.encode()
+
+
+def test_where_a_text_may_be_asked_for_it_may_come_without_the_form() -> None:
+    ask = Ask(f"Write a poem.\n{OPEN_TASK}", form={"type": "object"})
+    assert ask_again(ask, Answered("…"), "it is empty").prompt.endswith("with that alone.")
+    closed = replace(ask, prompt="What is 2 + 2?")
+    assert ask_again(closed, Answered("…"), "it is empty").prompt.endswith("and nothing else.")

@@ -55,6 +55,6 @@ def test_every_argument_and_member_of_a_reply_is_described(tools: dict[str, Any]
 def test_the_options_of_the_command_are_on_the_page() -> None:
     from dataclasses import fields
 
-    from reasonry.surfaces.cli.mcp import Listed
+    from reasonry.surfaces.cli.settings import Listed
 
     assert {f"--{field.name}" for field in fields(Listed)} <= words(PAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +15,10 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending, refusal_of
 from reasonry.core.strategy import Strategy
+from reasonry.engine.callers import questions
 from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames
-from reasonry.engine.limits import questions
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
@@ -212,3 +212,22 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
         | {"effects": wanted}
         | {"details": {key: value for key, value in trace.items() if key not in known}}
     )
+
+
+def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return brief questions as they are asked, from all that was shared so far."""
+    texts = {text_id: text for text_id, text in shared.items() if isinstance(text, str)}
+
+    def whole(prompt: str) -> str:
+        blocks = prompt.split("\n\n")
+        return "\n\n".join(texts.get(block[2:-1], block) if block[:2] == "[#" else block for block in blocks)
+
+    return [
+        {
+            "id": question["id"],
+            "stage": question["stage"],
+            "prompt": whole(question["prompt"]),
+            "answer_schema": shared[question["answer_schema"][2:-1]],
+        }
+        for question in questions
+    ]

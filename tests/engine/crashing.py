@@ -171,9 +171,9 @@ class Nursery:
 
 def load() -> None:
     """Import what a drive needs, so that its children need not."""
-    for name in ("choose", "openai_compatible", "http_session", "local_ollama", "prices", "reasoning"):
+    for name in ("choose", "openai_compatible", "http_session"):
         import_module(f"reasonry.models.{name}")
-    for name in ("knowledge", "logic_kernel", "mcp_client", "py_executor", "sandbox_monty", "verifiers"):
+    for name in ("knowledge", "logic_kernel", "mcp_client", "sandbox_monty", "verifiers"):
         import_module(f"reasonry.tools.{name}")
     for name in ("aiohttp", "apsw", "encodings.idna", "encodings.utf_8_sig", "json_repair", "pydantic_monty"):
         import_module(name)

@@ -170,7 +170,7 @@ def test_equal_questions_have_one_id_that_leads_back_to_theirs() -> None:
 
 async def test_a_range_that_nobody_asked_is_a_conflict() -> None:
     coach, shown = await started("tree_of_thoughts")
-    with pytest.raises(ConflictError, match="has no question"):
+    with pytest.raises(ConflictError, match="was never asked"):
         await coach.answer(shown["run_id"], {"e1..e999999999": ["a"]}, by(NOBODY))
 
 

@@ -14,9 +14,9 @@ from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import Calls
 from reasonry.engine.engine import Engine, Order
+from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
 from reasonry.engine.journal import ParticipantNames
-from reasonry.engine.observe import Observer, Unwatched
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
@@ -56,7 +56,7 @@ def calls(model: Any, budget: Budget | None = None, watch: Observer | None = Non
 
     guard = BudgetGuard(Ledger(budget or Budget()))
     policy = Policy(backoff_s=0.001, max_attempts=2)
-    return Calls(Performers(model), guard, policy, watch or Unwatched(), intend, lambda: 7)
+    return Calls(Performers(model), guard, policy, watch or Observer(), intend, lambda: 7)
 
 
 async def draw(desk: Calls, *asks: Ask) -> list[Any]:
@@ -147,7 +147,7 @@ async def test_a_model_that_does_not_take_several_gets_single_questions() -> Non
 
 
 async def test_where_somebody_watches_the_text_several_samples_go_out_together_all_the_same() -> None:
-    class Reader(Unwatched):
+    class Reader(Observer):
         wants_text = True
 
     model = Sampler()

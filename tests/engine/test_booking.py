@@ -13,8 +13,8 @@ from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
 from reasonry.core.metering import estimate_tokens
+from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM
-from reasonry.engine.observe import Unwatched
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
@@ -32,7 +32,7 @@ BROKEN = (
 )  # fmt: skip
 
 
-class Listening(Unwatched):
+class Listening(Observer):
     wants_text = True
 
 
@@ -48,7 +48,7 @@ async def let_go(server: ModelServer) -> None:
 
 
 async def solved(
-    one: App, model: Any, budget: Budget, observer: Unwatched | None = None, **options: int
+    one: App, model: Any, budget: Budget, observer: Observer | None = None, **options: int
 ) -> Result:
     chosen, performers = one.order(
         RunRequest(

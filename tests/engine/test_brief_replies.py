@@ -8,13 +8,12 @@ import pytest
 
 from reasonry.core.options import read_options
 from reasonry.engine.answers import read_answers
-from reasonry.engine.brief_replies import spelled_out
 from reasonry.engine.coach import Coach
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import each_driven, world
-from .answering import engine, order, performers_of
+from .answering import engine, order, performers_of, spelled_out
 from .playing import by
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ToolCard
-from reasonry.engine.callers_calls import result_events, waiting_calls
+from reasonry.engine.callers import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
 from reasonry.tools.catalog import CallersTool

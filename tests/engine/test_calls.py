@@ -14,12 +14,10 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
+from reasonry.engine.follow import Observer
 from reasonry.engine.guard import BudgetExhausted, BudgetGuard
-from reasonry.engine.observe import Unwatched
-from reasonry.engine.perform import perform
-from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.policy import Performers, Policy, RateLimits
 from reasonry.engine.ports import Question
-from reasonry.engine.rate import RateLimits
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
 
@@ -38,7 +36,7 @@ async def intend(_: str) -> None:
 def calls(model: Any, policy: Policy | None = None, budget: Budget | None = None, judge: Any = None) -> Calls:
     guard = BudgetGuard(Ledger(budget or Budget()))
     return Calls(
-        Performers(model, judge), guard, policy or Policy(backoff_s=0.001), Unwatched(), intend, lambda: 7
+        Performers(model, judge), guard, policy or Policy(backoff_s=0.001), Observer(), intend, lambda: 7
     )
 
 
@@ -264,12 +262,12 @@ class Broken:
 
 async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
     performers = Performers(CountingModel(), verifier=Broken(), tools=Broken())
-    calls = Calls(performers, BudgetGuard(Ledger()), Policy(), Unwatched(), intend, lambda: 0)
-    verdict = await perform(Pending("e1", "stage", Verify("p", ("a",)), 1), calls)
+    calls = Calls(performers, BudgetGuard(Ledger()), Policy(), Observer(), intend, lambda: 0)
+    verdict = await calls.perform(Pending("e1", "stage", Verify("p", ("a",)), 1))
     assert isinstance(verdict, Verified)
     assert verdict.verdict == "unknown"
     assert "bug in the verifier" in verdict.detail
-    failed = await perform(Pending("e2", "stage", CallTool("t"), 1), calls)
+    failed = await calls.perform(Pending("e2", "stage", CallTool("t"), 1))
     assert isinstance(failed, Failed)
     assert (failed.code, "bug in the tool" in failed.message) == ("tool_error", True)
 

@@ -178,7 +178,7 @@ async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -
     found = Coach(await after_crash(coached.engine.store, run_id, lines[:2]))
     shown = await found.status(run_id)
     assert (shown["status"], shown["questions"]) == ("active", [])
-    assert "no answers goes on" in shown["note"]
+    assert "no answers continues" in shown["note"]
     shown = await (
         found.answer(run_id, [], by(participants))
         if go_on == "answer"

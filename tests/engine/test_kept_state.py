@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.events import Answered
-from reasonry.engine.journal import Begun, CallIntended, Run, Settled, fold_from
+from reasonry.engine.journal import Begun, CallIntended, Settled
+from reasonry.engine.run import Run, fold_from
 from reasonry.strategies import STRATEGIES
 
 from ..playing import play

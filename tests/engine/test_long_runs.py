@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from reasonry.app.wiring import App
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay
-from reasonry.engine.engine import DIRECT_LINES
-from reasonry.engine.journal import Chain, Ended, fold, read, read_last
+from reasonry.engine.journal import DIRECT_LINES, Chain, Ended, read, read_last
 from reasonry.engine.policy import Performers
-from reasonry.engine.prompts import PromptLog
 from reasonry.engine.record import CHUNK, record_as_it_stands, unpack
+from reasonry.engine.run import PromptLog, fold
 from reasonry.errors import StoreError
 from reasonry.ids import new_id
 

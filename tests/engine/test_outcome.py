@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from reasonry.core.events import Stopped
 from reasonry.core.strategy import Outcome, Strategy
-from reasonry.engine.journal import Begun, Run, Settled
+from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.result import result_of, row_after
+from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
 

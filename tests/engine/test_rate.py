@@ -13,10 +13,9 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.engine import rate
-from reasonry.engine.observe import Unwatched
-from reasonry.engine.policy import Policy
-from reasonry.engine.rate import CountedCall, RateLimit, RateLimits
+from reasonry.engine import policy
+from reasonry.engine.follow import Observer
+from reasonry.engine.policy import CountedCall, Policy, RateLimit, RateLimits
 from reasonry.errors import UsageError
 
 from .playing import LOOP, STRATEGIES, CountingModel
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 @pytest.fixture(autouse=True)
 def short_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate, "WINDOW_S", WINDOW_S)
+    monkeypatch.setattr(policy, "WINDOW_S", WINDOW_S)
 
 
 class IdleClock(asyncio.SelectorEventLoop):
@@ -55,7 +54,7 @@ class IdleClock(asyncio.SelectorEventLoop):
 def run_idle(monkeypatch: pytest.MonkeyPatch, work: Coroutine[Any, Any, T]) -> T:
     """Carry out work that does nothing but wait for the clock."""
     loop = IdleClock()
-    monkeypatch.setattr(rate, "time", SimpleNamespace(monotonic=loop.time))
+    monkeypatch.setattr(policy, "time", SimpleNamespace(monotonic=loop.time))
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(work)
 
@@ -172,9 +171,9 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why(
         went.append(instant_s)
         return CountedCall(instant_s, tokens)
 
-    monkeypatch.setattr(rate, "CountedCall", count)
+    monkeypatch.setattr(policy, "CountedCall", count)
 
-    class Watching(Unwatched):
+    class Watching(Observer):
         def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
             assert 0 < delay_s <= WINDOW_S
             told.append(reason)

@@ -11,7 +11,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.engine.observe import Unwatched
+from reasonry.engine.follow import Observer
 from reasonry.engine.policy import Policy
 from tests.servers import Fault, ModelServer, Player
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 TEXT = "One after the other come the words of this answer, and none of them is lost."
 
 
-class Listening(Unwatched):
+class Listening(Observer):
     wants_text = True
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Listening(Unwatched):
 
 async def watched(
     server: ModelServer,
-    observer: Unwatched,
+    observer: Observer,
     strategy: str,
     *,
     policy: Policy | None = None,
@@ -97,5 +97,5 @@ async def test_a_reply_that_breaks_off_is_heard_again_and_recorded_once() -> Non
 
 async def test_nobody_who_wants_text_means_no_stream() -> None:
     with ModelServer(replies=(TEXT,)) as server:
-        await watched(server, Unwatched(), "loop", steps=1)
+        await watched(server, Observer(), "loop", steps=1)
         assert not any(body.get("stream") for body in server.bodies)

@@ -1,4 +1,4 @@
-"""A run that failed because a reply stayed unreadable goes on like after any failure of the world."""
+"""A run that failed because a reply stayed unreadable continues like after any failure of the world."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from reasonry.engine import journal
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.run import fold
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World
@@ -60,7 +61,7 @@ async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -
     result = await engines.drive(run_id, performers_of(mumbling(answers, question), free=True))
     entries, _ = journal.read(run_id, await engines.store.lines(run_id))
     # A failure that its stage hears ends nothing; what comes of it later is another failure.
-    before = journal.fold(entries[:-2], STRATEGIES).snapshot
+    before = fold(entries[:-2], STRATEGIES).snapshot
     ended_it = question in {first_try(one.id) for one in before.pending}
     return (engines, run_id) if result.termination.code == "output_invalid" and ended_it else None
 

@@ -19,8 +19,7 @@ from reasonry.app.agent_calls import (
     name_known_arguments,
 )
 from reasonry.errors import UsageError
-from reasonry.guided.read_calls import read_action, read_call, read_thought
-from reasonry.guided.session_actions import (
+from reasonry.guided.read_calls import (
     ACTIONS,
     ExportSession,
     GetSession,
@@ -29,11 +28,14 @@ from reasonry.guided.session_actions import (
     PinSession,
     ResumeSession,
     SearchThoughts,
+    read_action,
+    read_call,
+    read_thought,
 )
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
 from reasonry.reading.arguments import name_arguments
-from reasonry.reading.fit import plain_name
+from reasonry.reading.names import plain_name
 
 THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
 SESSION = {"session_id": "s"}

@@ -1,4 +1,4 @@
-"""A run gone on with as a session: its thoughts are copied, and what the run wrote stays as it is."""
+"""A run continued as a session: its thoughts are copied, and what the run wrote stays as it is."""
 
 from __future__ import annotations
 

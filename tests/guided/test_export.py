@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.guided import export
-from reasonry.guided.turn import decode_head
+from reasonry.guided.lines import decode_head
 
 from .desk import Desk, desk
 
@@ -244,12 +244,12 @@ async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
     assert search["stage"] == "action_planning"
     assert search["data"]["action"] == "search(capital)"
     skipped = got["thoughts"][3]
-    assert (skipped["stage"], skipped["data"]["stage"]) == ("action_planning", "final_response")
-    assert skipped["data"]["finalAnswer"] == "Paris"
+    assert (skipped["from_stage"], skipped["stage"]) == ("action_planning", "final_response")
+    assert skipped["data"] == {"finalAnswer": "Paris"}
     assert got["branches"][0]["branch_id"] == "alt"
     assert got["branches"][0]["branch_from_thought"] == 2
-    going_on = await at.think(5, sessionId=imported["session_id"], stage="action_execution")
-    assert going_on["stage"] == "action_execution"
+    going_on = await at.think(5, sessionId=imported["session_id"], stage="initial_reasoning")
+    assert going_on["stage"] == "initial_reasoning"
 
 
 async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> None:
@@ -261,14 +261,14 @@ async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> N
             "revisesThought": 9,
             "isRevision": True,
         },
-        {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b"},
+        {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b", "currentStage": "nowhere"},
     ]
     imported = await at.sessions.import_(foreign(thoughtHistory=thoughts, branches=[], timestamp="yesterday"))
     got = await at.sessions.get({"sessionId": imported["session_id"]})
     odd, empty = got["thoughts"]
-    assert (odd["thought_number"], odd["total_thoughts"], odd["data"]) == (1, 1, {"revisesThought": 9})
+    assert (odd["thought_number"], odd["total_thoughts"], odd["data"]) == (1, 1, {"revises_thought": 9})
     assert (empty["thought_number"], empty["thought"], empty["branch_id"]) == (2, "", "b")
-    assert empty["data"] == {"branchFromThought": 44}
+    assert empty["data"] == {"branch_from_thought": 44, "stage": "nowhere"}
 
 
 async def test_a_strategy_we_do_not_have_is_imported_as_linear_and_said_so(at: Desk) -> None:

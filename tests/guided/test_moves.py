@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.guided.lines import Head
-from reasonry.guided.moves import MAX_PATH
+from reasonry.guided.lines import MAX_PATH, Head, decode_record
 from reasonry.guided.thought import Placed
 from reasonry.strategies import STRATEGIES
 
@@ -48,7 +47,7 @@ class AnyWalk(RuleBasedStateMachine):
 
     def line_of_a_call(self, data: st.DataObject) -> dict[str, Any]:
         """Return a way to name a line: none, the main line, a branch that is there, or a new one from anywhere."""
-        numbers = sorted({place.number for place in self.session.past.taken})
+        numbers = sorted({thought.number for thought in self.session.view.rows})
         call: dict[str, Any] = {}
         branch = data.draw(st.sampled_from([None, "", *BRANCHES, *self.known]))
         if branch is not None:
@@ -164,7 +163,11 @@ class AnyWalk(RuleBasedStateMachine):
         assert all(to in table[start].to for start, to in pairwise(path))
         assert record.stage == placed.head.line(branch).stage == placed.head.stage
         if path:
-            left = [place.stage for place in self.session.past.taken if place.seq == record.branch_from_seq]
+            left = [
+                decode_record(thought).stage
+                for thought in self.session.view.rows
+                if thought.seq == record.branch_from_seq
+            ]
             own = [before.line(branch).stage] if known else [left[0] if left else before.main.stage]
             merged = [before.branches[record.merges].stage] if record.merges else []
             assert "" in own or path[0] in [*own, *merged, before.stage]
@@ -175,7 +178,7 @@ class AnyWalk(RuleBasedStateMachine):
         if not hasattr(self, "session"):
             return
         head = self.session.head
-        assert head.thoughts == len(self.session.past.taken)
+        assert head.thoughts == len(self.session.view.rows)
         assert head.thoughts == head.main.thoughts + sum(one.thoughts for one in head.branches.values())
         assert msgspec.json.decode(msgspec.json.encode(head), type=Head) == head
 

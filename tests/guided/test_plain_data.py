@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.guided.export import export
-from reasonry.guided.plain_data import plain_value
+from reasonry.guided.export import export, plain_value
 
 JSON = st.recursive(
     st.none()

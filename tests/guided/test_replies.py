@@ -16,12 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reasonry.core.describe import describe, describe_stage, required_fields
 from reasonry.errors import UsageError
-from reasonry.guided.history import HistoryBound
-from reasonry.guided.session_actions import ACTIONS
+from reasonry.guided.read_calls import ACTIONS
+from reasonry.guided.replies import HistoryBound
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Thinker
-from reasonry.guided.which_session import Bound, Seen
+from reasonry.guided.thinker import Bound, Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -219,7 +218,7 @@ async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guida
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
 def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> None:
-    from reasonry.surfaces.mcp.resources import strategy_document
+    from reasonry.surfaces.mcp.mcp_server import strategy_document
 
     told = strategy_document(strategy)["stages"]
     assert told == [describe_stage(stage) for stage in strategy.stages]

@@ -20,10 +20,10 @@ from msgspec import Meta
 from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
-from reasonry.engine.journal import fold, read
+from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
+from reasonry.engine.run import fold
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
-from reasonry.guided import search
 from reasonry.records import Line, RunRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
@@ -270,14 +270,15 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
     lives=st.lists(st.tuples(LIVES, st.lists(TEXTS, min_size=1, max_size=3)), max_size=6),
     queries=st.lists(TEXTS.filter(bool), min_size=1, max_size=3),
     limit=st.integers(1, 4),
-    patience=st.sampled_from([2.0, -1.0]),
-    batch=st.sampled_from([1, 2, 50]),
+    is_kept=st.booleans(),
 )
 def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
-    kind: str, lives: list[tuple[str, list[str]]], queries: list[str], limit: int, patience: float, batch: int
+    kind: str, lives: list[tuple[str, list[str]]], queries: list[str], limit: int, is_kept: bool
 ) -> None:
     async def attempt(folder: str) -> None:
         async with App("memory" if kind == "memory" else f"{folder}/store.db", strategies=ALL) as app:
+            # As where a run continues from its kept state: its journal alone has its thoughts.
+            app.engine.new_rows = app.engine.new_rows if is_kept else None
             for fate, texts in lives:
                 await live(app, fate, texts)
             for query in queries:
@@ -289,9 +290,7 @@ def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
                     inside, _ = await searched(app, query, limit, sessionId=session_id)
                     assert inside == [one for one in found if one[0] == session_id]
 
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(search, "PATIENCE_S", patience)
-        patch.setattr(search, "BATCH", batch)
+    with TemporaryDirectory() as folder:
         asyncio.run(attempt(folder))
 
 
@@ -304,21 +303,6 @@ async def test_matches_come_session_by_session_in_the_order_these_were_begun(pla
         wanted = [(one, 1), (one, 3), (two, 2), (three, 1), (four, 1)]
         for limit in (1, 2, 3, 5, 50):
             assert (await searched(app, "apple", limit))[0] == wanted
-
-
-async def test_a_search_that_takes_long_goes_on_with_its_next_page(
-    place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search, "PATIENCE_S", -1.0)
-    async with App(place, strategies=ALL) as app:
-        # As in stores from before, where journals alone have the thoughts of runs.
-        app.engine.new_rows = None
-        for number in range(6):
-            await begun(app, 3, f"apple {number}" if number % 2 else "pear")
-            await a_guided(app, "apple")
-        found, pages = await searched(app, "apple")
-        assert set(found) == await scanned(app, "apple")
-        assert (len(found), pages) == (9, 6)
 
 
 async def test_a_run_that_goes_on_is_found_by_what_it_thinks_then(place: str) -> None:

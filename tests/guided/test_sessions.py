@@ -18,8 +18,7 @@ from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError
 from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Thinker
-from reasonry.guided.which_session import Bound
+from reasonry.guided.thinker import Bound, Thinker
 from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -375,26 +374,6 @@ async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
     with pytest.raises(UsageError, match="it has none yet"):
         await at.think(2, sessionId=old, clearSession=True, revisesThought=1)
     assert await at.everything() == before
-
-
-async def test_a_reference_in_a_session_just_begun_names_the_latest_earlier_one(at: Desk) -> None:
-    with pytest.raises(UsageError) as caught:
-        await at.think(4, revisesThought=3)
-    assert "earlierSessionId" not in caught.value.details
-    earlier = (await at.think(1))["sessionId"]
-    for change in ({"revisesThought": 3}, {"branchFromThought": 3}):
-        with pytest.raises(UsageError, match=earlier) as caught:
-            await at.think(4, **change)
-        assert caught.value.details["earlierSessionId"] == earlier
-    at.clock.pass_minutes(1)
-    young = (await at.think(4))["sessionId"]
-    with pytest.raises(UsageError, match=earlier):
-        await at.think(5, thinker=Thinker(Bound([young])), revisesThought=3)
-    for number in (5, 6, 7):
-        await at.think(number, sessionId=young)
-    with pytest.raises(UsageError) as caught:
-        await at.think(8, thinker=Thinker(Bound([young])), revisesThought=3)
-    assert earlier not in caught.value.message
 
 
 # -- time

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.guided.lines import Place
+from reasonry.guided.lines import RowsView, encode
 from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.guided.thought import Placed, open_session, submit
-
-
-class TakenThoughts:
-    """All thoughts so far, in a list."""
-
-    def __init__(self) -> None:
-        self.taken: list[Place] = []
-
-    def with_number(self, number: int) -> Iterable[Place]:
-        return [place for place in self.places() if place.number == number]
-
-    def places(self) -> Iterable[Place]:
-        return reversed(self.taken)
-
-    def add(self, number: int, placed: Placed) -> None:
-        self.taken.append(Place(number, placed.branch, placed.record.stage, len(self.taken) + 1))
+from reasonry.records import ThoughtRow
 
 
 class Session:
@@ -32,15 +16,16 @@ class Session:
 
     def __init__(self, strategy: Strategy[Any, Any], *, begun: bool = True) -> None:
         self.strategy, self.head = strategy, open_session(strategy if begun else None)
-        self.past = TakenThoughts()
+        self.view = RowsView()
 
     def think(self, number: int = 1, total: int = 5, **more: Any) -> Placed:
         """Hand in a thought; what is refused raises."""
         whole = {"next_thought_needed": True, **more}
         call = ThinkingCall(thought="…", thought_number=number, total_thoughts=total, **whole)
-        placed = submit(self.strategy, self.head, call, self.past)
+        placed = submit(self.strategy, self.head, call, self.view)
         self.head = placed.head
-        self.past.add(number, placed)
+        seq = len(self.view.rows) + 1
+        self.view.add(ThoughtRow(seq, number, call.thought, placed.branch, encode(placed.record)))
         return placed
 
 

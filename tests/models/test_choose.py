@@ -7,8 +7,15 @@ import sys
 import pytest
 
 from reasonry.errors import UsageError
-from reasonry.models.choose import FORMS, default_model, describe_models, open_model
-from reasonry.models.local_ollama import base_url, installed_models
+from reasonry.extras import install_hint
+from reasonry.models.choose import (
+    FORMS,
+    default_model,
+    describe_models,
+    installed_models,
+    ollama_url,
+    open_model,
+)
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from tests.servers import ModelServer
 
@@ -109,7 +116,7 @@ def test_a_provider_whose_package_is_missing_is_passed_over(monkeypatch: pytest.
     assert default_model("anything", environ)[0].startswith("google:")
     row = next(row for row in describe_models(environ) if row["model"].startswith("anthropic"))
     assert not row["ready"]
-    assert "pip install" in row["note"]
+    assert install_hint("anthropic") in row["note"]
 
 
 def test_a_running_ollama_is_taken_with_its_first_model() -> None:
@@ -139,7 +146,7 @@ def test_with_nothing_there_a_puzzle_is_played_offline() -> None:
     ],
 )
 def test_ollama_is_looked_for_where_the_environment_says(environ: dict[str, str], url: str) -> None:
-    assert base_url(environ) == url
+    assert ollama_url(environ) == url
 
 
 def test_a_description_of_what_there_is_never_holds_a_key() -> None:

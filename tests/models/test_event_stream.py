@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import ModelError
-from reasonry.models.event_stream import MAX_LINE_BYTES, MAX_LINES, EventLines
+from reasonry.models.http_session import MAX_LINE_BYTES, MAX_LINES, EventLines
 from tests.servers import Fault, ModelServer
 
 from .asking import TRANSPORTS, model_over, question

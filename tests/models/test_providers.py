@@ -10,7 +10,7 @@ import pytest
 from reasonry.engine.ports import Model
 from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
-from reasonry.models.prices import price_list
+from reasonry.models.known import price_list
 from tests.servers import Fault, ModelServer
 
 from .asking import FORM, KEY, question

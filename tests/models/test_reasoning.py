@@ -13,7 +13,7 @@ from reasonry.engine.engine import Engine, Order
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.models.choose import open_model
-from reasonry.models.reasoning import SETTING, reasons_by_itself
+from reasonry.models.known import SETTING, reasons_by_itself
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.masking import Secrets
-from reasonry.models.redact import MAX_SHOWN, redact
+from reasonry.models.openai_wire import MAX_SHOWN, redact
 
 
 @pytest.mark.parametrize(

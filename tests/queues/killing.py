@@ -135,7 +135,7 @@ class Scene:
             part.signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let all go on."""
+        """Let all continue."""
         for part in self.parts:
             part.signal(signal.SIGCONT)
 

@@ -17,7 +17,8 @@ from reasonry.engine import journal
 from reasonry.errors import UsageError
 from reasonry.queues import Later, drive_run, postgres_store
 from reasonry.records import JobOptions
-from reasonry.stores.postgres import jobs
+from reasonry.stores.copy import copy_store
+from reasonry.stores.postgres import connections, jobs
 from reasonry.supervisor import Supervisor
 from tests.surfaces.http.serving import serve_in_thread
 
@@ -88,12 +89,10 @@ async def test_a_job_comes_with_its_run_or_not_at_all_and_one_that_was_lost_is_p
             assert (await until_ended(app, second)).status == "done"
 
 
-async def test_a_restored_store_and_a_copied_one_have_their_jobs(postgres_url: str, folder: Path) -> None:
-    async with App(str(folder / "runs.db"), environ={}) as app:
-        (run_id,) = await accept(app, "offline", 1)
-        await app.store.back_up(folder / "backup")
-    async with App(postgres_url, environ={}) as app:
-        await app.store.restore(folder / "backup")
+async def test_a_store_that_was_copied_has_its_jobs(postgres_url: str, folder: Path) -> None:
+    async with App(str(folder / "runs.db"), environ={}) as source, App(postgres_url, environ={}) as app:
+        (run_id,) = await accept(source, "offline", 1)
+        await copy_store(source.store, app.store)
         assert (await app.store.job_standing()).depth == 1
         async with working(app):
             assert (await until_ended(app, run_id)).status == "done"
@@ -120,7 +119,7 @@ async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
 async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended(
     postgres_url: str,
 ) -> None:
-    last = max(name for name in jobs.pending_scripts(frozenset()) if "_post_" in name)
+    last = max(name for name in connections.pending_scripts(frozenset()) if "_post_" in name)
 
     async def applied() -> bool:
         async with App(postgres_url, environ={}) as app:

@@ -100,7 +100,7 @@ async def test_a_frozen_workers_runs_go_on_elsewhere_and_thawed_it_writes_nothin
                 assert 0 <= server.stats()["requests"] - answers <= in_flight
                 lines = [await app.store.lines(run_id) for run_id in runs]
                 frozen.send_signal(signal.SIGCONT)
-                # It goes on with others, those of a worker that is killed among them.
+                # It continues with others, those of a worker that is killed among them.
                 more, asked = await accept(app, server.model, 6), server.stats()["requests"]
                 await until_asked(server, asked + 8)
                 other.kill()

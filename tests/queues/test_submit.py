@@ -1,4 +1,4 @@
-"""A file of problems that is submitted again begins nothing anew, and gives the same results."""
+"""A file of problems that is submitted again starts no run again, and gives the same results."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def working(app: App, *queues: str, concurrency: int = 8) -> AsyncIterator
 def worker_process(
     store: str, model: str, *options: str, program: Sequence[str] = ("reasonry",)
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start a worker; go on once it drives."""
+    """Start a worker; continue once it drives."""
     command = [sys.executable, "-m", *program, "worker", "--store", store, "--models", model, *options]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]

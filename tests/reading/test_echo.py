@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.reading.echo import echo_in
+from reasonry.reading.no_answer import echo_in
 
 SHOWN = 'Reply with JSON: {"reasoning": "what follows", "answer": "the answer alone", "kind": "A plant" or "An animal"}'
 FORM: dict[str, Any] = {

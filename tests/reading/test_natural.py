@@ -24,8 +24,6 @@ LINES: list[dict[str, Any]] = [
 PLAIN = STRATEGIES["chain_of_thought"]
 ASKED_AGAIN = {"n-53", "n-70"}
 """One calls its answer `Translated Text`, the other breaks off."""
-TAKEN_WHOLE = {"n-84", "n-88"}
-"""Replies to a task of writing that ask back, or promise the text: they are given whole, as what was written."""
 
 
 def answer_of(line: dict[str, Any]) -> str | None:
@@ -43,9 +41,7 @@ def letters(text: str) -> str:
 @pytest.mark.parametrize("line", LINES, ids=[line["id"] for line in LINES])
 def test_a_reply_gives_what_a_person_takes_from_it_and_all_of_it(line: dict[str, Any]) -> None:
     answer = answer_of(line)
-    if line["id"] in ASKED_AGAIN or (not line["answers"] and line["id"] not in TAKEN_WHOLE):
+    if line["id"] in ASKED_AGAIN or not line["answers"]:
         assert answer is None
-    elif not line["answers"]:
-        assert letters(answer or "") == letters(line["reply"])
     else:
         assert any(letters(right) in letters(answer or "") for right in line["answers"])

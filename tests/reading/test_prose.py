@@ -12,7 +12,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import read_reply
 from reasonry.core.strategy import Strategy
-from reasonry.reading.closing import without_closing
+from reasonry.reading.no_answer import without_closing
 from reasonry.reading.prose import Found, Subject, blocks, find_answer
 from reasonry.strategies import STRATEGIES
 

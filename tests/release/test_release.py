@@ -96,7 +96,7 @@ def test_the_wheel_has_the_package_and_what_it_needs(built: Path) -> None:
     assert not [name for name in files if "test" in Path(name).parts]
     metadata = files[f"{INFO}/METADATA"].decode()
     assert f"<!-- mcp-name: io.github.{OWNER}/reasonry -->" in metadata
-    assert f"](https://raw.githubusercontent.com/{OWNER}/reasonry/v{VERSION}/docs/picture.svg)" in metadata
+    assert f"](https://raw.githubusercontent.com/{OWNER}/reasonry/v{VERSION}/docs/page.png)" in metadata
     assert f"](https://github.com/{OWNER}/reasonry/blob/v{VERSION}/docs/mcp.md)" in metadata
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from reasonry.core.machine import begin
 from reasonry.errors import IllegalTransitionError
-from reasonry.guided.moves import shortest_way
+from reasonry.guided.lines import shortest_way
 from reasonry.strategies import STRATEGIES, resolve
 from tests.guided.desk import desk
 from tests.guided.walking import Session, filled

@@ -117,7 +117,7 @@ async def _flood(exchange: Exchange, block: bytes) -> None:
 
 
 def _endless(begun: bytes, again: bytes) -> Perform:
-    """Begin a stream of events and go on with the same bytes until the client has gone."""
+    """Begin a stream of events and continue with the same bytes until the client has gone."""
     block = again * (len(_BLOCK) // 10 // len(again))
 
     async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,13 @@ class PostgresServer:
 
     def signal(self, number: int) -> None:
         """Send a signal to the server and all its processes."""
+        import psutil
+
         process = self._server.get_postmaster_info().process
         for one in (process, *process.children()):
-            one.send_signal(number)
+            # A child may end between the list and its turn: the ids of the others are still right.
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
 
     def kill(self) -> None:
         """End it as a loss of power would."""

@@ -1,4 +1,4 @@
-"""All there is to read in a store, and what damage may make of it: the same, or an error, or a marked row."""
+"""All there is to read in a store, and what damage may make of it: the same, or an error, or a mark in its place."""
 
 from __future__ import annotations
 
@@ -127,11 +127,8 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_marked(before: Any, after: Any) -> bool:
-    """Whether a list has each row as it was, but for those that are marked as damaged."""
-    if not isinstance(before, list) or not isinstance(after, list):
+    """Whether a list of whole runs or sessions has each as it was, but for those that are marked as damaged."""
+    if not isinstance(before, list) or not isinstance(after, list) or not isinstance(before[0], tuple):
         return False
-    if before and isinstance(before[0], tuple):
-        whole = [one for one in after if not isinstance(one[2], Damaged)]
-        return len(after) > len(whole) and all(one in before for one in whole)
-    whole = [row for row in after if getattr(row, "status", "") != "damaged"]
-    return len(before) == len(after) > len(whole) and all(row in before for row in whole)
+    whole = [one for one in after if not isinstance(one[2], Damaged)]
+    return len(after) > len(whole) and all(one in before for one in whole)

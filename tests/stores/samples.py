@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reasonry.records import (
-    InJournal,
+    Found,
     Line,
     RunRow,
     SessionChange,
@@ -63,5 +63,5 @@ async def texts(store: Store, session_id: str) -> list[str]:
     return [thought.text for thought in await store.thoughts(session_id, limit=100_000)]
 
 
-def found(matches: Sequence[tuple[int, str, ThoughtRow | InJournal]]) -> list[tuple[str, int]]:
-    return [(session_id, one.seq) for _, session_id, one in matches if isinstance(one, ThoughtRow)]
+def found(matches: Sequence[Found]) -> list[tuple[str, int]]:
+    return [(session_id, thought.seq) for _, session_id, thought in matches]

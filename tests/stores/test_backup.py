@@ -53,7 +53,7 @@ async def texts_in(path: Path) -> list[str]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir() if not one.name.endswith(".reserve"))
+    return sorted(one.name for one in folder.iterdir())
 
 
 class TestBackUp:

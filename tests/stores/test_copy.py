@@ -51,7 +51,7 @@ async def contents(store: Store) -> list[WholeRun | WholeSession]:
 
 
 async def check_part(source: Path, target: Path) -> int:
-    """Each store opened anew, the target is whole and a part of the source; return how much of it there is."""
+    """Each store opened again, the target is whole and a part of the source; return how much of it there is."""
     stores = open_store(str(source)), open_store(str(target))
     every, some = [await contents(store) for store in stores]
     assert all(whole in every for whole in some)

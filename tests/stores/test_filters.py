@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
-from reasonry.stores import searchable, session_rows
+from reasonry.stores import searchable
 
 from .samples import line, run_row, session_row, thoughts
 from .test_store_contract import store
@@ -159,7 +159,6 @@ async def test_lists_and_searches_have_what_the_filters_say(
     store: Store, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(searchable, "FEW", few)
-    monkeypatch.setattr(session_rows, "BATCH", 3)
     for run, session, said in KEPT:
         await store.create_run(run, [line(1)])
         await store.import_session(session, said)

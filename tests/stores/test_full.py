@@ -1,4 +1,4 @@
-"""On a full disk all that was acknowledged is there, and with room again the store goes on."""
+"""On a full disk all that was acknowledged is there, and with room again the store continues."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ async def another(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 class Hanging:
-    """A store object that holds run `r` on an event loop that goes on only while `do` is running."""
+    """A store object that holds run `r` on an event loop that continues only while `do` is running."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

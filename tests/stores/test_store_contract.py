@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
 from reasonry.records import (
     Checkpoint,
-    InJournal,
     Line,
     SessionChange,
     SessionRow,
@@ -535,27 +534,17 @@ class TestSessionsOfRuns:
         await store.delete_session("mine")
         await store.append("r", [line(3)], None, Use(8, 9_000))
 
-    async def test_a_search_finds_each_once_behind_what_its_thoughts_may_take(self, store: Store) -> None:
-        await self.of_a_run(store, "1", thoughts=1)
-        await store.import_session(session_row("guided"), thoughts("x", "y", "x"))
-        await self.of_a_run(store, "2", thoughts=1)
-        await self.of_a_run(store, "3", thoughts=1)
-        await store.delete_session("s3")
-        whole = await store.search_thoughts("X")
-        assert [owner for _, owner, _ in whole] == ["s1", "guided", "guided", "s2"]
-        places = [position for position, _, _ in whole]
-        assert places == sorted(places)
-        first, last = whole[0][2], whole[3][2]
-        assert isinstance(first, InJournal)
-        assert isinstance(last, InJournal)
-        assert (first.run_id, last.run_id) == ("r1", "r2")
-        assert first.before + 2**24 - 1 == places[0] < places[1] < places[2] < last.before
-        for after in (*places, places[0] - 1, last.before):
-            rest = [one for one in whole if one[0] > after]
-            assert await store.search_thoughts("x", after=after) == rest
-            assert await store.search_thoughts("x", after=after, limit=1) == rest[:1]
-        assert await store.search_thoughts("x", session_id="s2") == whole[3:]
-        assert await store.search_thoughts("x", session_id="s2", after=places[3]) == []
+    async def test_what_the_journal_alone_has_is_told_of_until_it_is_kept(self, store: Store) -> None:
+        await self.of_a_run(store, "1", thoughts=2)
+        await store.import_session(session_row("guided"), thoughts("x", "y"))
+        await self.of_a_run(store, "2", thoughts=1, owner="ana")
+        await self.of_a_run(store, "3")
+        assert await store.sessions_behind() == [("s1", "r1"), ("s2", "r2")]
+        assert await store.sessions_behind("s2") == await store.sessions_behind(owner="ana") == [("s2", "r2")]
+        assert await store.sessions_behind("s3") == []
+        await store.keep_thoughts("s1", thoughts("x", "X"))
+        assert found(await store.search_thoughts("x")) == [("s1", 1), ("s1", 2), ("guided", 1)]
+        assert await store.sessions_behind() == [("s2", "r2")]
 
 
 class TestBadInput:
@@ -630,16 +619,3 @@ async def test_a_call_that_is_cancelled_leaves_the_store_in_order(store: Store) 
     kept = {one.seq for one in await store.lines("r")}
     assert kept >= {2 + index for index, task in enumerate(tasks) if not task.cancelled()}
     await store.append("r", [line(200)])
-
-
-async def test_a_shared_value_is_changed_by_one_at_a_time(store: Store) -> None:
-    def count(value: bytes | None, now_ms: int) -> tuple[bytes | None, tuple[int, int]]:
-        number = int(value or b"0") + 1
-        return b"%d" % number, (number, now_ms)
-
-    found = await asyncio.gather(*(store.share("\x00count", count) for _ in range(20)))
-    assert sorted(number for number, _ in found) == [*range(1, 21)]
-    assert [at_ms for _, at_ms in sorted(found)] == sorted(at_ms for _, at_ms in found)
-    assert await store.share("other", lambda value, _: (None, value)) is None
-    assert await store.share("\x00count", lambda value, _: (None, value)) == b"20"
-    assert await store.share("\x00count", lambda value, _: (value, value)) is None

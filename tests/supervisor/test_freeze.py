@@ -1,4 +1,4 @@
-"""A process that is stopped in the middle of a run, and goes on when another has taken the run over."""
+"""A process that is stopped in the middle of a run, and continues when another has taken the run over."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def until_written(app: App, run_id: str, more: int) -> None:
 
 
 def thaw(driver: subprocess.Popen[str]) -> str:
-    """Let a process go on; return what became of its drive."""
+    """Let a process continue; return what became of its drive."""
     os.kill(driver.pid, signal.SIGCONT)
     assert driver.stdout is not None
     return driver.stdout.readline().strip()

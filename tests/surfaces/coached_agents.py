@@ -11,7 +11,8 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
-from reasonry.engine.brief_replies import spelled_out
+
+from ..engine.answering import spelled_out
 
 Question = dict[str, Any]
 Agent = Callable[[Question], Any]

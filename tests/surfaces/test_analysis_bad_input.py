@@ -188,10 +188,8 @@ def test_a_server_that_does_not_come_up_is_a_clear_error(
     "kind",
     [
         *(
-            "unnamed",
             "name with bidi",
             "description of 3 MB",
-            "description is a list",
             "required is a number",
         ),
         *("endless empty pages", "same cursor", "20 MB"),

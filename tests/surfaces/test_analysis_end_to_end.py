@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import reasonry
-from reasonry.engine.brief_replies import spelled_out
 from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.surfaces.cli import run
 from tests.servers import ChatRequest, ModelServer
 
+from ..engine.answering import spelled_out
 from . import analyst
 from .mcp.raw import Raw
 from .test_cli import Shell
@@ -294,6 +294,10 @@ async def test_a_focused_answer_right_wrong_at_first_and_never_right(server: Mod
     assert (result.status, result.details["focused_answer"]["value"]) == ("done", right(kind))
     assert result.answer == str(right(kind))
 
+    server.reset(reply=saying({"value": [right(kind)]}))
+    result = await focused(server, kind)
+    assert (result.answer, result.usage.calls) == (str(right(kind)), calls)
+
     server.reset(reply=saying({"value": "hard to say"}, "I would rather not say", {"value": right(kind)}))
     result = await focused(server, kind)
     assert (result.status, result.answer) == ("done", str(right(kind)))
@@ -304,7 +308,7 @@ async def test_a_focused_answer_right_wrong_at_first_and_never_right(server: Mod
         {"value": "hard to say"},
         "Umbrella or Hat, Yes or True",
         {"value": None},
-        {"value": ["Yes"]},
+        {"value": ["Yes", "No"]},
     ):
         server.reset(reply=saying(stubborn))
         result = await focused(server, kind)

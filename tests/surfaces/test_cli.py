@@ -613,7 +613,7 @@ def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
         (one["session_id"], one["thought_number"]) for one in matches
     ]
     first = shell.run("sessions", "search", "0", "--limit", "1")
-    assert (len(first.stdout.splitlines()), "go on with: --cursor" in first.stderr) == (1, True)
+    assert (len(first.stdout.splitlines()), "next page: --cursor" in first.stderr) == (1, True)
     assert "nothing found" in shell.run("sessions", "search", "nowhere").stderr
 
 

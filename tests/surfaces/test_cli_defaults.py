@@ -22,7 +22,7 @@ def test_think_goes_on_in_its_directory_and_says_so(shell: Shell) -> None:
     assert (first["thoughtNumber"], first["totalThoughts"], first["nextThoughtNeeded"]) == (1, 2, True)
     said = shell.run("think", "Two.")
     assert "thought 2/3" in said.stdout
-    assert "goes on with 'One.'; --new begins another session" in said.stderr
+    assert "continues 'One.'; --new begins another session" in said.stderr
     branch = shell.json("think", "Or so.", "--branch", "b", "--branch-from", "1")
     assert (branch["sessionId"], branch["thoughtNumber"]) == (first["sessionId"], 2)
     assert shell.json("think", "Also.", "--branch", "b")["thoughtNumber"] == 3
@@ -95,7 +95,7 @@ def test_resuming_says_that_it_reopens(shell: Shell) -> None:
     [
         (["think"], "reasonry think [OPTIONS] THOUGHT"),
         (["runs", "show", "last", "--jsn"], "reasonry runs show [OPTIONS] RUN_ID"),
-        (["runs", "shw"], 'Did you mean "show"?'),
+        (["runs", "shw"], "Did you mean show?"),
         (["coach"], "Usage: reasonry coach COMMAND"),
     ],
 )

@@ -35,6 +35,21 @@ def test_each_filter_excludes_more(shell: Shell, options: str, runs: int, sessio
         assert len(rows) == count, command
 
 
+@pytest.mark.parametrize(("outcome", "count"), [("solved", 1), ("stopped", 0), ("waiting", 0)])
+def test_an_outcome_is_a_filter_of_runs(shell: Shell, outcome: str, count: int) -> None:
+    assert len(shell.json("runs", "list", "--outcome", outcome)["runs"]) == count
+
+
+def test_an_outcome_that_there_is_not_is_refused_with_those_there_are(shell: Shell) -> None:
+    done = shell.run("runs", "list", "--outcome", "done")
+    assert (done.returncode, "unsolved" in done.stderr) == (2, True)
+
+
+def test_a_session_of_a_run_has_the_outcome_of_the_run(shell: Shell) -> None:
+    statuses = {row["status"] for row in shell.json("sessions", "list")["sessions"]}
+    assert statuses == {"active", "solved"}
+
+
 def test_a_model_is_a_filter_of_runs(shell: Shell) -> None:
     assert len(shell.json("runs", "list", "--model", "offline")["runs"]) == 1
     done = shell.run("runs", "list", "--model", "openai:other")

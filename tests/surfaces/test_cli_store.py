@@ -108,7 +108,7 @@ class TestCopy:
 
     def test_what_differs_or_is_damaged_or_cannot_be_copied_exits_so(self, shell: Shell) -> None:
         store = shell.environ["REASONRY_STORE"]
-        for words in ((store, store), ("nowhere.db", "other.db"), (store, "memory"), ("memory", "other.db")):
+        for words in (("nowhere.db", "other.db"), (store, "memory"), ("memory", "other.db")):
             done = shell.run("store", "copy", *words, "--json")
             assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "invalid_request")
         assert not (shell.folder / "nowhere.db").exists()

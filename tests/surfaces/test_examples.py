@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reasonry.surfaces.cli.examples import read_examples
+from reasonry.surfaces.cli.commands import read_examples
 
 from ..docs.test_docs import generator
 from .transcript import commands_of, comparable, pattern, perform, prepared
@@ -20,7 +20,7 @@ def test_every_example_prints_what_it_says(tmp_path: Path) -> None:
                 if not pattern(comparable(expected)).fullmatch(output):
                     different.append(f"{name}: $ {command}\n{output}\n--- is not\n{expected}")
     assert not different, (
-        "\n\n".join(different) + "\n\npython -m tests.surfaces.transcript prints them all anew"
+        "\n\n".join(different) + "\n\npython -m tests.surfaces.transcript prints them all again"
     )
 
 

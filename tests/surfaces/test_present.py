@@ -114,7 +114,7 @@ def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
     from reasonry.core.events import Answered
     from reasonry.core.machine import advance, begin
     from reasonry.strategies.planned_thinking import PLANNED_THINKING
-    from reasonry.surfaces.cli import live
+    from reasonry.surfaces.cli import watch
 
     reply = json.loads(Path(script.removeprefix("scripted:")).read_text("utf-8").splitlines()[0])["reply"]
     step = begin(PLANNED_THINKING, "17 + 25?")
@@ -126,7 +126,7 @@ def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
 
     Run.thoughts = thoughts
     out = Console(file=io.StringIO(), width=60)
-    out.print(live._thoughts(Run, 60, 20))
+    out.print(watch._thoughts(Run, 60, 20))
     assert [line.rstrip() for line in out.file.getvalue().splitlines()] == [
         "17 + 25?",
         "  Thought 1 · think  Set up.",

@@ -1,4 +1,4 @@
-"""Several processes and one run: who drives it, who cancels it, how it is taken up again. Real processes, real HTTP."""
+"""Several processes and one run: who drives it, who cancels it, how it is resumed. Real processes, real HTTP."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from reasonry.engine.engine import Engine, Order
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import StoreError, UsageError
-from reasonry.guided.session_actions import ACTIONS
+from reasonry.guided.read_calls import ACTIONS
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import thinking

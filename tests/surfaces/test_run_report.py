@@ -16,8 +16,17 @@ from hypothesis import strategies as st
 
 from reasonry.core.strategy import Thought
 from reasonry.surfaces.cli.output import wrap_lines
-from reasonry.surfaces.report_pages import markdown_page, text_lines
-from reasonry.surfaces.run_report import Bullets, Grid, Heading, Prose, outline, path_text, thought_title
+from reasonry.surfaces.run_report import (
+    Bullets,
+    Grid,
+    Heading,
+    Prose,
+    markdown_page,
+    outline,
+    path_text,
+    text_lines,
+    thought_title,
+)
 
 from .web.making import page_in
 

@@ -238,7 +238,7 @@ def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:
     ]
     lines = [json.dumps({"jsonrpc": "2.0", "id": at, **call}) for at, call in enumerate(calls)]
     done = subprocess.run(
-        [sys.executable, "-m", "reasonry.surfaces.mcp"],
+        [sys.executable, "-m", "reasonry.surfaces.mcp.serve"],
         input="\n".join([*lines, ""]).encode(),
         capture_output=True,
         timeout=60,

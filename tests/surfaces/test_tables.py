@@ -8,6 +8,7 @@ import io
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 import pytest
 from hypothesis import example, given
@@ -16,17 +17,21 @@ from rich.cells import cell_len
 
 from reasonry.core.text import inert
 from reasonry.ids import find_id, new_id, shorten_ids
-from reasonry.surfaces.cli.instants import local_time
+from reasonry.surfaces.cli.arguments import local_time
 from reasonry.surfaces.cli.tables import Column, print_table
 
 COLUMNS = (
-    Column("ID"),
-    Column("BEGUN", rank=2),
-    Column("STATUS", rank=1),
-    Column("STRATEGY", rank=3),
-    Column("PROBLEM", narrowest=20),
+    Column("ID", itemgetter(0), kind="id"),
+    Column("BEGUN", itemgetter(1), rank=2),
+    Column("STATUS", itemgetter(2), rank=1),
+    Column("STRATEGY", itemgetter(3), rank=3),
+    Column("PROBLEM", itemgetter(4), narrowest=20),
 )
-WRAPPED = (Column("NAME"), Column("SOURCE", rank=1), Column("WHAT IT DOES", narrowest=20, wraps=True))
+WRAPPED = (
+    Column("NAME", itemgetter(0)),
+    Column("SOURCE", itemgetter(1), rank=1),
+    Column("WHAT IT DOES", itemgetter(2), narrowest=20, wraps=True),
+)
 
 
 class Terminal(io.StringIO):
@@ -78,7 +83,7 @@ def test_the_last_column_wraps_between_words_and_loses_none(words: list[str], wi
 @given(rows=rows)
 def test_where_nobody_looks_on_values_are_whole_between_tabs(rows: list[tuple[str, ...]]) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as written:
-        print_table(COLUMNS, [("short", "", "", "", "")], rows)
+        print_table(COLUMNS, rows, {row[0]: "short" for row in rows})
     lines = written.getvalue().split("\n")[:-1]
     assert [line.split("\t") for line in lines] == [
         [inert(" ".join(cell.split())) for cell in row] for row in rows

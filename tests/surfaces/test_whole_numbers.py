@@ -17,8 +17,8 @@ from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
 from reasonry.app.wiring import App
 from reasonry.guided.settings import SessionSettings
 from reasonry.surfaces import cli
+from reasonry.surfaces.cli.arguments import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
 from reasonry.surfaces.cli.commands import app
-from reasonry.surfaces.cli.whole_numbers import _WHOLE, _read  # pyright: ignore[reportPrivateUsage]
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +53,9 @@ def test_every_option_of_a_command_that_takes_a_whole_number_reads_it_so() -> No
         (names[0], argument.name) for names, argument in counted
     }
     assert not [
-        (names, argument.name) for names, argument in counted if argument.parameter.converter is not _read
+        (names, argument.name)
+        for names, argument in counted
+        if argument.parameter.converter is not _read_whole
     ]
 
 
@@ -65,12 +67,12 @@ class Token:
 @given(TEXTS)
 def test_a_text_that_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="whole number"):
-        _read(int, [Token(text)])  # pyright: ignore[reportArgumentType]
+        _read_whole(int, [Token(text)])  # pyright: ignore[reportArgumentType]
 
 
 @given(st.integers(-(10**18), 10**18), st.sampled_from(["", ".0", ".000"]))
 def test_a_whole_number_is_read_exactly(number: int, tail: str) -> None:
-    assert _read(int, [Token(f" {number}{tail}")]) == number  # pyright: ignore[reportArgumentType]
+    assert _read_whole(int, [Token(f" {number}{tail}")]) == number  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("option", ["--max-tokens", "--max-calls", "--max-nodes", "--max-concurrency"])

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from reasonry import ids
-from reasonry.surfaces.cli import run, view
+from reasonry.surfaces.cli import run, watch
 
 BEGINS_NS = 1_778_751_000_000_000_000  # 14 May 2026, 09:30 UTC
 BETWEEN_COMMANDS_NS = 70_000_000_000
@@ -65,7 +65,7 @@ def prepared(folder: Path) -> Iterator[Iterator[int]]:
         )
         patch.setattr(ids, "_last", 0)
         # What is drawn live is not what stays on the screen.
-        patch.setattr(view, "sys", SimpleNamespace(stderr=io.StringIO()))
+        patch.setattr(watch, "sys", SimpleNamespace(stderr=io.StringIO()))
         yield (shift.__setitem__(0, shift[0] + BETWEEN_COMMANDS_NS) or shift[0] for _ in itertools.count())
     if hasattr(time, "tzset"):
         time.tzset()
@@ -92,7 +92,7 @@ def perform(line: str) -> str:
         )
         return done.stdout
     if words[1] == "serve":
-        # It says where it is, and goes on until it is ended.
+        # It says where it is, and continues until it is ended.
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         with subprocess.Popen([sys.executable, "-m", *words], text=True, **both) as server:  # type: ignore[call-overload]
             try:
@@ -128,21 +128,21 @@ def commands_of(example: str) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Write the examples anew; those that print what they say stay as they are."""
+    """Write the examples again; those that print what they say stay as they are."""
     import tempfile
 
-    from reasonry.surfaces.cli import examples
+    from reasonry.surfaces.cli import commands
 
     sections: list[str] = []
     with tempfile.TemporaryDirectory() as folder, prepared(Path(folder)) as clock:
-        for name, example in examples.read_examples().items():
+        for name, example in commands.read_examples().items():
             sections.append(f"## {name}\n")
             for command, expected in commands_of(example):
                 output = "\n".join(line.rstrip() for line in perform(command).strip("\n").split("\n"))
                 is_true = pattern(comparable(expected)).fullmatch(comparable(output))
                 sections[-1] += f"$ {command}\n{expected if is_true else output}".rstrip() + "\n"
                 next(clock)
-    Path(str(examples.__file__)).with_suffix(".txt").write_text("\n".join(sections), "utf-8")
+    Path(str(commands.__file__)).with_name("examples.txt").write_text("\n".join(sections), "utf-8")
 
 
 if __name__ == "__main__":

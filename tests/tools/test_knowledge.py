@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import TooLargeError, ToolError, UsageError
-from reasonry.tools.documents import MAX_FILE_BYTES, PASSAGE_CHARS, Passage, passages_of, read_document
-from reasonry.tools.knowledge import DocumentSearch, Library
+from reasonry.extras import install_hint
+from reasonry.tools.knowledge import (
+    MAX_FILE_BYTES,
+    PASSAGE_CHARS,
+    DocumentSearch,
+    Library,
+    Passage,
+    passages_of,
+    read_document,
+)
 
 HANDBOOK = """# Handbook
 
@@ -179,7 +188,7 @@ def test_a_pdf_without_pypdf_says_what_to_install(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "pypdf", None)
     path = tmp_path / "report.pdf"
     path.write_bytes(pdf(["x"]))
-    with pytest.raises(UsageError, match=r"reasonry\[documents\]"):
+    with pytest.raises(UsageError, match=re.escape(install_hint("documents"))):
         read_document(path)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import Tool
 
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
@@ -24,13 +23,12 @@ from reasonry.errors import ToolError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.strategies.rewoo import LLM
-from reasonry.tools.built_in import built_in, reserved_names
-from reasonry.tools.catalog import Catalog
+from reasonry.tools.catalog import Catalog, built_in, reserved_names
 from reasonry.tools.knowledge import DocumentSearch
 from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.mcp_targets import McpTarget
-from reasonry.tools.py_executor import PyExecutor
+from reasonry.tools.sandbox import PyExecutor
 
 from . import hostile_server
 
@@ -155,7 +153,7 @@ def test_no_two_tools_share_a_name_and_none_has_one_that_is_taken(
 ) -> None:
     servers = [McpClient(McpTarget(name=name, url="http://x")) for name in ("a", "b", "s")]
     tools = [
-        RemoteTool(server, Tool(name=name, input_schema={}))
+        RemoteTool(server, name, "", {})
         for server, offered in zip(servers, offers, strict=False)
         for name in offered
     ]

@@ -41,9 +41,11 @@ async def _leave_after(server: ServerProcess, delay_s: float, seconds: float) ->
 @pytest.mark.parametrize("delay_s", [0.0, 0.002, 0.02])
 @pytest.mark.parametrize("seconds", [60, 0.005], ids=["in-use", "being-ended"])
 @pytest.mark.parametrize("end", [_cancel_after, _leave_after])
-def test_no_process_is_left_behind(end: object, seconds: float, delay_s: float) -> None:
+def test_no_process_is_left_behind(
+    end: object, seconds: float, delay_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = ServerProcess([sys.executable, "-S", "-c", STUBBORN])
-    server.grace_s = 0.05
+    monkeypatch.setattr("reasonry.tools.mcp_transport.GRACE_S", 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         asyncio.run(end(server, delay_s, seconds))  # type: ignore[operator]

@@ -21,9 +21,16 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.errors import SandboxError, ToolError, UsageError
+from reasonry.extras import install_hint
 from reasonry.tools.execution import AT_ONCE, MAX_CODE_BYTES
-from reasonry.tools.py_executor import PyExecutor
-from reasonry.tools.sandbox import SANDBOXES, ExecutionLimits, Sandbox, describe_sandboxes, open_sandbox
+from reasonry.tools.sandbox import (
+    SANDBOXES,
+    ExecutionLimits,
+    PyExecutor,
+    Sandbox,
+    describe_sandboxes,
+    open_sandbox,
+)
 from reasonry.tools.sandbox_bubblewrap import BubblewrapSandbox
 
 from .sandbox_attacks import ATTACKS
@@ -453,10 +460,10 @@ async def test_the_child_refuses_to_be_root(tmp_path: Path, monkeypatch: pytest.
 async def test_without_any_sandbox_code_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
     with pytest.raises(SandboxError) as caught:
-        PyExecutor()
+        await PyExecutor().call({"code": "1"})
     assert caught.value.code == "sandbox_unavailable"
     rows = {row["name"]: row for row in await describe_sandboxes()}
-    assert (rows["monty"]["usable"], "reasonry[sandbox]" in rows["monty"]["reason"]) == (False, True)
+    assert (rows["monty"]["usable"], install_hint("sandbox") in rows["monty"]["reason"]) == (False, True)
 
 
 def test_an_unknown_sandbox_is_refused_with_the_choices() -> None:

@@ -153,7 +153,6 @@ TOLD = [
     lambda problem, path, final: final,
     lambda problem, path, final=None: final,
     lambda problem, path, *, final: final,
-    lambda problem, path, is_answer: is_answer,
     lambda problem, path, strict=3, final=None: final,
     Method().verdict,
 ]
@@ -161,12 +160,11 @@ NOT_TOLD = [
     lambda problem, path: "two",
     lambda problem, path, strict="two": strict,
     lambda *given: "two" if len(given) == 2 else "three",
-    lambda problem, final: "two",
 ]
 
 
 @pytest.mark.parametrize("final", [False, True])
-async def test_a_third_parameter_is_told_whether_a_candidate_is_final(final: bool) -> None:
+async def test_a_parameter_final_is_told_whether_a_candidate_is_final(final: bool) -> None:
     claim = Verify("p", ("x",), final=final)
     for function in TOLD:
         verdict = (await CallableVerifier(function).verify(claim)).verdict
@@ -181,12 +179,11 @@ async def test_a_third_parameter_is_told_whether_a_candidate_is_final(final: boo
         ("(problem, path, final)", True),
         ("(problem, path, final=None)", True),
         ("(problem, path, *, final)", True),
-        ("(problem, path, is_answer)", True),
         ("(problem, path, strict='two')", False),
         ("(problem, path)", False),
     ],
 )
-async def test_a_file_s_third_parameter_is_told_too(tmp_path: Path, head: str, told: bool) -> None:
+async def test_a_file_s_parameter_final_is_told_too(tmp_path: Path, head: str, told: bool) -> None:
     last = head.strip("()").split(",")[-1].partition("=")[0].strip()
     body = f"return {last}" if told else "return 'two'"
     (tmp_path / "check.py").write_text(f"def verify{head}:\n    {body}\n", "utf-8")

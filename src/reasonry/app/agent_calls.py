@@ -1,7 +1,7 @@
 """The contract of the tools `coach` and `solve`: what a call may say, by wire names.
 
 Schemas and readers are made from these Structs. The operator says what may be named in `model`, `verifier`, `tools` and
-`documents`: `AgentAccess` puts the names into the schema, and refuses others.
+`documents`: `AgentApp` puts the names into the schema, and refuses others.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class OneRun(Struct, frozen=True, kw_only=True):
 
 
 class OpenedRun(ListedParts, frozen=True, kw_only=True):
-    """A run to go on with, and who works on it."""
+    """A run to continue, and who works on it."""
 
     run_id: str | None = None
     """As in `OneRun`."""
@@ -112,11 +112,11 @@ class ResumeRun(OpenedRun, frozen=True, kw_only=True):
 
     @property
     def has_limits(self) -> bool:
-        """Whether a limit is named anew."""
+        """Whether a limit is named again."""
         return self.max_calls is not None or self.max_seconds is not None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return the run's limits with those that are named anew; one on dollars holds nothing where none are paid."""
+        """Return the run's limits with those that are named again; one on dollars holds nothing where none are paid."""
         return structs.replace(
             recorded,
             calls=self.max_calls or recorded.calls,

@@ -17,9 +17,9 @@ import msgspec
 from ..core.strategy import Strategy
 from ..core.text import beginning, clip
 from ..engine.brief_replies import brief_prompts
+from ..engine.callers import handed_out
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
-from ..engine.limits import handed_out
 from ..engine.record import Record
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..guided.replies import instant, rows_of_run, thought_document

@@ -44,14 +44,16 @@ class AllowList(Struct, frozen=True):
     def from_environ(environ: Mapping[str, str]) -> AllowList:
         """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
 
-        What has no name of its own is named as it is written.
+        What has no name of its own is named as it is written. No file is opened, nothing is sent.
 
         Raises:
-            UsageError: One name stands for two things, or `offline` for something else; `option` has the setting.
+            UsageError: One name stands for two things, `offline` for something else, or an entry cannot be what it is
+                listed as; `option` has the setting.
         """
-        models = _entries(environ, SETTINGS["model"])
+        models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
         default = environ.get("REASONRY_MODEL", "").strip()
         if default:
+            _check_form("model", default)
             models = {default: default, **models}
         if models.get(OFFLINE, OFFLINE) != OFFLINE:
             raise UsageError(
@@ -59,9 +61,9 @@ class AllowList(Struct, frozen=True):
             )
         return AllowList(
             models=models,
-            verifiers=_entries(environ, SETTINGS["verifier"]),
-            tools=_entries(environ, SETTINGS["tools"]),
-            documents=_entries(environ, SETTINGS["documents"]),
+            verifiers=verifiers,
+            tools=tools,
+            documents=documents,
             default_model=default or next(iter(models.values()), None),
         )
 
@@ -104,33 +106,6 @@ class AllowList(Struct, frozen=True):
         return tuple(_entry(argument, name, listed) for name in dict.fromkeys(names))
 
 
-def read_allow_list(environ: Mapping[str, str]) -> AllowList:
-    """Read the list, and check the form of each entry. No file is opened, nothing is sent.
-
-    Raises:
-        UsageError: As `AllowList.from_environ`; or an entry cannot be what it is listed as.
-    """
-    from ..models.choose import check_model_form
-    from ..tools.catalog import check_tools_form
-    from ..tools.verifiers import check_verifier_form
-
-    allowed = AllowList.from_environ(environ)
-    checks: Sequence[tuple[str, Mapping[str, str], Callable[[str], object]]] = (
-        ("model", allowed.models, check_model_form),
-        ("verifier", allowed.verifiers, check_verifier_form),
-        ("tools", allowed.tools, check_tools_form),
-    )
-    for argument, entries, check in checks:
-        for spec in entries.values():
-            try:
-                check(spec)
-            except UsageError as error:
-                refusal = UsageError(f"{SETTINGS[argument]}: {error.message}")
-                refusal.details = {**error.details, "option": SETTINGS[argument]}
-                raise refusal from None
-    return allowed
-
-
 def _entry(argument: str, name: object, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:
     if isinstance(name, str) and name in listed:
         return listed[name]
@@ -144,13 +119,36 @@ def _entry(argument: str, name: object, listed: Mapping[str, str], forms: Sequen
     )
 
 
-def _entries(environ: Mapping[str, str], setting: str) -> dict[str, str]:
+def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
     entries: dict[str, str] = {}
+    setting = SETTINGS[argument]
     for written in environ.get(setting, "").split(","):
         name, equals, spec = map(str.strip, written.partition("="))
         if not (equals and spec and _NAME.fullmatch(name)):
             # An equals sign that is part of a URL or a path.
             name = spec = written.strip()
-        if name and entries.setdefault(name, spec) != spec:
+        if not name:
+            continue
+        _check_form(argument, spec)
+        if entries.setdefault(name, spec) != spec:
             raise UsageError(f"{setting}: {name[:60]} stands for two things", option=setting)
     return entries
+
+
+def _check_form(argument: str, spec: str) -> None:
+    from ..models.choose import check_model_form
+    from ..tools.catalog import check_tools_form
+    from ..tools.verifiers import check_verifier_form
+
+    checks: Mapping[str, Callable[[str], object]] = {
+        "model": check_model_form,
+        "verifier": check_verifier_form,
+        "tools": check_tools_form,
+        "documents": str,
+    }
+    try:
+        checks[argument](spec)
+    except UsageError as error:
+        refusal = UsageError(f"{SETTINGS[argument]}: {error.message}")
+        refusal.details = {**error.details, "option": SETTINGS[argument]}
+        raise refusal from None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.describe import describe
 from ..core.registry import LazyRegistry, Registry, add_strategies
@@ -75,18 +75,7 @@ def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str,
     """
     plugins = installed_plugins(environ)
     rows = [(plugin, _fault(plugins, plugin.kind, plugin.name)) for plugin in plugins.describe()]
-    return [
-        {
-            "package": plugin.package,
-            "version": plugin.version,
-            "kind": plugin.kind,
-            "name": plugin.name,
-            "place": plugin.place,
-            "loaded": not why,
-            "why": why,
-        }
-        for plugin, why in rows
-    ]
+    return [{**structs.asdict(plugin), "loaded": not why, "why": why} for plugin, why in rows]
 
 
 def _fault(plugins: Plugins, kind: str, name: str) -> str:

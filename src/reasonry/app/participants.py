@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ..core.strategy import Strategy
-from ..core.toolcard import ToolCard
 from ..engine.coach import CALLER, Caller
 from ..engine.journal import Begun, ParticipantNames
 from ..engine.named_prices import Prices, fix_prices, prices_of
@@ -68,7 +67,7 @@ class Participants:
         return [getattr(tool, "name", getattr(tool, "__name__", "")) for tool in self.tools]
 
     def with_caller(self) -> Participants:
-        """Return them with the caller in the place of the models."""
+        """Return them with the caller in place of the models."""
         return replace(self, model=Caller(), judge_model=None, draft_model=None)
 
     def check_tools(self, names: Sequence[str]) -> None:
@@ -134,17 +133,21 @@ class PerformerPool:
         Raises:
             UsageError: Something is not named rightly.
         """
+        from ..tools.catalog import Catalog, callers_cards
+
         model = self.record_answers(self._model(participants.model, problem), participants.record)
-        judge = self._other_model(participants.judge_model, problem)
-        draft = self._other_model(participants.draft_model, problem)
+        judge, draft = (
+            None if spec is None else self._model(spec, problem)
+            for spec in (participants.judge_model, participants.draft_model)
+        )
         verifier = _open_verifier(participants.verifier, model, problem, self.environ)
-        own = _callers_cards(participants.tools)
+        own = callers_cards(participants.tools)
         price = self._prices(participants, [other for other in (model, judge, draft) if other is not None])
         performers = Performers(
             model,
             judge,
             verifier,
-            _open_tools(participants.tools),
+            Catalog.of(participants.tools) if participants.tools else None,
             draft,
             Prices.read(price),
             participants.opened_s,
@@ -167,9 +170,6 @@ class PerformerPool:
         prices = Prices.read(participants.prices)
         prices.check_models(models)
         return fix_prices((prices, Prices.from_environ(self.environ)), models)
-
-    def _other_model(self, spec: str | Model | None, problem: str) -> Model | None:
-        return None if spec is None else self._model(spec, problem)
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from ..models.choose import default_model, open_model
@@ -215,7 +215,7 @@ class PerformerPool:
             raise UsageError(f"{strategy.name} makes no use of documents", option="context")
         if not strategy.resources:
             return participants
-        from ..tools.built_in import built_in
+        from ..tools.catalog import built_in
 
         present = {getattr(tool, "name", None) for tool in participants.tools}
         names = [name for name in strategy.resources if name not in present]
@@ -247,7 +247,7 @@ class PerformerPool:
         """Return the participants with the tools of their MCP servers, which run until the pool is closed.
 
         Args:
-            left_s: The time of the run that is left for opening and closing the servers.
+            left_s: The time of the run that is left for opening the servers.
             shared: The servers are for several runs, each of which has this time.
 
         Raises:
@@ -257,21 +257,13 @@ class PerformerPool:
         from ..tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
 
         began = time.monotonic()
-        until = began + left_s
-
-        def time_to_close() -> float:
-            return left_s if shared else until - time.monotonic()
-
         servers = mcp_tools(
-            participants.mcp,
-            taken=participants.tool_names,
-            open_within_s=min(left_s, OPEN_TIMEOUT_S),
-            time_to_close=time_to_close,
+            participants.mcp, taken=participants.tool_names, open_within_s=min(left_s, OPEN_TIMEOUT_S)
         )
         try:
             tools = await self._resources.enter_async_context(servers)
         except ToolError as error:
-            if time.monotonic() < until:
+            if time.monotonic() < began + left_s:
                 raise
             message = f"the time of the run was up before its tool servers were open: {error.message}"
             raise ToolError(message, code="deadline_exceeded", **error.details) from error
@@ -281,7 +273,7 @@ class PerformerPool:
     # -- opening again
 
     def reopen_all(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants, and where none is named anew, those that a run's record names."""
+        """Return the participants, and where none is named again, those that a run's record names."""
         models = ("model", "judge_model", "draft_model")
         named = {role: getattr(participants, role) for role in models}
         specs = [spec for spec in named.values() if isinstance(spec, str)]
@@ -291,15 +283,16 @@ class PerformerPool:
         return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
 
     def reopen_verifier(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants with the verifier that a run's record names, if none is named anew.
+        """Return the participants with the verifier that a run's record names, if none is named again.
 
         Tools that the caller of the run calls are among them again.
         """
+        from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 
         verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
         present = participants.tool_names
-        own = [_callers_tool(card) for card in recorded.callers_tools if card.name not in present]
+        own = [CallersTool(card) for card in recorded.callers_tools if card.name not in present]
         tools = [*participants.tools, *own]
         return replace(participants, verifier=verifier, tools=tools, mcp=(), record=None)
 
@@ -320,23 +313,3 @@ def _open_verifier(spec: Any, model: Model, problem: str, environ: Mapping[str, 
         # The offline model computes, so what it finds can be proved by computing.
         return verifier_of_offline(problem) if model.name == "offline" else None
     return as_verifier(spec)
-
-
-def _open_tools(tools: Sequence[Any]) -> Any:
-    if not tools:
-        return None
-    from ..tools.catalog import Catalog
-
-    return Catalog.of(tools)
-
-
-def _callers_cards(tools: Sequence[Any]) -> tuple[ToolCard, ...]:
-    from ..tools.catalog import callers_cards
-
-    return callers_cards(tools)
-
-
-def _callers_tool(card: ToolCard) -> Any:
-    from ..tools.catalog import CallersTool
-
-    return CallersTool(card)

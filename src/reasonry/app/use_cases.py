@@ -1,9 +1,10 @@
-"""Runs as a user asks for them: checked and begun, gone on with, forked, or answered by their caller."""
+"""Runs as a user asks for them: checked and begun, continued, forked, or answered by their caller."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +18,13 @@ from ..core.registry import Registry, add_strategies, find_strategy, strategies_
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.engine import Engine, OpenRun, Order, RecordedRun
-from ..engine.journal import Begun, ParticipantNames, Run, Steered
+from ..engine.follow import Observer
+from ..engine.journal import Begun, ParticipantNames, Steered
 from ..engine.named_prices import Prices, check_priced, dollar_limit
-from ..engine.observe import Observer
 from ..engine.policy import Performers, rewind
 from ..engine.ports import Model
 from ..engine.result import Result
+from ..engine.run import Run
 from ..errors import UsageError
 from ..ids import find_id
 from ..records import JobOptions, RequestKey, RunRow
@@ -30,13 +32,6 @@ from ..strategies import DEFAULT_STRATEGY, resolve
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
-
-Vet = Callable[[ParticipantNames], Participants]
-"""Says who may work on a run in whose record these participants are, or raises."""
-
-
-Admit = Callable[[Participants], Awaitable[Participants]]
-"""Returns who may work on a run of those that a request names, opened as far as text names them; or raises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +202,24 @@ class UseCases:
             return [options]
         return [options, *self._nested_options(inner, inner_options)]
 
+    # -- who may work on it
+
+    async def admit(self, named: Participants, budget: Budget | None) -> Participants:
+        """Return who works on a new run, opened as far as text names them; the operator may name anything."""
+        return await self.equip(named, budget)
+
+    def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
+        """Return who works on a run with these in its record; who is named has been admitted.
+
+        Args:
+            recorded: Looked at where not everybody may continue them.
+        """
+        return named
+
+    def fit_errors(self) -> AbstractContextManager[None]:
+        """Have errors say what whoever asks may be told; the operator is told everything."""
+        return nullcontext()
+
     async def equip(
         self,
         participants: Participants,
@@ -220,8 +233,8 @@ class UseCases:
         The servers run until the app is closed.
 
         Args:
-            budget: Its seconds bound the opening of the servers and their closing too.
-            run_id: The run that is gone on with: the time it has used is no longer there.
+            budget: Its seconds bound the opening of the servers too.
+            run_id: The run that is continued: the time it has used is no longer there.
             shared: The servers are opened for several runs, each of which has the seconds of the budget.
 
         Raises:
@@ -261,7 +274,7 @@ class UseCases:
         budget: Budget | None = None,
         observer: Observer | None = None,
     ) -> Result:
-        """Go on with a run, with the participants it began with or others."""
+        """Resume a run, with the participants it began with or others."""
         async with self.engine.open(run_id) as opened:
             return await self.go_on(opened, participants, budget, observer)
 
@@ -272,7 +285,7 @@ class UseCases:
         budget: Budget | None = None,
         observer: Observer | None = None,
     ) -> Result:
-        """Go on with a run that is open; see `resume`."""
+        """Resume a run that is open; see `resume`."""
         performers = await self.reopen(opened, participants, budget)
         return await opened.drive(performers, observer)
 
@@ -328,7 +341,7 @@ class UseCases:
             return await opened.drive(performers, observer)
 
     async def resumable(self, rows: Sequence[RunRow]) -> set[str]:
-        """Return which of these runs nobody drives, though they have not ended: to go on, they have to be resumed.
+        """Return which of these runs nobody drives, though they have not ended: to continue, they have to be resumed.
 
         Whoever drove them has died or let go of them, or they wait for what their caller has to say.
         """
@@ -356,7 +369,7 @@ class UseCases:
     async def pause(self, run_id: str) -> None:
         """Have whoever drives a run begin nothing new: what is in flight comes in, then the run stands still.
 
-        `resume` goes on with it.
+        `resume` continues it.
 
         Raises:
             ConflictError: It has ended, is paused already, or waits for its caller anyway.
@@ -364,7 +377,7 @@ class UseCases:
         await self.engine.steer(run_id, Steered(paused=True))
 
     async def set_budget(self, run_id: str, budget: Budget) -> None:
-        """Put other limits in the place of those of an active run, whoever drives it.
+        """Put other limits in place of those of an active run, whoever drives it.
 
         Raises:
             UsageError: The budget is not valid, or limits dollars where a price is not known.
@@ -412,17 +425,16 @@ class UseCases:
     async def coach_take_over(
         self,
         run_id: str,
-        participants: Participants | None = None,
+        named: Participants = Participants(),
         budget: Budget | None = None,
         *,
-        vet: Vet | None = None,
         brief: bool = False,
     ) -> dict[str, Any]:
-        """Hand a run over to its caller; `vet` as in `coach_answer`."""
+        """Hand a run over to its caller; `named` as in `coach_answer`."""
         if budget is not None:
             check_priced(dollar_limit(budget, ()), [Caller()], Prices())
-        opener = self._opener(vet or (lambda recorded: participants or Participants()))
-        return await self.coach(brief=brief).take_over(run_id, opener, budget)
+        with self.fit_errors():
+            return await self.coach(brief=brief).take_over(run_id, self._opener(named), budget)
 
     async def coach_fork(
         self,
@@ -430,13 +442,13 @@ class UseCases:
         at: int,
         options: Mapping[str, Any],
         budget: Budget,
-        vet: Vet,
+        named: Participants = Participants(),
         *,
         brief: bool = False,
         reworded: Mapping[str, str] | None = None,
         key: RequestKey | None = None,
     ) -> tuple[dict[str, Any], bool]:
-        """Start a coached run from a point of another; `vet` as in `coach_answer`, `reworded` as in `Engine.fork`.
+        """Start a coached run from a point of another; `named` as in `coach_answer`, `reworded` as in `Engine.fork`.
 
         Returns:
             With where it stands, whether it is new; see `Engine.accept_once`.
@@ -444,10 +456,11 @@ class UseCases:
         names = source.participants
 
         def order() -> tuple[Order, Performers]:
-            reopened = self.pool.reopen_verifier(vet(names), names)
+            reopened = self.pool.reopen_verifier(self.admit_again(named, names), names)
             return self._order_fork(source.begun, reopened.with_caller(), options, budget)
 
-        order_, performers = await self.pool.run_in_thread(order)
+        with self.fit_errors():
+            order_, performers = await self.pool.run_in_thread(order)
         forked, written = await self.engine.fork_once(source, order_, at, reworded, key=key, drive=True)
         coach = self.coach(brief=brief)
         if written is None:
@@ -458,26 +471,25 @@ class UseCases:
         self,
         run_id: str,
         answers: Any,
-        participants: Participants | None = None,
+        named: Participants = Participants(),
         *,
-        vet: Vet | None = None,
         brief: bool = False,
         says_all: bool = False,
     ) -> dict[str, Any]:
         """Take answers to a coached run; see `Coach.answer`.
 
         Args:
-            vet: Says who may work on a run with these participants in its record, or raises; instead of
-                `participants`.
+            named: Who works on the run besides its caller; its verifier is that of the record where none is named.
         """
-        opener = self._opener(vet or (lambda recorded: participants or Participants()))
-        return await self.coach(brief=brief).answer(run_id, answers, opener, says_all=says_all)
+        with self.fit_errors():
+            opener = self._opener(named)
+            return await self.coach(brief=brief).answer(run_id, answers, opener, says_all=says_all)
 
-    def _opener(self, participants_of: Vet) -> Callable[[Run], Awaitable[Performers]]:
+    def _opener(self, named: Participants) -> Callable[[Run], Awaitable[Performers]]:
         """Return what opens the performers of a coached run: those of the record, but for the models."""
 
         def open_for(run: Run) -> Performers:
-            reopened = self.pool.reopen_verifier(participants_of(run.participants), run.participants)
+            reopened = self.pool.reopen_verifier(self.admit_again(named, run.participants), run.participants)
             complete = self.pool.attach_built_in(reopened, run.strategy)
             complete.check_recorded_tools(run.begun)
             return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]

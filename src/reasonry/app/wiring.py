@@ -13,17 +13,17 @@ from ..core.problem import with_quoted
 from ..core.strategy import Strategy
 from ..engine.engine import Engine, Order
 from ..engine.policy import Performers, Policy
-from ..engine.session_use import Rows
+from ..engine.record import Rows
 from ..errors import UsageError
-from ..guided.quoting import quote_thoughts
+from ..guided.export import quote_thoughts
 from ..guided.replies import RowsOfRun, rows_of_run
 from ..guided.sessions import Sessions
 from ..guided.settings import SessionSettings
 from ..masking import SECRETS
-from ..records import RequestKey, Store
+from ..records import Store
 from .installed import installed_strategies
 from .participants import PerformerPool
-from .use_cases import Admit, RunRequest, UseCases
+from .use_cases import RunRequest, UseCases
 
 
 class App(UseCases):
@@ -98,11 +98,8 @@ class App(UseCases):
             chooses_ids=not self._is_one_owners,
         )
 
-    async def receive(self, request: RunRequest, admit: Admit | None = None) -> tuple[Order, Performers]:
+    async def receive(self, request: RunRequest) -> tuple[Order, Performers]:
         """Turn what somebody asks for into an order; nothing is written or paid.
-
-        Args:
-            admit: Says who may work on the run; None: the operator asks, who may name anything.
 
         Raises:
             UsageError: Something is wrong with the request; the message says what and what is legal.
@@ -110,26 +107,19 @@ class App(UseCases):
             ToolError: A tool server does not answer.
         """
         problem, session = await self._problem_after(request.problem, request.session)
-        named = request.participants
-        participants = await (admit(named) if admit else self.equip(named, request.budget))
-        whole = replace(request, problem=problem, session=session, participants=participants)
-        names_files = participants.tools or participants.context or participants.verifier
-        if not names_files and self.pool.is_open(participants.model):
-            # Nothing is read, and a thread would take longer than the work.
-            return self.order(whole)
-        return await self.pool.run_in_thread(lambda: self.order(whole))
+        with self.fit_errors():
+            participants = await self.admit(request.participants, request.budget)
+            whole = replace(request, problem=problem, session=session, participants=participants)
+            names_files = participants.tools or participants.context or participants.verifier
+            if not names_files and self.pool.is_open(participants.model):
+                # Nothing is read, and a thread would take longer than the work.
+                return self.order(whole)
+            return await self.pool.run_in_thread(lambda: self.order(whole))
 
-    async def coach_start(
-        self,
-        request: RunRequest,
-        admit: Admit | None = None,
-        *,
-        brief: bool = False,
-        key: RequestKey | None = None,
-    ) -> dict[str, Any]:
-        """Start a coached run; `admit` as in `receive`, `brief` as in `Coach`, `key` as in `Engine.accept_once`."""
-        order, performers = await self.receive(replace(request, coached=True), admit)
-        return await self.coach(brief=brief).start(order, performers, key)
+    async def coach_start(self, request: RunRequest, *, brief: bool = False) -> dict[str, Any]:
+        """Start a coached run; `brief` as in `Coach`."""
+        order, performers = await self.receive(replace(request, coached=True))
+        return await self.coach(brief=brief).start(order, performers)
 
     async def _problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
         """Return the problem of a run that begins with the thoughts of a session, quoted below it; and its id."""

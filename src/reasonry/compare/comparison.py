@@ -2,7 +2,7 @@
 
 Rule 1: a run is known by its question: strategy, problem, options, budget, participants. Its session's id is made from
         these, so the store itself says which runs are there already; nothing else is written down.
-Rule 2: what has ended is not run again, what was interrupted is gone on with, so a comparison that is called again pays
+Rule 2: what has ended is not run again, what was interrupted is continued, so a comparison that is called again pays
         only for what is missing. Problems and strategies may be added between two calls.
 Rule 3: answers are judged when they are looked at, so another judge costs nothing; only the judge `model` has runs.
 """
@@ -27,8 +27,8 @@ from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.registry import strategy_names
 from ..engine.engine import Order
+from ..engine.follow import Observer
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
-from ..engine.observe import Observer, Unwatched
 from ..engine.policy import Performers
 from ..engine.result import Result
 from ..errors import NotFoundError, ReasonryError, UsageError
@@ -56,7 +56,7 @@ class Terms(Struct, frozen=True, kw_only=True):
         budget: Of each run.
         judge: As a user writes it after `--judge`.
         parallel: Runs at once.
-        series: Another name runs everything anew beside what is there.
+        series: Another name runs everything again beside what is there.
         retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
         total_usd: No run is begun once this call has spent so much.
     """
@@ -177,7 +177,7 @@ class Comparison:
         observer: Observer | None = None,
     ) -> None:
         self.app, self.engine, self.terms, self.on_trial = app, app.engine, terms, on_trial
-        self.observer = observer or Unwatched()
+        self.observer = observer or Observer()
         self.strategies = list(strategies)
         self.judge: Judge | None = read_judge(terms.judge)
         check_items(items, terms.judge)

@@ -1,13 +1,12 @@
 """Judging: a data set of problems, and whether what was found for one is right.
 
 Rule 1: answers are compared by what they say (`vote.normalise`), never by how they are written.
-Rule 2: a judge is pure: the same answer gets the same verdict, and judging anew costs nothing. Only the judge `model`
+Rule 2: a judge is pure: the same answer gets the same verdict, and judging again costs nothing. Only the judge `model`
         is not here, since it has to be asked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from msgspec import Meta, Struct
 
 from ..errors import UsageError
 from ..puzzles import Puzzle, check, follow, read_puzzle
+from ..reading.numbers import quantities, without_latex
 from ..reading.vote import agree, normalise, tidy
 
 JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")
@@ -24,11 +24,6 @@ JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")
 
 TOLERANCE = Fraction(1, 1_000_000)
 """How far apart, relatively, two numbers may be that count as the same."""
-
-_NUMBER = re.compile(
-    r"(?:(?<![\w.)])[-−+]\s?)?[$€£¥]?(?:\d{1,3}(?:,\d{3})+|\d+|(?<!\d)(?=\.\d))(?:\.\d+)?(?:e[+-]?\d{1,3})?(?:/\d+)?",
-    re.IGNORECASE,
-)
 
 
 # -- the data set
@@ -173,11 +168,8 @@ def number_in(text: str) -> Fraction | None:
     key = normalise(text)
     if key.number is not None:
         return Fraction(key.number)
-    for number in reversed(_NUMBER.findall(text)):
-        value = normalise(number).number
-        if value is not None:
-            return Fraction(value)
-    return None
+    numbers = [quantity.number for _, _, quantity in quantities(without_latex(text.lower()))]
+    return numbers[-1] if numbers else None
 
 
 def candidates_of(document: Mapping[str, Any]) -> tuple[Candidate, ...]:

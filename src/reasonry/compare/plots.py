@@ -1,4 +1,4 @@
-"""Plots as SVG text: points with intervals and a front, and bars. Nothing in them runs or is fetched."""
+"""Plots as SVG text: points with intervals and a front. Nothing in them runs or is fetched."""
 
 from __future__ import annotations
 
@@ -7,20 +7,10 @@ from html import escape
 from math import ceil, floor, log10
 from typing import Any
 
-from msgspec import Struct
-
 from ..core.text import inert
 
 COLOURS = 8
-"""How many colours the page has; names beyond that begin anew."""
-
-
-class Bar(Struct, frozen=True):
-    """A length with a name and what stands at its end."""
-
-    label: str
-    value: float
-    shown: str
+"""How many colours the page has; names beyond that start over."""
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> str:
@@ -125,23 +115,3 @@ def _scale(maximum: float) -> tuple[float, float]:
     power = 10.0 ** floor(log10(rough))
     step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
     return step, step * max(1, ceil(maximum / step - 1e-9))
-
-
-# -- bars
-
-BAR, GAP, NAMES, ENDS = 18.0, 8.0, 140.0, 90.0
-
-
-def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Return lengths side by side, each with its name and value."""
-    maximum = max((row.value for row in rows), default=0.0) or 1.0
-    width, height = 520.0, (BAR + GAP) * len(rows) + GAP
-    parts: list[str] = []
-    for at, row in enumerate(rows):
-        y = GAP + at * (BAR + GAP)
-        length = max((width - NAMES - ENDS) * row.value / maximum, 1.0)
-        colour = f"fill c{at % COLOURS}"
-        parts.append(label(row.label, NAMES - 8, y + 13, "end", "name"))
-        parts.append(tag("rect", x=NAMES, y=y, width=length, height=BAR, rx=3.0, class_=colour))
-        parts.append(label(row.shown, NAMES + length + 6, y + 13, class_="tick"))
-    return drawing(width, height, title, *parts)

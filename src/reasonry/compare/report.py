@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import convert
 
-from .plots import COLOURS, Bar, bars, front, tag, text
+from .plots import COLOURS, front, tag, text
 from .standings import Standing, Trial, describe_ties
 
 MAX_ROWS = 5_000
@@ -71,8 +71,6 @@ def page(document: Mapping[str, Any]) -> str:
         tag("p", NOTES, class_="soft"),
         tag("h2", "What accuracy costs"),
         tag("div", *_fronts(rows), class_="plots"),
-        tag("h2", "What a run takes"),
-        tag("div", *_takes(rows), class_="plots"),
         tag("h2", "Problem by problem"),
         _problems(document["trials"], [row["strategy"] for row in rows]),
     ]
@@ -139,27 +137,7 @@ def _fronts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     axes = {"calls": "calls a run"}
     if rows and all(row["front_by_usd"] is not None for row in rows) and any(row["usd"] for row in rows):
         axes = {"usd": "US dollars a run", **axes}
-    plots = [_figure(f"Accuracy over {axis}", front(rows, cost, axis)) for cost, axis in axes.items()]
-    accuracy = [Bar(row["strategy"], row["accuracy"], f"{row['right']}/{row['runs']}") for row in rows]
-    anything = [Bar(row["strategy"], row["any_accuracy"] or 0.0, _share(row["any_accuracy"])) for row in rows]
-    plots.append(_figure("Right: the answer given (top-1)", bars("Right answers", accuracy)))
-    plots.append(_figure("Right: anything found (any of b)", bars("Anything right", anything)))
-    return plots
-
-
-def _takes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    figures = [("calls", "Calls", ".1f"), ("rounds", "Rounds", ".1f"), ("tokens", "Tokens", ",.0f")]
-    figures += [("usd", "US dollars", ".4f"), ("seconds", "Seconds", ".2f")]
-    plots: list[str] = []
-    for key, title, form in figures:
-        if all(row[key] is None for row in rows):
-            continue
-        lengths = [
-            Bar(row["strategy"], row[key] or 0.0, "unknown" if row[key] is None else format(row[key], form))
-            for row in rows
-        ]
-        plots.append(_figure(title, bars(title, lengths)))
-    return plots
+    return [_figure(f"Accuracy over {axis}", front(rows, cost, axis)) for cost, axis in axes.items()]
 
 
 def _figure(title: str, plot: str) -> str:

@@ -21,10 +21,10 @@ from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
 from ..reading import parse
-from ..reading.closing import without_closing
-from ..reading.fit import Unreadable, fit, plain_name
+from ..reading.fit import Unreadable, fit
 from ..reading.json_in_text import MAX_REPAIRED, json_values
-from ..reading.yes_no import NONE_WORDS
+from ..reading.names import NONE_WORDS, plain_name
+from ..reading.no_answer import without_closing
 from .answering import Answer
 from .toolcard import (
     ANSWER,

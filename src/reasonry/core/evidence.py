@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from ..reading.fit import Unreadable, plain_name
-from ..reading.lists import list_items
+from ..reading.fit import Unreadable, list_items
+from ..reading.names import plain_name
 from .actions import Written, call_data, closing_bracket
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 

@@ -16,7 +16,7 @@ from ..errors import UsageError
 from ..patterns import lazy_pattern
 from ..reading.arguments import json_value, truth
 from ..reading.candidates import read_score
-from ..reading.lists import list_items
+from ..reading.fit import list_items
 from ..reading.names import find_name
 from .json_schema import describe_schema, faults
 from .strategy import Field, Stage

@@ -211,8 +211,7 @@ def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round])
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
                 reached.failure = Failed("stage_loop", f"stage {name!r} yields without end and asks nobody")
                 return
-            failures = (answer for answer in answers if isinstance(answer, Failed))
-            lost = None if requested.give_failures else next(failures, None)
+            lost = None if requested.give_failures else _first_failure(answers)
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
     except StopIteration as end:
         if not isinstance(end.value, Move):
@@ -220,6 +219,10 @@ def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round])
         reached.move = end.value
     except EffectFailed as lost:
         reached.failure = lost.failure
+
+
+def _first_failure(answers: Answers) -> Failed | None:
+    return next((answer for answer in answers if isinstance(answer, Failed)), None)
 
 
 def _check_same(name: str, had: Round | None, requested: Request | None) -> None:
@@ -342,10 +345,10 @@ class _Execution:
         self.cancelled: list[str] = []
         self.reading: Reading | None = None
 
-    def _reach(self, *more: Round) -> Reached:
+    def _reach(self, stage: Stage[Any], *more: Round) -> Reached:
         now = self.now
         entry = now.state if now.entry is None else now.entry
-        return run_stage(stage_of(self.strategy, now), entry, (*now.rounds_had, *more))
+        return run_stage(stage, entry, (*now.rounds_had, *more))
 
     def go_on(self) -> Step:
         """Run stages as far as their answers lead."""
@@ -353,7 +356,7 @@ class _Execution:
             stage = stage_of(self.strategy, self.now)
             if stage.run is None:
                 return self._end(self.strategy.outcome(self.now.state))
-            reached = self._reach()
+            reached = self._reach(stage)
             self._record(stage, reached.thoughts)
             if reached.request is not None:
                 has_answers = self._open(stage, reached.request)
@@ -391,7 +394,8 @@ class _Execution:
 
     def _open(self, stage: Stage[Any], requested: Request) -> bool:
         """Make effects pending; return whether some are answered already, by runs inside that asked nobody."""
-        now, pending, has_children = self.now, list[Pending](), False
+        now, has_children = self.now, False
+        pending: list[Pending] = []
         for number, effect in enumerate(requested.effects, now.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
@@ -433,7 +437,8 @@ class _Execution:
     def settle(self, effect_id: str, event: Event, reading: Reading | None) -> Step:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
-        index = next((i for i, waiting in enumerate(self.now.pending) if waiting.id == own), None)
+        ids = [waiting.id for waiting in self.now.pending]
+        index = ids.index(own) if own in ids else None
         if index is None or self.now.pending[index].settled is not None:
             choices = [waiting.id for waiting in open_effects(self.now)]
             raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
@@ -461,21 +466,22 @@ class _Execution:
 
     def _settle_answer(self, waiting: Pending, event: Answered, recorded: Reading | None) -> Pending:
         assert isinstance(waiting.effect, Ask)
-        answered = replace(waiting, replies=(*waiting.replies, event))
+        replies = (*waiting.replies, event)
         stage = stage_of(self.strategy, self.now)
         if recorded is None:
-            reading = read_reply(stage, self.now.state, waiting.effect, answered.replies)
+            reading = read_reply(stage, self.now.state, waiting.effect, replies)
         else:
             reading = convert_reading(stage, recorded)
         self.reading = reading
-        tries = len(answered.replies)
-        spent = event.usage if tries == 1 else sum((reply.usage for reply in answered.replies), NOTHING)
+        tries = len(replies)
+        spent = event.usage if tries == 1 else sum((reply.usage for reply in replies), NOTHING)
         if reading.refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, tries, event.at_ms, spent)
-            return replace(answered, settled=reply)
-        times_cut = sum(reply.truncated for reply in answered.replies[answered.before :])
+            return replace(waiting, replies=replies, settled=reply)
+        answered = replace(waiting, replies=replies)
+        times_cut = sum(reply.truncated for reply in replies[waiting.before :])
         if answered.tries > waiting.effect.retries or times_cut > 1:
-            texts = tuple(reply.text for reply in answered.replies)
+            texts = tuple(reply.text for reply in replies)
             failure = Failed("output_invalid", reading.refusal, event.at_ms, spent, replies=texts)
             return replace(answered, settled=failure)
         re_ask = next_try(answered, reading.refusal)
@@ -503,22 +509,23 @@ class _Execution:
     def _take_answers(self) -> bool:
         """Move the answers over if the stage can go on: all of them are there, or what is there is enough."""
         now, pending = self.now, self.now.pending
-        missing = len([waiting for waiting in pending if waiting.settled is None])
-        if missing:
-            if missing == len(pending) or not self._is_enough():
+        answers = _answers_in(pending)
+        if len(answers) < len(pending):
+            if not answers or not self._is_enough():
                 return False
             self.cancelled += [waiting.id for waiting in open_effects(now)]
             cut = Stopped(STOPPED, "what came in is enough", now.at_ms)
             pending = tuple(self._cut(waiting, cut) for waiting in pending)
-        had = Round(now.asked, tuple([waiting.settled for waiting in pending if waiting.settled is not None]))
+            answers = _answers_in(pending)
+        had = (*now.rounds_had, Round(now.asked, answers))
         rounds = max([now.rounds, *[waiting.last_round for waiting in pending]])
-        self.now = replace(
-            now, rounds_had=(*now.rounds_had, had), pending=(), rounds=rounds, asked=0, has_enough=False
-        )
+        self.now = replace(now, rounds_had=had, pending=(), rounds=rounds, asked=0, has_enough=False)
         return True
 
     def _is_enough(self) -> bool:
-        requested = self._reach().request if self.now.has_enough else None
+        if not self.now.has_enough:
+            return False
+        requested = self._reach(stage_of(self.strategy, self.now)).request
         if requested is None or requested.enough is None:
             return False
         return requested.enough(tuple(waiting.settled for waiting in self.now.pending))
@@ -564,11 +571,11 @@ class _Execution:
     def _best_so_far(self, event: Stopped) -> Outcome:
         now = self.now
         plain = self.strategy.outcome(now.state)
-        is_last = not self.strategy.by_name[now.stage].to
-        if is_last or all(waiting.settled is None and waiting.child is None for waiting in now.pending):
+        stage = stage_of(self.strategy, now)
+        if not stage.to or all(waiting.settled is None and waiting.child is None for waiting in now.pending):
             return plain
-        answers = tuple([self._cut(waiting, event).settled for waiting in now.pending])
-        reached = self._reach(Round(now.asked, answers))  # pyright: ignore[reportArgumentType]
+        answers = _answers_in([self._cut(waiting, event) for waiting in now.pending])
+        reached = self._reach(stage, Round(now.asked, answers))
         counted = self.strategy.outcome(reached.move.state if reached.move else reached.state)
         return plain if counted.answer is None and plain.answer is not None else counted
 
@@ -633,6 +640,10 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
 
 
 # -- what is waited for
+
+
+def _answers_in(pending: Sequence[Pending]) -> Answers:
+    return tuple([waiting.settled for waiting in pending if waiting.settled is not None])
 
 
 def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:

@@ -15,8 +15,8 @@ A rule that is broken is a sentence that can be put to whoever broke it.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -167,50 +167,45 @@ def _with_plain_status(step: PlanStep) -> PlanStep:
 
 
 def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-    """Return a plan as it stands when a thinker has given it anew: what was left out stands in it as it stood.
+    """Return a plan as it stands when a thinker has given it anew: a step that was left out stands in it as it stood.
 
-    A step was not left out if one of its name is there, anywhere, or if a new one stands in its place, or between its
-    neighbours (steps that became one). Parts of a step that is given as done without any are done with it.
+    A step was not left out if a step of its name is there, anywhere, or if new steps stand in its place. Parts of a
+    step that is given as done without any are done with it.
     """
-    return _Update(before, after).level(before, after)
+    known = {_name(step): step for _, step in reversed(list(number_steps(before)))}
+    return _Update(known, {_name(step) for _, step in number_steps(after)}).level(before, after)
 
 
-class _Update:
-    """What a plan is brought up to date from."""
+class _Update(Struct, frozen=True):
+    """The steps of the plan before, by name, and the names in the plan after."""
 
-    def __init__(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> None:
-        self.by_name = {_name(step): step for _, step in reversed(list(number_steps(before)))}
-        steps, ends = dict(number_steps(after)), (conclusion(before), conclusion(after))
-        there = Counter(_name(step) for step in steps.values())
-        self.missing: set[int] = set()
-        """Steps of the plan before, by identity, whose name is not there any more."""
-        self.in_place: set[int] = set()
-        """Those of them in whose place a new step stands."""
-        for number, step in number_steps(before):
-            there[_name(step)] -= 1
-            if there[_name(step)] < 0 and not (step is ends[0] and ends[1]):
-                self.missing.add(id(step))
-                instead = steps.get(number)
-                if instead is not None and instead is not ends[1] and self.is_new(instead):
-                    self.in_place.add(id(step))
-        self.ends = ends
-
-    def is_new(self, step: PlanStep) -> bool:
-        return _name(step) not in self.by_name
+    known: dict[str, PlanStep]
+    there: set[str]
 
     def level(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
         """Return steps that stand beside one another, those that were left out back in their places."""
-        found = [self._with_parts(step) for step in after]
-        kept = [
-            step for step in before if id(step) in self.missing and not self._is_replaced(step, before, after)
-        ]
-        for step in kept:
-            found.insert(self._place(step, before, found), self._as_it_stood(step))
-            self.missing.discard(id(step))
+        found: list[PlanStep] = []
+        names = [_names(before), _names(after)]
+        for _, start, end, new_start, new_end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+            new = after[new_start:new_end]
+            lost = [] if names[0][start:end] == names[1][new_start:new_end] else self._lost(before[start:end])
+            reworded = sum(_name(step) not in self.known for step in new)
+            if reworded:
+                lost = [step for step in lost[reworded:] if step.is_done]
+            found += [*lost, *map(self._with_parts, new)]
         return tuple(found)
 
+    def _lost(self, steps: Sequence[PlanStep]) -> list[PlanStep]:
+        """Return the steps that are nowhere in the plan after, each with those of its parts that are not either."""
+        lost: list[PlanStep] = []
+        for step in steps:
+            parts = self._lost(step.sub_steps or ())
+            if _name(step) not in self.there and (parts or not step.sub_steps):
+                lost.append(replace(step, sub_steps=tuple(parts) or None))
+        return lost
+
     def _with_parts(self, step: PlanStep) -> PlanStep:
-        stood = self.by_name.get(_name(step))
+        stood = self.known.get(_name(step))
         if not step.status.strip():
             step = replace(step, status=stood.status if stood else PENDING)
             if stood is not None:
@@ -220,42 +215,11 @@ class _Update:
             return replace(step, sub_steps=tuple(map(self._with_parts, parts)) or None)
         return replace(step, sub_steps=self.level(stood.sub_steps, parts) or None)
 
-    def _is_replaced(self, step: PlanStep, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> bool:
-        parts = step.sub_steps or ()
-        if id(step) in self.in_place or (parts and not any(id(part) in self.missing for part in parts)):
-            return True
-        if step.is_done or step is self.ends[0]:
-            return False
-        places = {_name(other): place for place, other in enumerate(after)}
-        at = next(place for place, other in enumerate(before) if other is step)
-        left = (places[_name(other)] for other in reversed(before[:at]) if _name(other) in places)
-        right = (self._found_at(other, places, after) for other in before[at + 1 :])
-        is_top = self.ends[0] is not None and before[-1] is self.ends[0]
-        end = next((place for place in right if place is not None), None if is_top else len(after))
-        return end is not None and any(self.is_new(other) for other in after[next(left, -1) + 1 : end])
 
-    def _found_at(self, step: PlanStep, places: dict[str, int], after: Sequence[PlanStep]) -> int | None:
-        if step is self.ends[0] and self.ends[1] is not None:
-            return len(after) - 1
-        return places.get(_name(step))
-
-    def _place(self, step: PlanStep, before: Sequence[PlanStep], found: Sequence[PlanStep]) -> int:
-        """Return where a step goes back: after the nearest that stood before it, and before the conclusion."""
-        if step is self.ends[0]:
-            return len(found)
-        at = next(place for place, other in enumerate(before) if other is step)
-        places = {_name(other): place for place, other in enumerate(found)}
-        place = next(
-            (places[_name(other)] + 1 for other in reversed(before[:at]) if _name(other) in places), 0
-        )
-        while place and place < len(found) and self.is_new(found[place]):
-            place += 1
-        last = len(found) - (conclusion(found) is not None)
-        return min(place, last)
-
-    def _as_it_stood(self, step: PlanStep) -> PlanStep:
-        parts = tuple(self._as_it_stood(part) for part in step.sub_steps or () if id(part) in self.missing)
-        return replace(step, sub_steps=parts or None)
+def _names(plan: Sequence[PlanStep]) -> list[str]:
+    """Return the names of steps; the conclusion is the conclusion, whatever else its name says."""
+    names = [_name(step) for step in plan]
+    return [*names[:-1], "conclusion"] if conclusion(plan) else names
 
 
 def _name(step: PlanStep) -> str:

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError
 from ..reading import parse
-from ..reading.echo import echo_in
 from ..reading.fit import Unreadable
-from ..reading.hidden_thinking import without_thinking
 from ..reading.json_in_text import is_whole, json_values, without_surrogates
-from ..reading.repetition import repeats_itself
+from ..reading.no_answer import echo_in, repeats_itself, without_thinking
+from .answering import OPEN_TASK
 from .effects import Ask
 from .events import Answered
 from .json_schema import faults
@@ -122,6 +121,8 @@ def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:
         wish += ", much more briefly"
     if ask.form is not None:
         wish += "; reply with one JSON object of the form asked for and nothing else"
+        if OPEN_TASK in ask.text:
+            wish += ", or, if a text or code is asked for, with that alone"
     excerpt = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
     prompt = f"{ask.prompt}{LAST_REPLY}{excerpt}\n>>>\nIt cannot be used: {reason}.\n{wish}."
     return replace(ask, prompt=prompt)

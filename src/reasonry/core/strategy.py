@@ -147,7 +147,9 @@ class EffectFailed(Exception):
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
-    return tuple(Thought(thought) if isinstance(thought, str) else thought for thought in thoughts)
+    if not thoughts:
+        return ()
+    return tuple([Thought(thought) if isinstance(thought, str) else thought for thought in thoughts])
 
 
 @dataclass(frozen=True, slots=True)

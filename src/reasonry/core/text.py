@@ -26,7 +26,7 @@ _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 def inert(text: str) -> str:
     r"""Return text with the characters of `UNSEEN` spelled `\u202e` or `\U000e0041`."""
-    return _UNSEEN.sub(_spell_out, text)
+    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:

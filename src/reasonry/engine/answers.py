@@ -38,7 +38,8 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
     """
     waiting = waiting or {}
     try:
-        entries = _entries(_name_answers(raw, *next(iter(waiting.items()))) if len(waiting) == 1 else raw)
+        whole = _unwrap(raw)
+        entries = _entries(_name_answer(whole, *next(iter(waiting.items()))) if len(waiting) == 1 else whole)
     except _ShapeError:
         raise UsageError(_shape(list(waiting)), option="answers") from None
     return [
@@ -51,7 +52,7 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
 def answered_ids(raw: Any) -> set[str]:
     """Return the ids of the questions that answers name, whatever shape they have; none where they name none."""
     try:
-        return {effect_id for name, _ in _entries(raw) for effect_id in _split_id(name)}
+        return {effect_id for name, _ in _entries(_unwrap(raw)) for effect_id in _split_id(name)}
     except _ShapeError:
         return set()
 
@@ -75,47 +76,35 @@ def _shape(waiting: Sequence[str]) -> str:
     return f"{SHAPE}. Here: {{{example}{', …' if len(waiting) > _SHOWN else ''}}}"
 
 
-def _name_answers(raw: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
-    """Return answers to the only question that waits under its id, where they name no question."""
-    raw = _without_wrapper(raw)
-    whole = _decode(raw)
-    if isinstance(whole, list | tuple) and len(whole) == 1 and schema.get("type") != "array":
-        raw = whole[0]
-        whole = _decode(raw)
+def _name_answer(whole: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
+    """Return what answers the only question that waits under its id, where it names no question."""
+    wants_list = schema.get("type") == "array"
+    if isinstance(whole, list | tuple) and len(whole) == 1 and not wants_list:
+        whole = _decode(whole[0])
     if isinstance(whole, Mapping):
-        return _name_object(whole, effect_id, schema)
+        has_id = any(isinstance(name, str) and _ID.match(name) for name in whole)
+        if has_id or ("answer" in whole and not set(_ID_NAMES).isdisjoint(whole)):
+            return whole
+        if not schema.get("properties", {}).keys().isdisjoint(whole):
+            return {effect_id: whole}
+        return {effect_id: whole["answer"]} if set(whole) == {"answer"} else whole
     if isinstance(whole, list | tuple):
-        is_answer = schema.get("type") == "array" and not any(isinstance(part, Mapping) for part in whole)
-        return {effect_id: whole} if whole and is_answer else whole
-    is_empty = raw is None or isinstance(raw, bytes | bytearray) or (isinstance(raw, str) and not raw.strip())
-    return raw if is_empty else {effect_id: raw}
+        is_answer = wants_list and whole and not any(isinstance(part, Mapping) for part in whole)
+    else:
+        is_answer = isinstance(whole, str | int | float) and str(whole).strip()
+    return {effect_id: whole} if is_answer else whole
 
 
-def _name_object(whole: Mapping[Any, Any], effect_id: str, schema: Mapping[str, Any]) -> Mapping[Any, Any]:
-    if any(isinstance(name, str) and _ID.match(name) for name in whole):
-        return whole
-    if not set(_ID_NAMES).isdisjoint(whole) and "answer" in whole:
-        return whole
-    if not schema.get("properties", {}).keys().isdisjoint(whole):
-        return {effect_id: whole}
-    return {effect_id: whole["answer"]} if set(whole) == {"answer"} else whole
-
-
-def _entries(raw: Any) -> list[tuple[str, Any]]:
-    whole = _decode(_without_wrapper(raw))
-    if isinstance(whole, Mapping):
-        return _from_mapping(whole)
-    if not isinstance(whole, Sequence) or isinstance(whole, str | bytes | bytearray):
+def _entries(whole: Any) -> list[tuple[str, Any]]:
+    mappings = [whole] if isinstance(whole, Mapping) else whole
+    if not isinstance(mappings, list | tuple):
         raise _ShapeError
-    entries: list[tuple[str, Any]] = []
-    for entry in whole:
-        if not isinstance(entry, Mapping):
-            raise _ShapeError
-        entries += _from_mapping(entry)
-    return entries
+    return [entry for mapping in mappings for entry in _from_mapping(mapping)]
 
 
-def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+def _from_mapping(mapping: Any) -> list[tuple[str, Any]]:
+    if not isinstance(mapping, Mapping):
+        raise _ShapeError
     if set(_ID_NAMES).isdisjoint(mapping):
         return [(_id(effect_id), answer) for effect_id, answer in mapping.items()]
     if "answer" not in mapping:
@@ -123,20 +112,21 @@ def _from_mapping(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return [(_id(next(mapping[name] for name in _ID_NAMES if name in mapping)), mapping["answer"])]
 
 
-def _without_wrapper(raw: Any) -> Any:
-    """Return answers that may have come as the only member of an object, `answers`."""
+def _unwrap(raw: Any) -> Any:
+    """Return answers that may have come as JSON text, and as the only member of an object, `answers`."""
     whole = _decode(raw)
-    return whole["answers"] if isinstance(whole, Mapping) and set(whole) == {"answers"} else raw
+    return _decode(whole["answers"]) if isinstance(whole, Mapping) and set(whole) == {"answers"} else whole
 
 
 def _decode(data: Any) -> Any:
-    """Return data that may have come as JSON text; what is no JSON stays text."""
+    """Return an object or a list that may have come as JSON text; any other text stays as it is."""
     if not isinstance(data, str):
         return data
     try:
-        return json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return data
+    return value if isinstance(value, dict | list) else data
 
 
 def _id(raw: Any) -> str:

@@ -59,7 +59,7 @@ def _hand_out(
 ) -> None:
     """Give the waiting what came after the first answer, or else whether the request was answered at all.
 
-    Plain futures, so that all of them go on in one turn.
+    Plain futures, so that all of them continue in one turn.
     """
     others = () if isinstance(answers, Failed) else answers[1:]
     answered = not isinstance(answers, Failed) and bool(answers)

@@ -5,7 +5,7 @@ it. Questions that are equal are one, with `count`.
 
 Rule 1: nothing is left out but what the caller was shown: the texts of the questions that this very call answers.
         Whoever begins, takes over or asks for the status gets everything.
-Rule 2: `spelled_out` puts the texts back in, so that nothing is lost.
+Rule 2: with the texts put back in, nothing is lost.
 """
 
 from __future__ import annotations
@@ -98,25 +98,6 @@ def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("answer", "outcome", "status", "termination")} | (
         {"warnings": result["warnings"]} if result["warnings"] else {}
     )
-
-
-def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return brief questions as they are asked, from all that was shared so far."""
-    texts = {text_id: text for text_id, text in shared.items() if isinstance(text, str)}
-
-    def whole(prompt: str) -> str:
-        blocks = prompt.split("\n\n")
-        return "\n\n".join(texts.get(block[2:-1], block) if block[:2] == "[#" else block for block in blocks)
-
-    return [
-        {
-            "id": question["id"],
-            "stage": question["stage"],
-            "prompt": whole(question["prompt"]),
-            "answer_schema": shared[question["answer_schema"][2:-1]],
-        }
-        for question in questions
-    ]
 
 
 def _long(pieces: Pieces) -> list[str]:

@@ -1,4 +1,6 @@
-"""Calls to models: each is a list of layers around one request, in the order of `Calls.ask`.
+"""Performing effects: the world's side of a run. Everything that goes wrong here comes back as an event.
+
+A call to a model is a list of layers around one request, in the order of `Calls.ask`.
 
 A layer of a question is `(call, send) -> answers`: it may answer by itself, wait, or send more than once. A layer of a
 request is `(call, send) -> Sent`: it also sees what the request took, whether an answer came or not. A layer takes and
@@ -20,17 +22,18 @@ import msgspec
 from msgspec.structs import replace as replaced
 
 from ..core.budget import NOTHING, Refusal, Usage
-from ..core.effects import Ask
-from ..core.events import Answered, Event, Failed
+from ..core.effects import Ask, CallTool, RunStrategy, Verify
+from ..core.events import Answered, Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
+from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError
+from ..masking import SECRETS
 from ..reading.json_in_text import without_surrogates
-from ..reading.repetition import Endless
+from ..reading.no_answer import Endless
 from .batch import Batch, takes_samples
-from .booking import Booking
 from .control import Control, Held
-from .guard import BudgetExhausted, BudgetGuard
-from .observe import Observer
+from .follow import Observer
+from .guard import Booking, BudgetExhausted, BudgetGuard
 from .policy import Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
 from .telemetry import span
@@ -112,6 +115,23 @@ class Calls:
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
+    async def perform(self, pending: Pending) -> Event:
+        """Perform one effect of a drive. No key in use gets into the event, whoever has echoed it.
+
+        Raises:
+            BudgetExhausted: It was not performed, because the budget does not cover it.
+            Held: It was not performed, because the drive is to halt.
+        """
+        self.observer.asked(pending)
+        effect = pending.effect
+        if isinstance(effect, Ask):
+            return SECRETS.mask_data(await self.ask(pending, effect))
+        async with self.slots:
+            self.gate.check()
+            assert not isinstance(effect, RunStrategy), "a strategy inside a run is opened by the machine"
+            settle = self._call_tool(effect) if isinstance(effect, CallTool) else self._verify(effect)
+            return SECRETS.mask_data(await settle)
+
     async def ask(self, pending: Pending, ask: Ask) -> Event:
         """Have a question answered.
 
@@ -125,7 +145,7 @@ class Calls:
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        # Put together anew for each call: kept, it would be a cycle that only the garbage collector finds.
+        # Put together again for each call: kept, it would be a cycle that only the garbage collector finds.
         of_request: tuple[Layer[Sent], ...] = (
             self._take_slot,
             self._reserve_budget,
@@ -374,6 +394,39 @@ class Calls:
             note(answers)
             return answers
 
+    # -- tools and verifiers
+
+    async def _call_tool(self, effect: CallTool) -> Event:
+        if self.performers.tools is None:
+            return Failed("tool_error", f"there is no tool {effect.tool!r} in this run", at_ms=self.at_ms())
+        try:
+            async with asyncio.timeout(self.policy.tool_timeout_s):
+                value = await self.performers.tools.call(effect.tool, effect.arguments)
+        except TimeoutError:
+            message = f"{effect.tool} did not return within {self.policy.tool_timeout_s:g} s"
+            return Failed("tool_timeout", message, at_ms=self.at_ms())
+        except ReasonryError as error:
+            return Failed(error.code, error.message, at_ms=self.at_ms())
+        except NOT_FAILURES:
+            raise
+        except BaseException as error:
+            message = f"{effect.tool} failed: {type(error).__name__}: {error}"
+            return Failed("tool_error", message, at_ms=self.at_ms())
+        return ToolReturned(value, at_ms=self.at_ms())
+
+    async def _verify(self, effect: Verify) -> Event:
+        if self.performers.verifier is None:
+            return Verified("unknown", "no verifier was given", at_ms=self.at_ms())
+        try:
+            claim = replaced(effect, problem=without_quoted(effect.problem))
+            verdict = await self.performers.verifier.verify(claim)
+        except NOT_FAILURES:
+            raise
+        except BaseException as error:
+            detail = f"the verifier failed: {type(error).__name__}: {error}"[:500]
+            return Verified("unknown", detail, at_ms=self.at_ms(), failed=True)
+        return replaced(verdict, at_ms=self.at_ms())
+
     # -- what the layers share
 
     @property
@@ -403,7 +456,7 @@ class Calls:
 
 
 class _Listener:
-    """Hears a reply as it streams in, and cuts it off where it should not go on.
+    """Hears a reply as it streams in, and cuts it off where it should not continue.
 
     Args:
         in_time: Its time is up at once where the reply is cut off.

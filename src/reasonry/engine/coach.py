@@ -16,23 +16,24 @@ from msgspec.structs import replace
 from ..core.budget import Budget
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..core.machine import Pending, refusal_of
+from ..core.machine import Pending
 from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..masking import SECRETS
 from ..records import RequestKey
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
+from .callers import handed_out, questions
 from .engine import Engine, OpenRun, Order, ReadRun
-from .journal import CALLER, Run
-from .limits import handed_out, questions
+from .journal import CALLER
 from .policy import Performers
 from .ports import OnText, Question
 from .result import result_of
+from .run import Run
 
 NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or whoever performed them died. In that case an answer call "
-    "with no answers goes on with them, and so does taking the run over."
+    "with no answers continues them, and so does taking the run over."
 )
 
 
@@ -64,7 +65,7 @@ class Coach(Struct, frozen=True):
     async def go_on(self, run_id: str, written: ReadRun | None, performers: Performers) -> dict[str, Any]:
         """Perform what is no question, and return what is asked; as `start`; `written` as in `Engine.open`."""
         async with self.engine.open(run_id, written=written) as opened:
-            return await self._go_on(opened, (), performers)
+            return await self._go_on(opened, performers)
 
     async def answer(
         self,
@@ -90,13 +91,13 @@ class Coach(Struct, frozen=True):
         """
         async with self.engine.open(run_id, whole=False) as opened:
             events = _events(opened.run, read_answers(answers, _schemas_of(opened.run)))
-            refused = _refusals(opened.run, events)
-            taken = [event for event in events if event[0] not in refused]
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
             known = shown_ids(answered) if answered and not says_all else None
-            shown = await self._go_on(opened, taken, await open_performers(opened.run), known)
+            performers = await open_performers(opened.run)
+            refused = await opened.take_answers(events, refusing=True)
+            shown = await self._go_on(opened, performers, known)
         if refused:
-            raise _refused_error(refused, len(taken), shown)
+            raise _refused_error(refused, len(events) - len(refused), shown)
         return shown
 
     async def take_over(
@@ -110,7 +111,7 @@ class Coach(Struct, frozen=True):
             performers = await open_performers(opened.run)
             participants = replace(opened.run.participants, model=CALLER, judge_model=None, draft_model=None)
             await opened.reopen(budget, participants)
-            return await self._go_on(opened, (), performers)
+            return await self._go_on(opened, performers)
 
     async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
         """Return where a run stands, as `answer` does.
@@ -133,14 +134,9 @@ class Coach(Struct, frozen=True):
         return await self.status(run_id)
 
     async def _go_on(
-        self,
-        opened: OpenRun,
-        answers: Sequence[tuple[str, Answered]],
-        performers: Performers,
-        known: Collection[str] | None = None,
+        self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Take answers, then perform all that is not a question."""
-        await opened.take_answers(answers)
+        """Perform all that is not a question."""
         await opened.drive(performers, coached=True)
         await opened.keep()
         return self._document(opened.row.run_id, opened.row.session_id, opened.run, known)
@@ -235,18 +231,6 @@ def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Ans
     return sorted(events, key=lambda event: asked[event[0]])
 
 
-def _refusals(run: Run, events: Sequence[tuple[str, Answered]]) -> dict[str, str]:
-    """Return why answers cannot be read, in one line each, by question."""
-    read = (
-        (
-            effect_id,
-            refusal_of(run.strategy, run.snapshot, effect_id, answered, strategies=run.strategies),
-        )
-        for effect_id, answered in events
-    )
-    return {effect_id: " ".join(reason.split()) for effect_id, reason in read if reason is not None}
-
-
 def _refused_error(refused: Mapping[str, str], taken: int, shown: dict[str, Any]) -> AnswerRefusedError:
     reasons = "; ".join(f"{effect_id}: {reason}" for effect_id, reason in refused.items())
     others = f" The other {taken} {'was' if taken == 1 else 'were'} taken." if taken else ""
@@ -263,6 +247,4 @@ def _why_not(run: Run, effect_id: str, asked: Collection[str]) -> str:
         return f"question {effect_id} is answered twice in one call; one answer each"
     if effect_id in (pending.id for pending in questions(run)):
         return f"question {effect_id} is not handed out, for the budget does not cover it; questions waiting: {waiting}"
-    if run.has_asked(effect_id):
-        return f"question {effect_id} has been answered already; questions waiting: {waiting}"
-    return f"the run has no question {effect_id[:60]!r}; questions waiting: {waiting}"
+    return f"question {effect_id[:60]!r} has been answered already, or was never asked; questions waiting: {waiting}"

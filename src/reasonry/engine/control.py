@@ -1,4 +1,4 @@
-"""The handle of whoever has started a drive: what is wanted of it while it goes on, and what it writes down.
+"""The handle of whoever has started a drive: what is wanted of it while it continues, and what it writes down.
 
 Rule 1: what is wanted is written into the journal before it holds, so that it outlives the drive.
 Rule 2: where a drive is to halt, nothing new goes out: the gate is closed. What is out already may still come in.
@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from ..core.events import Stopped
+from ..errors import ConflictError
 from .allowance import Allowance
 from .follow import FoldedLine
-from .journal import Steered
+from .journal import CALLER, Steered
+from .run import Run
 
 T = TypeVar("T")
 
@@ -118,3 +120,22 @@ class Control:
         for _, done in self.take_wanted():
             if not done.done():
                 done.set_result(False)
+
+
+def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
+    """Check that a run can be given other limits, be paused, continued or ended.
+
+    Raises:
+        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
+    """
+    status, why = run.snapshot.status, ""
+    if status != "active":
+        why = f"has ended already ({status})"
+    elif isinstance(entry, Stopped) or entry.paused is None:
+        return
+    elif entry.paused and run.participants.model == CALLER:
+        why = "stands still by itself until its caller answers"
+    elif entry.paused == run.paused:
+        why = "is paused already" if run.paused else "is not paused"
+    if why:
+        raise ConflictError(f"run {run_id} {why}", run_id=run_id)

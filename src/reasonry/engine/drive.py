@@ -17,16 +17,14 @@ from ..errors import ConflictError
 from ..records import Line, RunRow, Store, Use
 from . import journal, record
 from .calls import Calls
-from .control import Control, Held
-from .follow import FoldedLine, note_step
-from .guard import BudgetExhausted, BudgetGuard, limits_calls
-from .journal import CallIntended, Chain, Entry, Run, Settled, Steered
-from .limits import check_steering, limit_reached
-from .observe import Observer
-from .perform import perform
+from .control import Control, Held, check_steering
+from .follow import FoldedLine, Observer, note_step
+from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls
+from .journal import CallIntended, Chain, Entry, Settled, Steered
 from .policy import Performers, Policy
+from .record import SessionUses
 from .result import result_of, row_after
-from .session_use import SessionUses
+from .run import Run, fold
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
@@ -174,7 +172,7 @@ class Drive:
         self.intended.update(call.id for call in unwritten)
 
     def _obey(self) -> None:
-        """Go on as the limits, and whether the run is paused, now say."""
+        """Continue as the limits, and whether the run is paused, now say."""
         self.guard.set_budget(self.run.budget)
         self.control.gate.set(closed=self._halts)
         if not self.deadline.expired():
@@ -213,7 +211,7 @@ class Drive:
         came = entries[before:]
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
-        self.run, self.chain, self.row = journal.fold(entries, self.run.strategies), chain, row
+        self.run, self.chain, self.row = fold(entries, self.run.strategies), chain, row
         self.control.on_written(
             [note_step(seq, entry, self.run, None) for seq, entry in enumerate(came, before + 1)]
         )
@@ -253,7 +251,7 @@ class Drive:
                 continue
             if self.coached and isinstance(pending.effect, Ask):
                 continue
-            self.tasks[asyncio.create_task(perform(pending, self.calls))] = pending
+            self.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
         self._collect(done)
@@ -408,7 +406,7 @@ class Drive:
         """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
         await self._drop_tasks()
         entries, self.chain = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
-        self.run = journal.fold(entries, self.run.strategies)
+        self.run = fold(entries, self.run.strategies)
         if self.run.snapshot.status == "active":
             if error.code == "lease_lost":
                 raise error

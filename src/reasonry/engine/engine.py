@@ -1,7 +1,7 @@
-"""The engine: accepts runs, drives them, takes them up again.
+"""The engine: accepts runs, drives them, resumes them.
 
 A run is accepted by writing it down. Driving it is a loop: perform what the machine wants, write down what came of it,
-fold it in. All that is known of a run is in its journal, so any process may go on where another one died.
+fold it in. All that is known of a run is in its journal, so any process may continue where another one died.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import Budget, check_budget
-from ..core.events import Event, Stopped
+from ..core.events import Answered, Event, Stopped
+from ..core.machine import Step, refusal_of
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..core.strategy import Strategy
@@ -27,30 +28,33 @@ from ..ids import new_id
 from ..masking import SECRETS
 from ..records import Checkpoint, JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
-from .collector import pause_collector
-from .control import Control
+from .control import Control, check_steering
 from .drive import Drive
-from .fork import Fork, take_over
-from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Run, Settled, Steered
-from .limits import check_steering, limit_reached
-from .observe import Observer, Unwatched
+from .follow import Observer
+from .fork import Fork, check_rewordings, take_over
+from .guard import limit_reached
+from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy
-from .record import Record, differences, ending, record_as_it_stands, record_of, record_of_row, whole_at_end
+from .record import (
+    Record,
+    Rows,
+    SessionUses,
+    differences,
+    ending,
+    record_as_it_stands,
+    record_of,
+    record_of_row,
+    whole_at_end,
+)
 from .result import Result, result_of, row_after
-from .rewording import check_rewordings
-from .session_use import Rows, SessionUses
+from .run import Run, fold, fold_from, recorded_strategy
 from .telemetry import carried_context, trace_run
-
-T = TypeVar("T")
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
 
 KEEP_EVERY: Final = 32
 """Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
-
-DIRECT_LINES: Final = 200
-"""A journal up to this long is read on the event loop: that takes less than 20 ms."""
 
 QUEUE_S: Final = 10
 """How long answers to a coached run wait for others that are being taken."""
@@ -195,11 +199,11 @@ class Engine:
                 `strategy_unknown`: its strategy is not here.
         """
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        return await _aside(lines, lambda: self._fold(row, lines))
+        return await journal.aside(lines, lambda: self._fold(row, lines))
 
     def _fold(self, row: RunRow, lines: Sequence[Line]) -> ReadRun:
         chain = journal.Chain(row.run_id)
-        run = journal.fold(journal.decode_whole(chain, row.run_id, lines), self.strategies)
+        run = fold(journal.decode(chain, lines), self.strategies)
         return ReadRun(row, run, chain)
 
     async def read_on(self, run_id: str) -> ReadRun:
@@ -215,8 +219,7 @@ class Engine:
         checkpoint, lines = await self.store.tail(run_id)
         if checkpoint is not None:
             chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)
-            entries, chain = journal.read_on(chain, run_id, lines)
-            run = journal.fold_from(checkpoint.body, entries, self.strategies)
+            run = fold_from(checkpoint.body, [*journal.decode(chain, lines)], self.strategies)
             if run is not None:
                 return ReadRun(row, run, chain, checkpoint.seq)
         return await self.read(run_id)
@@ -224,7 +227,7 @@ class Engine:
     async def recorded_run(self, run_id: str) -> RecordedRun:
         """Read a run's journal, without folding it."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        entries, _ = await _aside(lines, lambda: journal.read(run_id, lines))
+        entries, _ = await journal.aside(lines, lambda: journal.read(run_id, lines))
         return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
@@ -250,7 +253,7 @@ class Engine:
 
     async def standing_of(self, row: RunRow, lines: Sequence[Line]) -> RunStanding:
         """Return the same of a run whose row and journal have been read."""
-        return RunStanding(row, await _aside(lines, lambda: self._record(row, lines)), lines[-1])
+        return RunStanding(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
         recorded = record_of(journal.read_last(row.run_id, lines))
@@ -258,7 +261,7 @@ class Engine:
             return recorded
         try:
             run = self._fold(row, lines).run
-            if row.status != "active" and run.begun.version != run.strategy.version and differences(run):
+            if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
                 message = f"as {run.strategy.name} is today, its answers lead to another end"
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
             return record_as_it_stands(row, run)
@@ -283,7 +286,7 @@ class Engine:
             their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
         row, run, *_ = await self.read(run_id)
-        differs = differences(run) if run.ended else []
+        differs = differences(row, run)
         identical = None if run.ended is None else not differs
         replay = {"identical": identical, "events": len(run.events), "differs": differs}
         return {**result_of(run_id, row.session_id, run).document(), "replay": replay}
@@ -339,25 +342,12 @@ class Engine:
         Raises:
             ConflictError: It has ended already.
         """
-        while True:
-            row, run, chain, _ = await self.read(run_id)
-            if run.snapshot.status != "active":
-                raise ConflictError(f"run {run_id} has ended already ({run.snapshot.status})", run_id=run_id)
-            run.take(Settled(None, Stopped("cancelled", detail, at_ms=run.snapshot.at_ms)))
-            row = row_after(row, run, _now_ms())
-            lines = chain.lines([run.events[-1], *ending(row, run)])
-            try:
-                use = SessionUses(self.new_rows).at(row.updated_at_ms, run)
-                await self.store.append(run_id, lines, row, use)
-            except ConflictError as error:
-                if error.code == "lease_lost":
-                    raise
-                continue
-            await self._let_go(run_id)
-            return await self.result(run_id)
+        await self.steer(run_id, Stopped("cancelled", detail))
+        await self._let_go(run_id)
+        return await self.result(run_id)
 
-    async def steer(self, run_id: str, entry: Steered) -> None:
-        """Write down what an active run may do from now on.
+    async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
+        """Write down what an active run may do from now on, or that it has been ended.
 
         Whoever drives it heeds it, in whatever process, at the next write or within a second.
 
@@ -365,17 +355,18 @@ class Engine:
             ConflictError: See `check_steering`.
         """
         while True:
-            row, run, chain, _ = await self.read_on(run_id)
-            check_steering(run_id, run, entry)
-            run.apply(entry)
-            row = row_after(row, run, _now_ms())
+            opened = OpenRun(self, await self.read(run_id))
+            check_steering(run_id, opened.run, entry)
             try:
-                return await self.store.append(run_id, chain.lines([entry]), row)
+                if isinstance(entry, Steered):
+                    await opened.steer(entry)
+                else:
+                    await opened.stop(entry.reason, entry.detail)
+                return
             except ConflictError as error:
+                # Else a line has come in between.
                 if error.code == "lease_lost":
                     raise
-                # A line has come in between.
-                continue
 
     async def _let_go(self, run_id: str) -> None:
         for _ in range(LET_GO_S * 20):
@@ -406,7 +397,7 @@ class Engine:
 
         Args:
             order: What is to be different: other performers, budget or options. None: nothing.
-            at: How many of the run's events the new one starts with; their answers are read anew.
+            at: How many of the run's events the new one starts with; their answers are read again.
             reworded: Other texts of questions that are open at that point, by their ids.
 
         Raises:
@@ -432,7 +423,7 @@ class Engine:
 
     def _same_order(self, source: RecordedRun) -> Order:
         begun = source.begun
-        strategy = journal.recorded_strategy(self.strategies, begun.strategy)
+        strategy = recorded_strategy(self.strategies, begun.strategy)
         options = msgspec.convert(begun.options, strategy.options)
         return Order(
             strategy=strategy,
@@ -534,7 +525,7 @@ class OpenRun:
         Args:
             coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
         """
-        engine, watch = self.engine, observer or Unwatched()
+        engine, watch = self.engine, observer or Observer()
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
             drive = Drive(
@@ -572,7 +563,7 @@ class OpenRun:
                 given back.
 
         Returns:
-            Whether there is anything to go on with: a run that came to its own end stays ended.
+            Whether there is anything to continue: a run that came to its own end stays ended.
         """
         check_budget(budget or Budget())
         begins_anew = self.run.paused or self.run.out or job is not None
@@ -582,37 +573,57 @@ class OpenRun:
         self.run.apply(entry)
         if self.run.snapshot.status != "active":
             return False
-        now = _now_ms()
-        unattended = self.row.unattended or job is not None
-        self.row = replace(row_after(self.row, self.run, now), unattended=unattended)
-        await self._write([entry], now, job)
+        self.row = replace(self.row, unattended=self.row.unattended or job is not None)
+        await self._write([entry], job)
         return True
 
-    async def take_answers(self, answers: Sequence[tuple[str, Event]]) -> None:
+    async def take_answers(
+        self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
+    ) -> dict[str, str]:
         """Take answers from outside, one by one, up to a limit: what comes after it is not taken.
+
+        Args:
+            refusing: An answer that cannot be read is not taken, and its question stays open.
+
+        Returns:
+            Why answers cannot be read, by question.
 
         Raises:
             ConflictError: An answer is not waited for. None of the answers is taken.
         """
-        taken: list[Settled] = []
+        taken, refused = list[Settled](), dict[str, str]()
         for effect_id, event in answers:
             if limit_reached(self.run):
                 break
-            self.run.take(Settled(effect_id, event))
+            settled = Settled(effect_id, event)
+            step = self.run.step_after(settled)
+            reason = self._refusal(settled, step) if refusing else None
+            if reason is not None:
+                refused[effect_id] = reason
+                continue
+            self.run.take(settled, step)
             taken.append(self.run.events[-1])
         if taken:
-            now = _now_ms()
-            self.run = await whole_at_end(self.run, self.engine.store, self.row.run_id, taken)
-            self.row = row_after(self.row, self.run, now)
-            await self._write([*taken, *ending(self.row, self.run)], now)
+            await self._write(taken)
+        return refused
 
-    async def stop(self, reason: str, detail: str) -> Result:
+    def _refusal(self, settled: Settled, step: Step) -> str | None:
+        """Return why an answer cannot be read, in one line; what its reader only doubts is taken and asked again."""
+        run, event = self.run, settled.event
+        if not isinstance(event, Answered) or step.reading is None or step.reading.refusal is None:
+            return None
+        reason = refusal_of(run.strategy, run.snapshot, settled.id or "", event, strategies=run.strategies)
+        return None if reason is None else " ".join(reason.split())
+
+    async def stop(self, reason: str, detail: str) -> None:
         """End the run, which nobody drives at present; see `Stopped`."""
-        now = _now_ms()
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
-        self.row = row_after(self.row, self.run, now)
-        await self._write([self.run.events[-1], *ending(self.row, self.run)], now)
-        return self.result
+        await self._write([self.run.events[-1]])
+
+    async def steer(self, entry: Steered) -> None:
+        """Say what the run may do from now on."""
+        self.run.apply(entry)
+        await self._write([entry])
 
     async def keep(self) -> None:
         """Keep the folded state once so many lines have come since the last checkpoint."""
@@ -625,22 +636,16 @@ class OpenRun:
             checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
             await self.engine.store.keep(self.row.run_id, checkpoint)
 
-    async def _write(self, entries: Sequence[Entry], now_ms: int, job: JobOptions | None = None) -> None:
-        lines, use = self.chain.lines(entries), self.uses.at(now_ms, self.run)
-        await self.engine.store.append(self.row.run_id, lines, self.row, use, job=_carrying(job))
+    async def _write(self, entries: Sequence[Entry], job: JobOptions | None = None) -> None:
+        """Write entries that are folded in, and what the end of the run adds to them."""
+        now, run_id = _now_ms(), self.row.run_id
+        self.run = await whole_at_end(self.run, self.engine.store, run_id, entries)
+        row = row_after(self.row, self.run, now)
+        lines = self.chain.lines([*entries, *ending(row, self.run)])
+        use = self.uses.at(now, self.run)
+        await self.engine.store.append(run_id, lines, row, use, job=_carrying(job))
         self.chain.extend(lines)
-
-
-async def _aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
-    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
-    if len(lines) <= DIRECT_LINES:
-        return work()
-
-    def work_undisturbed() -> T:
-        with pause_collector():
-            return work()
-
-    return await asyncio.to_thread(work_undisturbed)
+        self.row = row
 
 
 def _carrying(job: JobOptions | None) -> JobOptions | None:

@@ -1,26 +1,61 @@
-"""What each line of a journal says and what came of it, for whoever follows a run."""
+"""Following a run: told of what happens as it is driven, or told by its journal, line by line.
+
+What a follower is told is never needed to resume the run.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator
+import re
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from ..core.budget import NOTHING, Usage
-from ..core.machine import Status, Step
+from ..core.machine import Pending, Status, Step
 from ..core.registry import Registry
 from ..core.strategy import Thought
 from ..errors import ReasonryError
-from ..records import Line, RunStore
+from ..masking import SECRETS, Secrets
+from ..patterns import lazy_pattern
+from ..records import RunStore
 from . import journal
-from .collector import pause_collector
-from .journal import Begun, Entry, Performed, Resumed, Run
+from .journal import Begun, Entry, Resumed
 from .result import Result
+from .run import Performed, Run
 
-DIRECT_LINES: Final = 50
-"""So many lines are folded on the event loop: that takes less than 5 ms."""
+HELD_CHARS: Final = 1_024
+"""A key that takes at most so many characters never appears in streamed text."""
+
+_TO_LAST_BREAK = lazy_pattern(r".*[^!-~]", re.DOTALL)
+"""Text up to its last character that is blank or outside ASCII."""
+
+
+class Observer:
+    """Told what happens, as it happens, on the loop that drives the run; must return quickly and not raise.
+
+    Attributes:
+        wants_text: Whether answers are to be streamed; streaming costs a little on each call.
+    """
+
+    wants_text = False
+
+    def began(self, run_id: str, run: Run) -> None:
+        """The run is accepted and on disk, or was resumed."""
+
+    def asked(self, pending: Pending) -> None:
+        """An effect is being performed."""
+
+    def text(self, effect_id: str, piece: str) -> None:
+        """A piece of an answer streamed in."""
+
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        """An attempt failed and is made again after a pause."""
+
+    def stepped(self, run: Run, step: Step) -> None:
+        """An event was recorded and folded in."""
+
+    def ended(self, run_id: str, run: Run) -> None:
+        """The run has ended."""
 
 
 class FoldedLine(NamedTuple):
@@ -86,18 +121,9 @@ class Follower:
             StoreError: `store_corrupt`: its journal is damaged.
         """
         lines = await self._store.lines(self._run_id, self.seq)
-        if len(lines) <= DIRECT_LINES:
-            return list(self._fold(lines))
-
-        def fold_undisturbed() -> list[FoldedLine]:
-            with pause_collector():
-                return list(self._fold(lines))
-
-        return await asyncio.to_thread(fold_undisturbed)
-
-    def _fold(self, lines: Iterable[Line]) -> Iterator[FoldedLine]:
-        for entry in journal.decode(self._chain, self._run_id, lines):
-            yield self._note(entry)
+        return await journal.aside(
+            lines, lambda: [self._note(entry) for entry in journal.decode(self._chain, lines)]
+        )
 
     def _note(self, entry: Entry) -> FoldedLine:
         if not self._misfits:
@@ -121,9 +147,38 @@ class Follower:
 
 
 def _note_all(seq: int, entry: Entry, run: Run, thoughts: int = 0, edges: int = 0) -> FoldedLine:
-    """Return a line after which all that a run waits for is wanted anew, with what is recorded behind these."""
+    """Return a line after which all that a run waits for is wanted again, with what is recorded behind these."""
     return note_step(seq, entry, run, None)._replace(
         thoughts=tuple(run.thoughts[thoughts:]),
         edges=tuple(run.edges[edges:]),
         asked=tuple(run.performed[pending.id] for pending in run.open_effects),
     )
+
+
+class StreamedText:
+    """A text that streams in, as it may be shown: without keys, wherever they are cut into pieces.
+
+    The last run of characters that could belong to a key is held back, whichever keys are kept: how a text is cut tells
+    nothing about them.
+    """
+
+    def __init__(self, secrets: Secrets = SECRETS) -> None:
+        self._secrets, self._held = secrets, ""
+
+    def add(self, piece: str) -> str:
+        """Take a further piece; return what can be shown by now and has not been shown yet."""
+        broken = _TO_LAST_BREAK.match(piece)
+        end = len(self._held) + broken.end() if broken else 0
+        self._held += piece
+        # Letting go of many characters at a time looks at each of them a few times at most.
+        if len(self._held) - end > 2 * HELD_CHARS:
+            end = len(self._held) - HELD_CHARS
+        if not end:
+            return ""
+        shown, self._held = self._secrets.mask_until(self._held, end)
+        return shown
+
+    def end(self) -> str:
+        """Return the rest: nothing more comes."""
+        rest, self._held = self._held, ""
+        return self._secrets.mask(rest)

@@ -1,13 +1,23 @@
-"""What a run takes over of another one, from a point of which it goes its own way."""
+"""What a run takes over of another one, from a point of which it goes its own way.
+
+A fork may put one of its questions in other words. The machine goes by what the strategy asks, and keeps a digest of
+that. So the other words take the place of the question where it waits for its answer (`run.reword`), and a later try
+of it continues from them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..core.effects import Ask
-from ..errors import ConflictError, ReasonryError
-from .journal import Entry, Resumed, Run, Settled
+from ..core.problem import check_characters
+from ..errors import ConflictError, ReasonryError, TooLargeError, UsageError
+from .journal import Entry, Resumed, Settled
+from .run import Run
+
+MAX_QUESTION_CHARS: Final = 400_000
+"""Of a question in other words."""
 
 
 class Fork(NamedTuple):
@@ -56,3 +66,19 @@ def take_over(run: Run, fork: Fork) -> list[Entry]:
                 choices=waiting,
             )
     return entries
+
+
+def check_rewordings(texts: Mapping[str, str]) -> None:
+    """Check the texts that questions are to have, by their ids.
+
+    Raises:
+        UsageError: One is empty, or cannot be stored or sent.
+        TooLargeError: One is too long.
+    """
+    for text in texts.values():
+        if not text.strip():
+            raise UsageError("prompt is empty; say what is to be asked", field="prompt")
+        if len(text) > MAX_QUESTION_CHARS:
+            message = f"prompt has {len(text):,} characters; the limit is {MAX_QUESTION_CHARS:,}"
+            raise TooLargeError(message, field="prompt", limit=MAX_QUESTION_CHARS)
+        check_characters(text, "prompt")

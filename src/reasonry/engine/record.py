@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,10 @@ from msgspec import Struct
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.strategy import Thought
 from ..errors import ReasonryError
-from ..records import RunRow, RunStore
-from .journal import Begun, Ended, Entry, ParticipantNames, Run, Settled, fold, read, terms
-from .prompts import PromptLog
+from ..records import RunRow, RunStore, ThoughtRow, Use
+from .journal import Begun, Ended, Entry, ParticipantNames, Settled, read, terms
 from .result import Result, Termination, result_of
-
-DIGEST_CHARS: Final = 32
-"""Of the digest of a part of a record."""
+from .run import PromptLog, Run, fold
 
 INFLATED_BYTES: Final = 1 << 18
 """How much of a record is inflated at once."""
@@ -32,8 +29,14 @@ _canonical = msgspec.json.Encoder(order="sorted")
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """What a trace has many of, in the order of the document."""
 
+_REPLAYED: Final = ("events", "path", "thoughts")
+"""Those that a replay compares."""
+
 CHUNK: Final = 500
 """Entries of a list that are taken together, so that a long run needs little memory and nobody waits for it."""
+
+Rows = Callable[[Iterable[Thought]], list[ThoughtRow]]
+"""Turns the thoughts that come next into rows; begins with the first one of a run."""
 
 Chunk = tuple[str, list[Any]]
 """Entries of one of the lists, as JSON data."""
@@ -140,7 +143,7 @@ def ending(row: RunRow, run: Run) -> list[Ended]:
     """Return the entry that closes a run's journal, if the run has ended."""
     if run.snapshot.status == "active":
         return []
-    return [Ended(digests=digests_of(run), record=record_as_it_stands(row, run).pack())]
+    return [Ended(record_as_it_stands(row, run).pack())]
 
 
 def record_as_it_stands(row: RunRow, run: Run) -> Record:
@@ -241,25 +244,63 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
 
 def record_of(last: Entry) -> Record | None:
     """Return the record of a run from its last entry; None while it is active."""
-    return unpack(last.record) if isinstance(last, Ended) and last.record else None
+    return unpack(last.record) if isinstance(last, Ended) else None
 
 
-def digests_of(run: Run) -> dict[str, str]:
-    """Return a digest of each part of what a run leaves behind: its events, path, thoughts and outcome."""
-    end = run.snapshot
-    parts = {
-        "events": [(settled.id, settled.event) for settled in run.events],
-        "path": run.edges,
-        "thoughts": run.thoughts,
-        "outcome": (end.status, end.error, end.outcome),
+def rungs_of(record: Record) -> Counter[str]:
+    """Count on which rungs of the repair ladder the replies of a run were read; `unreadable` is one."""
+    replied = (question for question in record.entries("questions") if question["reply"] is not None)
+    return Counter(question["read"].partition(":")[0] for question in replied if question["read"])
+
+
+def differences(row: RunRow, run: Run) -> list[str]:
+    """Return the parts in which a run that has ended, walked again, differs from its record.
+
+    They are of `events`, `path`, `thoughts` and `outcome`.
+    """
+    recorded = None if run.ended is None else record_of(run.ended)
+    if recorded is None:
+        return []
+    now = record_as_it_stands(row, run)
+    parts: dict[str, tuple[Iterator[Any], Iterator[Any]]] = {
+        name: (recorded.read_chunks([name]), now.read_chunks([name])) for name in _REPLAYED
     }
-    return {
-        name: hashlib.sha256(_canonical.encode(part)).hexdigest()[:DIGEST_CHARS]
-        for name, part in parts.items()
-    }
+    ends = [
+        (end.status, end.termination, end.answer, end.best_answer, end.details)
+        for end in (recorded.result, now.result)
+    ]
+    parts["outcome"] = iter(ends[:1]), iter(ends[1:])
+    return [name for name, (before, after) in parts.items() if not _are_same(before, after)]
 
 
-def differences(run: Run) -> list[str]:
-    """Return the parts in which a run that has ended, walked again, differs from its record."""
-    now = digests_of(run)
-    return [name for name, digest in (run.ended.digests if run.ended else {}).items() if now[name] != digest]
+def _are_same(before: Iterator[Any], after: Iterator[Any]) -> bool:
+    pairs = itertools.zip_longest(before, after)
+    return all(_canonical.encode(first) == _canonical.encode(second) for first, second in pairs)
+
+
+class SessionUses:
+    """The uses of a session by the run that writes it.
+
+    Args:
+        new_rows: Returns what turns the thoughts of a run into rows; None: no rows are written, so that a search reads
+            the journal.
+    """
+
+    def __init__(self, new_rows: Callable[[], Rows] | None) -> None:
+        self._new_rows = new_rows
+        self._rows: Rows | None = None
+        self._run: Run | None = None
+        self._count = 0
+
+    def at(self, at_ms: int, run: Run) -> Use:
+        """Return the use at an instant; a run not folded from its first line leaves its thoughts to its end."""
+        return Use(run.counts.thoughts, at_ms, self._new_thoughts(run))
+
+    def _new_thoughts(self, run: Run) -> tuple[ThoughtRow, ...]:
+        if self._new_rows is None or not run.is_whole:
+            return ()
+        if self._rows is None or self._run is not run:
+            self._rows, self._run, self._count = self._new_rows(), run, 0
+        added = self._rows(run.thoughts[self._count :])
+        self._count += len(added)
+        return tuple(added)

@@ -12,8 +12,9 @@ from ..core.budget import Usage
 from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Outcome
 from ..records import OutcomeName, RunRow
-from .callers_calls import waiting_calls
-from .journal import CALLER, HEAD_CHARS, Run
+from .callers import waiting_calls
+from .journal import CALLER, HEAD_CHARS
+from .run import Run
 
 _NODES = ("root_id", "frontier", "nodes")
 """Of a tree, what grows with it."""

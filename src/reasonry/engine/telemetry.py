@@ -89,7 +89,7 @@ def is_traced() -> bool:
 
 
 def carried_context() -> dict[str, str]:
-    """Return what has whoever goes on with this elsewhere be seen in the same trace; empty: it is not traced."""
+    """Return what has whoever continues this elsewhere be seen in the same trace; empty: it is not traced."""
     carried = dict[str, str]()
     if is_traced():
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -142,7 +142,7 @@ def _find_tracer() -> Tracer | None:
 
 
 def _context_of(carried: Mapping[str, Any] | None) -> Context | None:
-    """Return the context to go on in; None: that of whoever calls."""
+    """Return the context to continue in; None: that of whoever calls."""
     texts = {name: text for name in CARRIED if isinstance(text := (carried or {}).get(name), str)}
     if not texts:
         return None

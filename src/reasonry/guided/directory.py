@@ -1,6 +1,6 @@
-"""The sessions of a working directory: those an agent started anew may mean, and the one a command goes on with.
+"""The sessions of a working directory: those an agent started again may mean, and the one a command continues.
 
-A directory is to commands what a connection is to MCP: a thought goes on with the session last used there, unless that
+A directory is to commands what a connection is to MCP: a thought continues the session last used there, unless that
 has ended, was not used for as long as it stays active, or thinks by another strategy than the one named.
 """
 
@@ -14,9 +14,8 @@ from msgspec import Struct
 from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
-from .lines import MAIN, Head
+from .lines import MAIN, Head, decode_head
 from .thinking_tool import Notice
-from .turn import decode_head
 
 _LOOKED_AT = 200
 _SHOWN = 3
@@ -71,9 +70,9 @@ def unfinished_notice(number: int, found: Sequence[Unfinished], now_ms: int) -> 
 
 
 def list_unfinished(found: Sequence[Unfinished], now_ms: int) -> str:
-    """Return the sessions in a sentence, each with the argument that goes on with it."""
+    """Return the sessions in a sentence, each with the argument that continues it."""
     listed = "; ".join(_line(row, head, now_ms) for row, head in found)
-    how = "To go on with one, send the thought again with its sessionId."
+    how = "To continue one, send the thought again with its sessionId."
     return f"Unfinished sessions begun in this directory: {listed}. {how}"
 
 
@@ -100,7 +99,7 @@ def _age(passed_ms: int) -> str:
 
 
 class Following(Struct, frozen=True):
-    """The numbers that a command leaves out, and the sessions that it may go on with.
+    """The numbers that a command leaves out, and the sessions that it may continue.
 
     Attributes:
         session_ids: The latest first; none where the command names its session or begins one.
@@ -114,12 +113,12 @@ class Following(Struct, frozen=True):
 
 
 def following(call: Mapping[str, Any], head: Head | None, found: Sequence[SessionRow] = ()) -> Following:
-    """Return what a command goes on with where it leaves that out.
+    """Return what a command continues where it leaves that out.
 
     Args:
         call: The arguments of the thinking tool, without those that are left out.
-        head: Where the session stands that it goes on with; None: it begins one.
-        found: The sessions that it may go on with.
+        head: Where the session stands that it continues; None: it begins one.
+        found: The sessions that it may continue.
     """
     number = 1 if head is None else _following_number(head, call)
     follows = call.get("nextThoughtNeeded", True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -13,27 +13,19 @@ from msgspec.structs import fields, replace
 from ..core.describe import required_fields
 from ..core.strategy import Strategy, Thought
 from ..records import SessionRow, ThoughtRow
-from .guidance import guidance_due
-from .history import HistoryBound
-from .open_lines import LaidThought, scoreboard, what_is_left_open
+from .lines import Head, ThoughtLine, ThoughtRecord, decode_head, decode_record, encode
 from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
-from .thought import Head, ThoughtLine, ThoughtRecord
-from .turn import Taken, decode_head, decode_record, decode_stored, encode
+from .thought import guidance_due
+from .turn import HistoryBound, Taken
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
+_SHOWN_LINES = 8
+_NAME_CHARS = 40
+_MAIN = "main line"
 
 
-class _Shown(Struct, frozen=True):
-    """The part of a record that a reply's history shows."""
-
-    is_revision: bool = False
-    revises: int | None = None
-    branch_from: int | None = None
-    merges: str | None = None
-
-
-_shown = msgspec.json.Decoder(_Shown)
+# -- the reply to a thought
 
 
 def reply_document(taken: Taken) -> Document:
@@ -51,7 +43,10 @@ def reply_document(taken: Taken) -> Document:
     if record.stage in taken.strategy.by_name:
         reply = replace(reply, **_place(taken))
     if not record.next_needed:
-        reply = replace(reply, summary=summary(head), left_open=_left_open(taken))
+        thoughts = [*taken.before, taken.thought]
+        reply = replace(
+            reply, summary=summary(head), left_open=what_is_left_open(taken.strategy, head, thoughts)
+        )
     document = msgspec.to_builtins(reply)
     if taken.bound.thoughts != 0:
         shown, is_cut = _history([*taken.before, taken.thought], taken.bound, head.thoughts)
@@ -61,18 +56,12 @@ def reply_document(taken: Taken) -> Document:
 
 def _place(taken: Taken) -> Document:
     """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
-    record, stage = taken.placed.record, taken.strategy.stage(taken.placed.record.stage)
-    due = guidance_due(taken.strategy, stage.name, () if taken.recalls else taken.earlier.guided)
+    strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
+    due = guidance_due(strategy, record.stage, () if taken.recalls else earlier.guided)
     entered = bool(due) or record.came_from is not None or bool(record.path) or _had_no_stage(taken)
-    members: Document = {
-        "stage": stage.name,
-        "next_stages": next_stages(taken.strategy, stage.name, due, entered=entered),
-        "guidance": due.get(stage.name, ""),
-    }
-    if not taken.earlier.has_stage or taken.recalls:
-        members["strategy"] = taken.strategy.name
-    if stage.compares:
-        members["scores"] = scoreboard(taken.placed.head)
+    members = _stage_members(strategy, head, record.stage, due, entered=entered)
+    if not earlier.has_stage or taken.recalls:
+        members["strategy"] = strategy.name
     return members
 
 
@@ -83,13 +72,26 @@ def _had_no_stage(taken: Taken) -> bool:
     return line is not None and not line.stage
 
 
-def _left_open(taken: Taken) -> str:
-    thoughts = [*taken.before, taken.thought]
-    laid = [
-        LaidThought(thought.seq, thought.number, thought.branch, decode_record(thought))
-        for thought in thoughts
+def _stage_members(
+    strategy: Strategy[Any, Any], head: Head, name: str, due: Mapping[str, str], *, entered: bool
+) -> Document:
+    """Return what is said of a stage and of those that may follow, in table order.
+
+    Args:
+        due: The guidance to give, by stage.
+        entered: Whether to tell the required fields of those that may follow.
+    """
+    stage = strategy.by_name[name]
+    following = [
+        NextStage(
+            then.name,
+            due.get(then.name, "") if then.name != name else "",
+            required_fields(then) if entered else {},
+        )
+        for then in map(strategy.by_name.__getitem__, stage.to)
     ]
-    return what_is_left_open(taken.strategy, taken.placed.head, laid)
+    scores = scoreboard(head) if stage.compares else ""
+    return {"stage": name, "next_stages": following, "guidance": due.get(name, ""), "scores": scores}
 
 
 def summary(head: Head) -> str:
@@ -100,24 +102,7 @@ def summary(head: Head) -> str:
     )
 
 
-def next_stages(
-    strategy: Strategy[Any, Any], stage: str, due: Mapping[str, str], *, entered: bool
-) -> list[NextStage]:
-    """Return the stages that may follow, in table order.
-
-    Args:
-        due: The guidance to give, by stage.
-        entered: Whether to tell their required fields.
-    """
-    following = [strategy.by_name[name] for name in strategy.stage(stage).to]
-    return [
-        NextStage(
-            then.name,
-            due.get(then.name, "") if then.name != stage else "",
-            required_fields(then) if entered else {},
-        )
-        for then in following
-    ]
+# -- history and notices
 
 
 def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
@@ -138,6 +123,19 @@ def _history(
     return shown, len(shown) < there
 
 
+def _shown_thought(thought: ThoughtRow) -> ShownThought:
+    record = decode_record(thought)
+    return ShownThought(
+        thought_number=thought.number,
+        thought=thought.text,
+        branch_id=thought.branch,
+        is_revision=record.is_revision,
+        revises_thought=record.revises,
+        branch_from_thought=record.branch_from,
+        merge_branch=record.merges,
+    )
+
+
 def notice_documents(notices: Iterable[Notice]) -> list[Document]:
     """Return what is to be said beside a session's document."""
     return [_members(notice) for notice in notices]
@@ -152,32 +150,15 @@ def _members(struct: Struct) -> Document:
     }
 
 
+# -- sessions
+
+
 def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
-    """Return what a thinker needs to go on in the stage of the latest thought; nothing where no stage was named."""
-    name = head.line(head.latest).stage
-    if name not in strategy.by_name:
+    """Return what a thinker needs to continue in the stage of the latest thought; nothing where no stage was named."""
+    if head.stage not in strategy.by_name:
         return {}
-    stage, due = strategy.by_name[name], guidance_due(strategy, name)
-    members: Document = {
-        "stage": name,
-        "next_stages": msgspec.to_builtins(next_stages(strategy, name, due, entered=True)),
-        "guidance": due[name],
-        "scores": scoreboard(head) if stage.compares else "",
-    }
-    return {key: value for key, value in members.items() if value != ""}
-
-
-def _shown_thought(thought: ThoughtRow) -> ShownThought:
-    record = decode_stored(_shown, thought.body, f"thought {thought.seq}")
-    return ShownThought(
-        thought_number=thought.number,
-        thought=thought.text,
-        branch_id=thought.branch,
-        is_revision=record.is_revision,
-        revises_thought=record.revises,
-        branch_from_thought=record.branch_from,
-        merge_branch=record.merges,
-    )
+    members = _stage_members(strategy, head, head.stage, guidance_due(strategy, head.stage), entered=True)
+    return {name: value for name, value in msgspec.to_builtins(members).items() if value != ""}
 
 
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:
@@ -232,6 +213,9 @@ def standing_document(row: SessionRow) -> Document:
 
 def _stage_member(line: ThoughtLine) -> Document:
     return {"stage": line.stage} if line.stage else {}
+
+
+# -- thoughts
 
 
 def thought_document(thought: ThoughtRow) -> Document:
@@ -310,3 +294,113 @@ def instant(at_ms: int) -> str:
     return (
         datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
+
+
+# -- open lines: each is one line of text, since it is paid for like every other word of a reply
+
+
+class LaidThought(NamedTuple):
+    """A thought as its session keeps it, without the text."""
+
+    seq: int
+    number: int
+    branch: str | None
+    record: ThoughtRecord
+
+
+def scoreboard(head: Head) -> str:
+    """Return the open, valued lines, best first: `B 0.90 · L 0.70`; nothing where no branch has a score."""
+    lines = [*_open_branches(head), (_MAIN, head.main)]
+    valued = [(name, line.score) for name, line in lines if line.score is not None]
+    if not head.branches or not valued:
+        return ""
+    valued.sort(key=lambda pair: -pair[1])
+    return _join([f"{_short(name)} {_score(score)}" for name, score in valued], " · ")
+
+
+def what_is_left_open(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> str:
+    """Return in a line what nothing came of; empty if there is nothing of the kind.
+
+    Args:
+        thoughts: All of the session, oldest first; what a run thought before it is not asked after.
+    """
+    own = [
+        LaidThought(thought.seq, thought.number, thought.branch, decode_record(thought))
+        for thought in thoughts[head.from_run :]
+    ]
+    return "; ".join((*_branches_beside(head), *_unused_corrections(own), *_untested_claims(strategy, own)))
+
+
+def _open_branches(head: Head) -> Iterator[tuple[str, ThoughtLine]]:
+    return ((name, line) for name, line in head.branches.items() if not line.merged)
+
+
+def _branches_beside(head: Head) -> Iterator[str]:
+    """Name the open branches, without the one that the last thought is on and those it goes back to."""
+    followed, line = set[str | None](), head.latest
+    while line is not None and line not in followed:
+        followed.add(line)
+        line = head.branches[line].parent
+    left = [_short(name) for name, _ in _open_branches(head) if name not in followed]
+    if left:
+        yield f"not merged: {_join(left)}"
+
+
+def _unused_corrections(thoughts: Sequence[LaidThought]) -> Iterator[str]:
+    """Name the thoughts that put another right and after which their line did not continue."""
+    waiting: list[LaidThought] = []
+    for thought in thoughts:
+        record = thought.record
+        waiting = [earlier for earlier in waiting if not _follows(thought, earlier)]
+        if record.is_revision:
+            waiting.append(thought)
+    if waiting:
+        yield f"nothing was built on: {_join([_correction(earlier) for earlier in waiting])}"
+
+
+def _follows(thought: LaidThought, correction: LaidThought) -> bool:
+    """Whether a later thought continues from a correction, or corrects it in its turn."""
+    record = thought.record
+    if record.is_revision:
+        revised = record.revises_seq
+        return revised is not None and revised in (correction.seq, correction.record.revises_seq)
+    if correction.branch in (thought.branch, record.merges or thought.branch):
+        return True
+    return record.branch_from_seq is not None and record.branch_from_seq >= correction.seq
+
+
+def _correction(thought: LaidThought) -> str:
+    revises = thought.record.revises
+    return f"revision {thought.number}" if revises is None else f"revision {thought.number} of {revises}"
+
+
+def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[LaidThought]) -> Iterator[str]:
+    """Name the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
+    waiting: list[tuple[LaidThought, str]] = []
+    for thought in thoughts:
+        for name in thought.record.stages:
+            tested = [pair for pair in waiting if pair[1] == name]
+            own = [pair for pair in tested if pair[0].branch == thought.branch]
+            for pair in (own or tested)[-1:]:
+                waiting.remove(pair)
+            stage = strategy.by_name.get(name)
+            own = [pair for pair in waiting if pair[0].branch == thought.branch]
+            # A thought that stays in the stage continues the claim; with data it makes it again.
+            if stage is not None and stage.tested_by and (thought.record.data or not own):
+                waiting = [*(pair for pair in waiting if pair not in own), (thought, stage.tested_by)]
+    if waiting:
+        yield f"not tested: {_join([f'thought {earlier.number}' for earlier, _ in waiting])}"
+
+
+def _join(items: Sequence[str], between: str = ", ") -> str:
+    more = len(items) - _SHOWN_LINES
+    return between.join([*items[:_SHOWN_LINES], *([f"{more} more"] if more > 0 else [])])
+
+
+def _short(name: str) -> str:
+    text = " ".join(name.split()) or '""'
+    return text if len(text) <= _NAME_CHARS else text[: _NAME_CHARS - 1] + "…"
+
+
+def _score(score: float) -> str:
+    return f"{score:.2f}" if abs(score) <= 1 else f"{score:g}"

@@ -24,7 +24,7 @@ from ..ids import find_id
 from ..ids import new_id as new_uuid
 from ..reading.arguments import bad_cursor, name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
-from . import export, imports
+from . import export
 from . import read_calls as read
 from .continuation import RunContinuations
 from .directory import (
@@ -35,9 +35,18 @@ from .directory import (
     list_unfinished,
     unfinished_notice,
 )
-from .guidance import with_guidance_given
-from .history import HistoryBound, read_latest
-from .lines import Head
+from .lines import Head, decode_head, encode
+from .read_calls import (
+    ACTIONS,
+    MAX_PAGE,
+    ExportSession,
+    GetSession,
+    ListSessions,
+    OneSession,
+    PinSession,
+    ResumeSession,
+    SearchThoughts,
+)
 from .replies import (
     Document,
     history_document,
@@ -50,22 +59,13 @@ from .replies import (
     thought_document,
 )
 from .search import RunThoughts, search
-from .session_actions import (
-    ACTIONS,
-    MAX_PAGE,
-    ExportSession,
-    GetSession,
-    ListSessions,
-    OneSession,
-    PinSession,
-    ResumeSession,
-    SearchThoughts,
-)
 from .settings import SessionSettings
-from .thinker import Thinker
+from .thinker import Bound, Thinker
 from .thinking_tool import Notice, ThinkingCall, actions_schema
-from .turn import Taken, ThinkingTurn, decode_head, encode, is_over
-from .which_session import Bound, SessionRequest, is_lost, no_session
+from .thought import with_guidance_given
+from .transcripts import Transcript, read_session
+from .turn import HistoryBound, Taken, ThinkingTurn, is_over, read_latest
+from .which_session import SessionRequest, is_lost, no_session
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T")
@@ -80,8 +80,6 @@ _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the thinker's own where none is named."""
 _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
-JUST_BEGUN = 3
-"""Thoughts up to which a session is taken for one that may have been begun by mistake."""
 
 
 def now_ms() -> int:
@@ -189,7 +187,7 @@ class Sessions:
             session_id=named,
             bound=bound,
             target=named or current or self._new_id(),
-            spare_id=self._new_id(),
+            new_id=self._new_id,
             strategy=None if call.strategy is None else self.strategy(call.strategy).name,
             exact=exact_id is not None,
             begins=begins and (exact_id is None or self._chooses_ids),
@@ -243,26 +241,15 @@ class Sessions:
         return notices
 
     async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
-        """Name earlier sessions where a call refers to what a new session cannot have."""
+        """Name the sessions of this directory where a call refers to what a new session cannot have."""
         here = await begun_here(self.store, self._directory) if is_lost(turn.request) else []
-        if here:
-            more = f" This call would begin a new session. {list_unfinished(here, turn.now_ms)}"
-            return _with_more(error, more, here[0][0].session_id)
-        if "exists" not in error.details or (turn.found is not None and turn.found.thoughts > JUST_BEGUN):
+        if not here:
             return error
-        rows = await self.store.sessions(limit=2, guided=True)
-        own = turn.found and turn.found.session_id
-        earlier = next((row for row in rows if row.session_id != own), None)
-        if earlier is None:
-            return error
-        more = (
-            f" This session has just begun. The latest earlier one is {earlier.session_id} "
-            f"({earlier.thoughts} thoughts, {earlier.strategy}): to go on with it, pass that as sessionId."
-        )
-        return _with_more(error, more, earlier.session_id)
+        more = f" This call would begin a new session. {list_unfinished(here, turn.now_ms)}"
+        return type(error)(error.message + more, code=error.code, **error.details)
 
     async def following(self, call: Arguments, *, begins: bool = False) -> Following:
-        """Return what a command goes on with where it leaves that out: a session it names, else the one last used here.
+        """Return what a command continues where it leaves that out: a session it names, else the one last used here.
 
         Args:
             call: The arguments of the thinking tool as they came, without those that are left out.
@@ -313,21 +300,20 @@ class Sessions:
             UsageError: Several ids begin with it; `choices` has them.
             NotFoundError: It is `last`, and there is no session.
         """
-        return await find_id(text, "session", self.store.session_ids, self._last)
-
-    async def _last(self) -> str | None:
-        rows = await self.store.sessions(limit=1)
-        return rows[0].session_id if rows else None
+        return await self._find_id(text, None)
 
     async def _id_of_guided(self, text: str) -> str:
         """Return the same where thoughts are to be added: `last` is no session of a run, and may be a new one."""
         with contextlib.suppress(NotFoundError):
-            return await find_id(text, "session", self.store.session_ids, self._last_guided)
+            return await self._find_id(text, True)
         return text
 
-    async def _last_guided(self) -> str | None:
-        rows = await self.store.sessions(limit=1, guided=True)
-        return rows[0].session_id if rows else None
+    async def _find_id(self, text: str, guided: bool | None) -> str:
+        async def last() -> str | None:
+            rows = await self.store.sessions(limit=1, guided=guided)
+            return rows[0].session_id if rows else None
+
+        return await find_id(text, "session", self.store.session_ids, last)
 
     async def _to_resume(self, text: str | None) -> str:
         if text is not None:
@@ -367,7 +353,7 @@ class Sessions:
     async def list(self, arguments: Arguments | ListSessions, **which: Unpack[SessionFilters]) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
-        One that a run wrote has the status of the run once that has ended; it is not active then. Unfinished are those
+        One that a run wrote has the outcome of the run once that has ended; it is not active then. Unfinished are those
         of agents, active or archived, that have not ended. A page for which many were looked at has fewer of them, and
         a cursor.
         """
@@ -379,20 +365,20 @@ class Sessions:
                 return {"sessions": [], "next_cursor": None}
             which["guided"] = True
         await self.sweep(now=True)
-        shown, before, is_more, looked_at = builtins.list[Document](), call.cursor, True, 0
-        while is_more and len(shown) <= limit:
-            if looked_at >= MOST_LOOKED_AT:
-                return {"sessions": shown, "next_cursor": before}
-            try:
-                rows = await self.store.sessions(limit=limit + 1, before=before, **which)
-            except NotFoundError:
-                raise bad_cursor(call.cursor or "") from None
-            listed = [await self._list_entry(row) for row in rows]
-            shown += [entry for entry in listed if _is_listed(entry, call.status)]
-            is_more, looked_at = len(rows) > limit, looked_at + len(rows)
-            before = rows[-1].session_id if rows else before
-        more = shown[limit - 1]["session_id"] if len(shown) > limit else None
-        return {"sessions": shown[:limit], "next_cursor": more}
+        looked_at = limit if call.status in ("all", "archived") else MOST_LOOKED_AT
+        try:
+            rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
+        except NotFoundError:
+            raise bad_cursor(call.cursor or "") from None
+        shown = builtins.list[Document]()
+        for row in rows[:looked_at]:
+            entry = await self._list_entry(row)
+            if _is_listed(entry, call.status):
+                shown.append(entry)
+            if len(shown) > limit:
+                return {"sessions": shown[:limit], "next_cursor": shown[limit - 1]["session_id"]}
+        more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
+        return {"sessions": shown, "next_cursor": more}
 
     async def _list_entry(self, row: SessionRow) -> Document:
         document = await self._document(row)
@@ -458,8 +444,7 @@ class Sessions:
     async def search(self, arguments: Arguments | SearchThoughts) -> Document:
         """Return the thoughts that contain `query`, whatever its case, in all sessions or one.
 
-        A page may be shorter than `limit`, or empty, though a cursor leads on: reading the journals of many runs
-        takes time. `notices` name sessions that could not be looked into.
+        `notices` name sessions that could not be looked into.
         """
         call = read.read_call(SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
@@ -495,7 +480,7 @@ class Sessions:
                     f"session {row.session_id} is the record of run {row.run_id}; resume the run",
                     run_id=row.run_id,
                 )
-            # One that has ended is gone on with by the next thought that names no session.
+            # One that has ended is continued by the next thought that names no session.
             head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
@@ -541,21 +526,21 @@ class Sessions:
             UsageError: The content is neither, or breaks the rules of a session.
             TooLargeError: A thought or the session is over the limits.
         """
-        brought = imports.read_session(content, self.strategy, self.settings, self._clock())
+        brought = read_session(content, self.strategy, self.settings, self._clock())
         notices = builtins.list(brought.notices)
-        session_id = (brought.session_id if self._chooses_ids else None) or self._new_id()
+        session_id = (brought.row.session_id if self._chooses_ids else "") or self._new_id()
         try:
-            await self._import(brought, session_id)
+            row = await self._import(brought, session_id)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
             notices.append(Notice("exists", message, session_id))
-            session_id = self._new_id()
-            await self._import(brought, session_id)
-        row = await self.store.session(session_id)
+            row = await self._import(brought, self._new_id())
         return {**await self._document(row), "notices": notice_documents(notices)}
 
-    async def _import(self, brought: imports.Brought, session_id: str) -> None:
-        await self.store.import_session(brought.row(session_id), brought.thoughts)
+    async def _import(self, brought: Transcript, session_id: str) -> SessionRow:
+        row = replace(brought.row, session_id=session_id)
+        await self.store.import_session(row, brought.thoughts)
+        return row
 
     # -- keeping and forgetting
 
@@ -635,8 +620,8 @@ class Sessions:
         """Return how the run that wrote a session ended, if that is known."""
         if row.run_id is not None:
             with contextlib.suppress(NotFoundError, StoreError):
-                status = (await self.store.run(row.run_id)).status
-                return None if status == "active" else status
+                run = await self.store.run(row.run_id)
+                return None if run.status == "active" else run.outcome or run.status
         return None
 
     async def _row(self, text: str) -> SessionRow:
@@ -676,10 +661,6 @@ def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) 
             field="branch_id",
             choices=known,
         )
-
-
-def _with_more(error: UsageError, more: str, earlier: str) -> UsageError:
-    return type(error)(error.message + more, code=error.code, **error.details, earlierSessionId=earlier)
 
 
 def _is_listed(entry: Document, status: str) -> bool:

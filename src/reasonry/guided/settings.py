@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ..errors import UsageError
 
 OnExpiry = Literal["archive", "delete"]
+MAX_COUNT = 999_999_999
 
 
 class SessionSettings(Struct, frozen=True):
@@ -39,16 +40,20 @@ class SessionSettings(Struct, frozen=True):
         Raises:
             UsageError: A value is no legal one; `option` names the variable.
         """
-        defaults = SessionSettings()
-        return SessionSettings(
-            ttl_s=_over_0(environ, "REASONRY_SESSION_TTL_S", "seconds") or defaults.ttl_s,
-            on_expiry=_on_expiry(environ),
-            retention_days=_over_0(environ, "REASONRY_RETENTION", "days"),
-            max_thoughts=_count(environ, "REASONRY_MAX_THOUGHTS", defaults.max_thoughts),
-            max_branches=_count(environ, "REASONRY_MAX_BRANCHES", defaults.max_branches),
-            max_thought_chars=_count(environ, "REASONRY_MAX_THOUGHT_CHARS", defaults.max_thought_chars),
-            max_history_chars=_count(environ, "REASONRY_MAX_HISTORY_CHARS", 0) or None,
-        )
+        written = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
+        return _read(SessionSettings(), {name: text for name, text in written.items() if text}, _VARIABLES)
+
+
+_VARIABLES = {
+    "ttl_s": "REASONRY_SESSION_TTL_S",
+    "on_expiry": "REASONRY_SESSION_ON_EXPIRY",
+    "retention_days": "REASONRY_RETENTION",
+    "max_thoughts": "REASONRY_MAX_THOUGHTS",
+    "max_branches": "REASONRY_MAX_BRANCHES",
+    "max_thought_chars": "REASONRY_MAX_THOUGHT_CHARS",
+    "max_history_chars": "REASONRY_MAX_HISTORY_CHARS",
+}
+_UNITS = {"ttl_s": "seconds", "retention_days": "days"}
 
 
 def change_settings(
@@ -59,70 +64,53 @@ def change_settings(
     max_thought_chars: int | None = None,
     on_expiry: OnExpiry | None = None,
 ) -> SessionSettings:
-    """Return settings with those that are not None in the place of their own.
+    """Return settings with those that are not None in place of them.
 
     Raises:
         UsageError: A value is no legal one; `option` names it.
     """
-    if ttl_s is not None and not (_is_number(ttl_s) and 0 < ttl_s < math.inf):
-        raise UsageError(f"ttl_s must be a number of seconds over 0, not {ttl_s!r:.60}", option="ttl_s")
-    for name, count in (("max_thoughts", max_thoughts), ("max_thought_chars", max_thought_chars)):
-        if count is not None and not (_is_number(count) and count % 1 == 0 and count > 0):
-            raise UsageError(f"{name} must be a whole number over 0, not {count!r:.60}", option=name)
-    if on_expiry not in (None, "archive", "delete"):
-        raise UsageError(
-            f"on_expiry must be archive or delete, not {on_expiry!r:.60}",
-            option="on_expiry",
-            choices=["archive", "delete"],
-        )
-    return replace(
-        settings,
-        ttl_s=settings.ttl_s if ttl_s is None else float(ttl_s),
-        max_thoughts=max_thoughts or settings.max_thoughts,
-        max_thought_chars=max_thought_chars or settings.max_thought_chars,
-        on_expiry=on_expiry or settings.on_expiry,
-    )
+    values = {
+        "ttl_s": ttl_s,
+        "max_thoughts": max_thoughts,
+        "max_thought_chars": max_thought_chars,
+        "on_expiry": on_expiry,
+    }
+    return _read(settings, {name: value for name, value in values.items() if value is not None}, {})
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _read(
+    settings: SessionSettings, values: Mapping[str, object], called: Mapping[str, str]
+) -> SessionSettings:
+    """Return settings with values of theirs, each a number or a text, read.
+
+    Args:
+        called: What errors call a setting, where it is not its name.
+    """
+    read = {name: _value(name, value, called.get(name, name)) for name, value in values.items()}
+    return replace(settings, **read)
 
 
-def _over_0(environ: Mapping[str, str], name: str, unit: str) -> float | None:
-    written = environ.get(name, "").strip()
-    if not written:
-        return None
+def _value(name: str, value: object, option: str) -> object:
+    if name == "on_expiry":
+        wanted, found = "archive or delete", value.lower() if isinstance(value, str) else value
+        if found in ("archive", "delete"):
+            return found
+    elif name in _UNITS:
+        wanted, found = f"a number of {_UNITS[name]} over 0", _number(value)
+        if 0 < found < math.inf:
+            return found
+    else:
+        wanted, found = f"a whole number from 1 to {MAX_COUNT:,}", _number(value)
+        if 1 <= found <= MAX_COUNT and found % 1 == 0:
+            return int(found)
+    raise UsageError(f"{option} must be {wanted}, not {value!r:.60}", option=option)
+
+
+def _number(value: object) -> float:
+    """Return a number, or the one that a text is; otherwise not a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
     try:
-        value = float(written)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise UsageError(f"{name} must be a number of {unit} over 0, not {written[:40]!r}", option=name)
-    return value
-
-
-def _count(environ: Mapping[str, str], name: str, default: int) -> int:
-    written = environ.get(name, "").strip()
-    if not written:
-        return default
-    digits = written.replace("_", "")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(digits) > 0):
-        raise UsageError(
-            f"{name} must be a whole number from 1 to 999,999,999, not {written[:40]!r}", option=name
-        )
-    return int(digits)
-
-
-def _on_expiry(environ: Mapping[str, str]) -> OnExpiry | None:
-    written = environ.get("REASONRY_SESSION_ON_EXPIRY", "").strip().lower()
-    match written:
-        case "":
-            return None
-        case "archive" | "delete":
-            return written
-        case _:
-            raise UsageError(
-                f"REASONRY_SESSION_ON_EXPIRY must be archive or delete, not {written[:40]!r}",
-                option="REASONRY_SESSION_ON_EXPIRY",
-                choices=["archive", "delete"],
-            )
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan

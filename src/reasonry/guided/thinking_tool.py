@@ -33,9 +33,9 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     """Empty: expressly on the main line."""
     needs_more_thoughts: Annotated[bool, Meta(description="At the end, but more are needed")] = False
     session_id: Annotated[
-        str | None, Meta(description="Session to go on with; none: this connection's, else a new one")
+        str | None, Meta(description="Session to continue; none: this connection's, else a new one")
     ] = None
-    clear_session: Annotated[bool, Meta(description="Forget the session and begin anew")] = False
+    clear_session: Annotated[bool, Meta(description="Forget the session and start over")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path of several")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields; for a path by stage")] = None

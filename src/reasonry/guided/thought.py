@@ -5,76 +5,46 @@ thinker names the stage a thought belongs to: the line's own (stay) or a legal n
 
 Rule 1: `submit` is pure; a call it refuses has changed nothing.
 Rule 2: numbers are the thinker's own. They may repeat and jump, but what is referred to must be there.
-Rule 3: thinking may go on after its end.
+Rule 3: thinking may continue after its end.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.fields import check_fields
-from ..core.strategy import Strategy
+from ..core.fields import check_fields, find_field, json_value, read_data
+from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
+from ..reading.arguments import plain_json, show_value
+from ..reading.names import find_name
+from ..records import SessionView, ThoughtRow
 from .lines import (
     MAIN,
     NOT_RECORDED,
     Head,
-    Past,
-    Place,
     Recorded,
+    RefusedMove,
     ThoughtLine,
+    ThoughtRecord,
+    Walk,
     ancestry,
+    check_path_length,
+    decode_record,
+    distance,
     find_thought,
+    show_arguments,
     show_lines,
     show_name,
-)
-from .moves import (
-    RefusedMove,
-    Walk,
-    check_path_length,
-    distance,
-    leaving_place,
-    show_arguments,
     stages_named,
+    thought_left,
     walk,
 )
-from .stage_data import data_by_stage
 from .thinking_tool import ThinkingCall
-
-
-class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
-    """What is kept of a thought besides its text, number and branch."""
-
-    stage: str = ""
-    total: int = 0
-    next_needed: bool = True
-    at_ms: int = 0
-    """UTC, milliseconds since 1970."""
-    came_from: str | None = None
-    """The stage before, where the thought moved its line."""
-    is_revision: bool = False
-    revises: int | None = None
-    branch_from: int | None = None
-    needs_more: bool = False
-    merges: str | None = None
-    data: dict[str, Any] | None = None
-    score: float | None = None
-    path: tuple[str, ...] = ()
-    """The stages, where one call named several; the last is `stage`."""
-    revises_seq: int | None = None
-    """`seq` of the thought it revises: numbers may repeat."""
-    branch_from_seq: int | None = None
-    """`seq` of the thought that it left, where it begins a branch."""
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """The stages the thought is in, in order; none where no stage was named."""
-        return self.path or ((self.stage,) if self.stage else ())
 
 
 class Placed(Struct, frozen=True):
@@ -94,7 +64,7 @@ def submit(
     strategy: Strategy[Any, Any],
     head: Head,
     call: ThinkingCall,
-    past: Past,
+    view: SessionView,
     *,
     at_ms: int = 0,
     demand_fields: bool = True,
@@ -113,10 +83,13 @@ def submit(
     """
     stages = stages_named(call)
     check_path_length(stages)
-    thinker = _thinker_of(strategy, head, call, past, stages, recorded)
+    thinker = _thinker_of(strategy, head, call, view, stages, recorded)
     _check_merge(head, call, thinker.branch)
-    revised = _revised_thought(head, call, past, thinker, recorded)
-    walked = _walk_of(strategy, head, call, past, thinker, stages)
+    revised = None
+    if call.revises_thought is not None:
+        search = ancestry(head, thinker.branch, thinker.line)
+        revised = find_thought(view, "revisesThought", call.revises_thought, search, recorded.revises)
+    walked = _walk_of(strategy, head, call, view, thinker, stages)
     parts = data_by_stage(
         [strategy.by_name[name] for name in walked.stages if name in strategy.by_name], call.data or {}
     )
@@ -190,30 +163,30 @@ def _thinker_of(
     strategy: Strategy[Any, Any],
     head: Head,
     call: ThinkingCall,
-    past: Past,
+    view: SessionView,
     stages: Sequence[str],
     recorded: Recorded,
 ) -> _OwnLine:
     name, left = call.branch_id, call.branch_from_thought
-    place = None if left is None else leaving_place(head, past, left, recorded.branch_from)
+    base = None if left is None else thought_left(head, view, left, recorded.branch_from)
     if name is None and left is not None:
         name = _free_name(head)
     if not name or (name == MAIN and name not in head.branches and left is None):
         return _OwnLine(None, head.main, left)
     if name in head.branches:
         return _OwnLine(name, head.branches[name], left)
-    place = place or _latest_place(head, past, _parent_of(strategy, head, stages))
-    if place is None:
+    base = base or _latest_thought(head, view, _parent_of(strategy, head, stages))
+    if base is None:
         return _OwnLine(name, ThoughtLine(head.main.stage))
-    line = ThoughtLine(place.stage, left=place.number, parent=place.branch)
-    return _OwnLine(name, line, place.number, place.seq)
+    line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
+    return _OwnLine(name, line, base.number, base.seq)
 
 
-def _latest_place(head: Head, past: Past, branch: str | None) -> Place | None:
+def _latest_thought(head: Head, view: SessionView, branch: str | None) -> ThoughtRow | None:
     """Return the latest thought of a line; None: it has none."""
     line = head.line(branch)
-    there = past.with_number(line.number) if line.thoughts else ()
-    return next((place for place in there if place.branch == branch), None)
+    there = view.with_number(line.number) if line.thoughts else []
+    return next((thought for thought in reversed(there) if thought.branch == branch), None)
 
 
 def _parent_of(strategy: Strategy[Any, Any], head: Head, stages: Sequence[str]) -> str | None:
@@ -260,20 +233,11 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
         )
 
 
-def _revised_thought(
-    head: Head, call: ThinkingCall, past: Past, thinker: _OwnLine, recorded: Recorded
-) -> Place | None:
-    if call.revises_thought is None:
-        return None
-    search = ancestry(head, thinker.branch, thinker.line)
-    return find_thought(past, "revisesThought", call.revises_thought, search, recorded.revises)
-
-
 def _walk_of(
     strategy: Strategy[Any, Any],
     head: Head,
     call: ThinkingCall,
-    past: Past,
+    view: SessionView,
     thinker: _OwnLine,
     stages: Sequence[str],
 ) -> Walk:
@@ -290,5 +254,133 @@ def _walk_of(
     walked = walk(strategy, bases, stages, also=latest)
     if walked is None:
         bases += latest
-        raise RefusedMove(strategy, head, call, thinker.branch, bases, stages, past).error()
+        raise RefusedMove(strategy, head, call, thinker.branch, bases, stages, view).error()
     return walked
+
+
+# -- guidance: given once in a session, as soon as its stage is offered, so before its first thought there
+
+
+def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[str] = ()) -> dict[str, str]:
+    """Return the guidance, by stage, that a reply gives for a stage and for those that may follow it.
+
+    Args:
+        already: Stages whose guidance is not repeated.
+    """
+    names = (stage, *strategy.stage(stage).to)
+    return {name: strategy.by_name[name].guidance for name in names if name not in already}
+
+
+def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
+    """Return where the session stands once the reply to its latest thought was given."""
+    if head.stage not in strategy.by_name:
+        return head
+    return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))
+
+
+# -- fields: by stage (`{"action_planning": {"action": …}}`), or flat for the stages that have a field of the name
+
+
+def settle_fields(
+    strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
+) -> tuple[ThinkingCall, list[str]]:
+    """Return a call with its stages spelled as in the table and their fields in `data`.
+
+    Args:
+        others: Arguments that the tool does not have; those that are fields of a stage named count as `data`. Where no
+            stage is named they may be fields of any.
+        max_chars: How long `data` may be, as JSON.
+
+    Returns:
+        The call, and the names of the arguments that are no fields.
+
+    Raises:
+        UsageError: A field is no plain JSON data, or `data` is a bare value and not one field can be meant.
+        TooLargeError: `data` is too long.
+    """
+    if call.stage is None and call.data is None and not others:
+        return call, []
+    names = [strategy.find_stage(name) for name in stages_named(call)]
+    stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
+    fields = _fields_of(stages if names else strategy.stages)
+    data = _by_stage(call.data or {}, stages)
+    unknown: list[str] = []
+    for name, value in others.items():
+        field = _field_meant(name, value, fields, is_named=bool(names))
+        if field is None:
+            unknown.append(name)
+        else:
+            data.setdefault(field.name, value)
+    data = read_data(data, fields)
+    if others:
+        data = plain_json("data", data, max_chars)
+    stage = names if isinstance(call.stage, list) else names[0] if names else None
+    return replace(call, stage=stage, data=data if data or call.data is not None else None), unknown
+
+
+def _by_stage(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:
+    """Return data in which the parts of single stages stand under the stages' names, with their fields read."""
+    by_name = {stage.name: stage for stage in stages}
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        name = find_name(key, by_name)
+        part = json_value(value) if isinstance(value, str) and name is not None else value
+        if name is not None and name not in found and isinstance(part, dict):
+            found[name] = read_data(part, by_name[name].fields)
+        else:
+            found[key] = value
+    return found
+
+
+def _fields_of(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
+    """Return the fields of stages, but for the names that mean different things in them."""
+    by_name: dict[str, list[Field]] = {}
+    for stage in stages:
+        for field in stage.fields:
+            by_name.setdefault(field.name, []).append(field)
+    return [found[0] for found in by_name.values() if all(field.schema == found[0].schema for field in found)]
+
+
+def _field_meant(name: str, value: Any, fields: Sequence[Field], *, is_named: bool) -> Field | None:
+    """Return the field that an argument is; a bare value in place of `data` is the only one, or the only required.
+
+    Args:
+        is_named: Whether the call names the stages that the fields are of.
+    """
+    if name != "data":
+        return find_field(name, fields)
+    required = [field for field in fields if field.required]
+    meant = fields if len(fields) == 1 else required
+    if is_named and len(meant) == 1:
+        return meant[0]
+    names = [field.name for field in fields] if is_named else []
+    listed = f": {', '.join(names)}" if names else ""
+    raise UsageError(
+        f"data must be an object with the stage's fields{listed}; not {show_value(value)}",
+        field="data",
+        choices=names,
+    )
+
+
+class StageData(NamedTuple):
+    """A stage, its data, and the path that errors show for them."""
+
+    stage: Stage[Any]
+    data: Mapping[str, Any]
+    path: str
+
+
+def data_by_stage(stages: Sequence[Stage[Any]], data: Mapping[str, Any]) -> list[StageData]:
+    """Return each stage with its part of the data, in the order of the stages."""
+    names = {stage.name for stage in stages}
+    nested = {name: value for name, value in data.items() if name in names and isinstance(value, dict)}
+    flat = {name: value for name, value in data.items() if name not in nested}
+    with_fields = {stage.name for stage in stages if stage.fields}
+    parts: list[StageData] = []
+    for stage in stages:
+        fields = {field.name for field in stage.fields}
+        all_flat = len(names) == 1 or with_fields == {stage.name}
+        own = {name: value for name, value in flat.items() if all_flat or name in fields}
+        path = "data" if len(names) == 1 else f"data.{stage.name}"
+        parts.append(StageData(stage, {**own, **nested.get(stage.name, {})}, path))
+    return parts

@@ -3,61 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
+from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .call_notices import call_notices
-from .guidance import with_guidance_given
-from .history import HistoryBound, read_latest
-from .lines import Head, Place
+from .lines import Head, RowsView, ThoughtLine, decode_head, encode
 from .settings import SessionSettings
-from .stage_fields import settle_fields
-from .thinking_tool import Notice, ThinkingCall
-from .thought import Placed, ThoughtRecord, open_session, submit
+from .thinking_tool import Notice, ThinkingCall, tool_schema
+from .thought import Placed, open_session, settle_fields, submit, with_guidance_given
 from .which_session import KnownSession, SessionRequest, which_session
 
 PURPOSE_CHARS = 100
-
-T = TypeVar("T")
-
-encode = msgspec.json.Encoder().encode
-_heads = msgspec.json.Decoder(Head)
-_records = msgspec.json.Decoder(ThoughtRecord)
+SHOWN_CHARS = 20_000
+"""Characters of thoughts that a reply shows where no other bound is set, but for replies that show all by contract."""
+_FIRST_READ = 20
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
-
-
-def decode_head(row: SessionRow) -> Head:
-    """Return where the lines of a session stand.
-
-    Raises:
-        StoreError: `store_corrupt`: it cannot be read.
-    """
-    return decode_stored(_heads, row.head, f"session {row.session_id}")
-
-
-def decode_record(thought: ThoughtRow) -> ThoughtRecord:
-    """Return what is kept of a thought besides its text, number and branch; raises as `decode_head`."""
-    return decode_stored(_records, thought.body, f"thought {thought.seq}")
-
-
-def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:
-    """Return what a store keeps as JSON; raises as `decode_head`."""
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        message = f"{subject} is damaged: {error}. Restore it from a backup"
-        raise StoreError(message, code="store_corrupt") from error
 
 
 class Taken(Struct, frozen=True):
@@ -80,24 +50,6 @@ class Taken(Struct, frozen=True):
     notices: list[Notice]
 
 
-class _Past:
-    """The thoughts of a session as the rules see them; read only where a rule asks."""
-
-    def __init__(self, view: SessionView, thoughts: int) -> None:
-        self._view = view
-        self._thoughts = thoughts
-
-    def with_number(self, number: int) -> Iterable[Place]:
-        return self._places(self._view.with_number(number) if self._thoughts else [])
-
-    def places(self) -> Iterable[Place]:
-        return self._places(self._view.latest(self._thoughts))
-
-    def _places(self, thoughts: Sequence[ThoughtRow]) -> Iterator[Place]:
-        for thought in reversed(thoughts):
-            yield Place(thought.number, thought.branch, decode_record(thought).stage, thought.seq)
-
-
 @dataclass
 class ThinkingTurn:
     """One call, and what it needs to be decided.
@@ -108,7 +60,6 @@ class ThinkingTurn:
         lapses: Whether an expired session is over, rather than continued.
         directory: The working directory, in which a new session is begun.
         history: How many thoughts the reply shows where the call does not say; None: all.
-        found: After `decide`: the session to go on with, as it stood; None for a new one.
     """
 
     request: SessionRequest
@@ -119,7 +70,6 @@ class ThinkingTurn:
     settings: SessionSettings
     find: Find
     history: int | None = 0
-    found: SessionRow | None = field(default=None, init=False)
 
     @property
     def call(self) -> ThinkingCall:
@@ -135,28 +85,31 @@ class ThinkingTurn:
         choice = which_session(self.request, self._look(view), list(self._candidates(view)))
         if choice.session is None:
             strategy = self.find(self.call.strategy)
-            row = self._new_row(strategy, choice.new_id)
+            purpose = first_words(self.call.thought, PURPOSE_CHARS)
+            row = SessionRow(choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
             head = replace(open_session(), directory=self.directory)
         else:
             row, head, view, _ = choice.session
-            assert head is not None, "a session that is gone on with is read"
-            self.found = row
+            assert head is not None, "a session that is continued is read"
             strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
-        placed = submit(strategy, head, call, _Past(view, row.thoughts), at_ms=self.now_ms)
+        placed = submit(strategy, head, call, view if row.thoughts else RowsView(), at_ms=self.now_ms)
         placed = replace(placed, head=with_guidance_given(strategy, placed.head))
         self._check_limits(row, head, placed)
         line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
         notices = [
             *choice.notices,
-            *call_notices(call, unknown, line if head.thoughts else None, view.with_number),
+            *call_notices(call, unknown, line if head.thoughts else None, view),
         ]
         seen = None if self.request.bound is None else self.request.bound.seen
-        recalls = self.found is not None and seen is not None and row.session_id not in seen
+        recalls = choice.session is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
-        before = self._before(view, row, bound)
+        before = list[ThoughtRow]()
+        if row.thoughts:
+            is_end = not self.call.next_thought_needed
+            before = view.latest(row.thoughts) if is_end else read_latest(view, bound, row.thoughts)
         row, thought = self._rows_after(replace(row, strategy=strategy.name), placed)
-        elsewhere = self.found is not None and row.session_id != self.request.target
+        elsewhere = choice.session is not None and row.session_id != self.request.target
         return SessionChange(
             row,
             thought,
@@ -176,7 +129,7 @@ class ThinkingTurn:
         return KnownSession(row, decode_head(row) if is_read else None, view, lapsed)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
-        """Return the sessions that a call which names none may go on with."""
+        """Return the sessions that a call which names none may continue."""
         bound, target = self.request.bound, self.request.target
         for session_id in bound.ids if bound is not None and self.request.session_id is None else ():
             # One that is damaged must not stand in the way of the others.
@@ -195,10 +148,6 @@ class ThinkingTurn:
             row, used_at_ms=self.now_ms, status="active", thoughts=count, head=encode(placed.head)
         )
         return after, thought
-
-    def _new_row(self, strategy: Strategy[Any, Any], session_id: str) -> SessionRow:
-        purpose = first_words(self.call.thought, PURPOSE_CHARS)
-        return SessionRow(session_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
         """Return the strategy of a session; the first one named in a session without one is taken up."""
@@ -227,19 +176,93 @@ class ThinkingTurn:
         if len(placed.head.branches) > max(limit, len(head.branches)):
             raise TooLargeError(
                 f"session {row.session_id} has {len(head.branches):,} branches; the limit is {limit:,}. "
-                "Go on with one of them, or begin a new session.",
+                "Continue one of them, or begin a new session.",
                 field="branchId",
                 limit=limit,
             )
-
-    def _before(self, view: SessionView, row: SessionRow, bound: HistoryBound) -> list[ThoughtRow]:
-        if row.thoughts == 0:
-            return []
-        if not self.call.next_thought_needed:
-            return view.latest(row.thoughts)
-        return read_latest(view, bound, row.thoughts)
 
 
 def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     """Whether a session's time to live has run out."""
     return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
+
+
+# -- notices
+
+
+def call_notices(
+    call: ThinkingCall, unknown: Sequence[str], line: ThoughtLine | None, view: SessionView
+) -> Iterator[Notice]:
+    """Yield what a thinker is told of a thought that was taken, though something may not be as it was meant.
+
+    Args:
+        unknown: The arguments of which nothing was made.
+        line: Where the thought's line stood before it; None: it begins the session.
+    """
+    number = call.thought_number
+    if not call.thought.strip() and not call.data:
+        yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
+    known = tool_schema(ThinkingCall)["properties"]
+    for sentence in unknown_arguments("sequentialthinking", unknown, known):
+        yield Notice("unknown_argument", f"{sentence} It was not kept; a stage's fields go into data.")
+    if line is None:
+        return
+    if number == line.number and not call.is_revision and call.revises_thought is None:
+        message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
+        yield Notice("number_repeated", message)
+    elif number > 1 and line.number not in (number, number - 1) and not view.with_number(number - 1):
+        message = f"Taken as thought {number}, though no thought here has number {number - 1}."
+        yield Notice("number_gap", f"{message} The latest on this line is {line.number}.")
+
+
+# -- how much history: none but what was asked for, except when a connection first continues an earlier session
+
+
+class HistoryBound(Struct, frozen=True):
+    """How much of a session a reply shows; None: all of it."""
+
+    thoughts: int | None
+    chars: int | None
+
+    @staticmethod
+    def of(
+        asked: int | None, default: int | None, settings: SessionSettings, *, recalls: bool
+    ) -> HistoryBound:
+        """Return the bound of one reply.
+
+        Args:
+            asked: What the call says; None: nothing.
+            default: What holds then; None: the whole history.
+            recalls: Whether the caller sees an earlier session for the first time.
+        """
+        chars = settings.max_history_chars or (None if default is None else SHOWN_CHARS)
+        thoughts = asked if asked is not None or (recalls and default == 0) else default
+        return HistoryBound(thoughts, chars)
+
+    def cut(self, thoughts: Sequence[ThoughtRow]) -> Sequence[ThoughtRow]:
+        """Return the latest of the thoughts that fit; the latest one of all does, however long."""
+        count = len(thoughts) if self.thoughts is None else min(self.thoughts, len(thoughts))
+        if self.chars is None or count < 1:
+            return thoughts[len(thoughts) - count :]
+        room, start = self.chars - len(thoughts[-1].text), len(thoughts) - 1
+        while start > len(thoughts) - count and room >= len(thoughts[start - 1].text):
+            start -= 1
+            room -= len(thoughts[start].text)
+        return thoughts[start:]
+
+
+def read_latest(view: SessionView, bound: HistoryBound, there: int) -> list[ThoughtRow]:
+    """Return at least the thoughts that fit, reading on only while they do.
+
+    Args:
+        there: How many thoughts the session has.
+    """
+    wanted = there if bound.thoughts is None else min(bound.thoughts, there)
+    count = min(wanted, _FIRST_READ)
+    while True:
+        thoughts = view.latest(count)
+        if count >= wanted or (
+            bound.chars is not None and sum(len(thought.text) for thought in thoughts) > bound.chars
+        ):
+            return thoughts
+        count = min(wanted, 4 * count)

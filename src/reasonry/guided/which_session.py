@@ -1,128 +1,25 @@
 """Which session a thought goes to: decided from the call, what its caller is bound to, and what the store has.
 
-Rule 1: all of this is pure. `turn` asks `which_session` inside the transaction that writes the thought, with the
-        sessions as they stand.
+Rule 1: all of this is pure, but for new ids. `turn` asks `which_session` inside the transaction that writes the
+        thought, with the sessions as they stand.
 Rule 2: where a new session begins though there is another, or where several could be meant, a notice says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ..errors import ConflictError, NotFoundError, UsageError
-from ..ids import LAST
 from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
 from .lines import Head
+from .thinker import Bound
 from .thinking_tool import Notice, ThinkingCall
 
-MAX_OPEN = 16
-"""Sessions that a call may go on with; the one used longest ago is forgotten beyond that."""
-MAX_SEEN = 1_000
 _MAX_NAMED = 3
-
-Document = dict[str, Any]
-
-
-# -- what a caller is bound to
-
-
-class Seen(NamedTuple):
-    """A session as its caller last saw it."""
-
-    thoughts: int = 0
-    is_open: bool = True
-
-
-@dataclass
-class Bound:
-    """The sessions that a caller's thoughts may go on with when they name none.
-
-    A session becomes the current one when it is begun or resumed here. An existing one that a call names is for
-    that call, and afterwards for thoughts whose number only it expects; where none is open, it is the current one. So
-    it is where the current one was begun only because an agent, started anew, had not said which session it meant.
-
-    Attributes:
-        ids: The current session first; empty for a caller that is new.
-        seen: The sessions whose thoughts the caller knows; None: nothing is kept in mind between its calls.
-        begun_for: The session that was begun for a name of which no session was known.
-        stray: The session begun by an agent that had lost the id of the one it meant.
-    """
-
-    ids: list[str] = field(default_factory=list[str])
-    seen: dict[str, Seen] | None = None
-    begun_for: dict[str, str] = field(default_factory=dict[str, str])
-    stray: str | None = None
-
-    @property
-    def current(self) -> str | None:
-        """The current session; None: the next call begins one."""
-        return self.ids[0] if self.ids else None
-
-    def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session that a call names; a name of which none was known means the one begun for it."""
-        named = call.session_id
-        if named is None or call.thought_number == 1 or call.clear_session:
-            return named
-        return self.begun_for.get(named, named)
-
-    def may_change(self, call: ThinkingCall) -> bool:
-        """Whether a call may change what the caller is bound to."""
-        if call.clear_session:
-            return True
-        if call.session_id is not None:
-            return self.session_of(call) not in (self.seen or {})
-        return not self.ids or call.strategy is not None or call.thought_number == 1
-
-    def learn(self, call: ThinkingCall, reply: Document) -> None:
-        """Keep in mind where a thought went."""
-        named, session_id, length = call.session_id, reply["sessionId"], reply["thoughtHistoryLength"]
-        reasons = {notice["reason"] for notice in reply.get("notices", ())}
-        has_open = self.current is not None and self._seen(self.current).is_open
-        if named and self.stray not in (None, session_id):
-            self.forget(self.stray)
-            has_open = False
-        if "unfinished_sessions" in reasons:
-            self.stray = session_id
-        elif named or session_id == self.stray:
-            self.stray = None
-        continues_run = "run_continued" in reasons and session_id not in self.ids
-        if named is None or length == 1 or not has_open or continues_run:
-            self.bind(session_id)
-        elif session_id not in self.ids:
-            self.ids.append(session_id)
-        if named not in (None, session_id, LAST):
-            self.begun_for[named] = session_id
-            _forget_oldest(self.begun_for)
-        self.see(session_id, length, is_open=reply["nextThoughtNeeded"])
-
-    def bind(self, session_id: str) -> None:
-        """Make a session the current one."""
-        self.ids = [session_id, *(known for known in self.ids if known != session_id)][:MAX_OPEN]
-
-    def see(self, session_id: str, thoughts: int, *, is_open: bool = True) -> None:
-        """Note how a session stands; replies to calls side by side may come in any order."""
-        if self.seen is not None and thoughts >= self._seen(session_id).thoughts:
-            self.seen[session_id] = Seen(thoughts, is_open)
-            _forget_oldest(self.seen)
-
-    def forget(self, session_id: str | None) -> None:
-        """Let no later call go on with a session."""
-        self.ids = [known for known in self.ids if known != session_id]
-        if self.seen is not None and session_id is not None:
-            self.seen.pop(session_id, None)
-
-    def _seen(self, session_id: str) -> Seen:
-        return (self.seen or {}).get(session_id, Seen())
-
-
-def _forget_oldest(kept: dict[str, Any]) -> None:
-    if len(kept) > MAX_SEEN:
-        del kept[next(iter(kept))]
 
 
 # -- the decision
@@ -134,7 +31,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     Attributes:
         session_id: The session it names; None: one that its caller is bound to, or a new one.
         target: The id under which the store looks first; also that of a new session if none was named.
-        spare_id: The id of a new session where `target` is taken.
+        new_id: Returns the id of a new session where `target` is taken.
         strategy: The canonical name of the strategy that the call names.
         exact: Whether a new session gets exactly the id asked for.
         begins: Whether a new session may take the place of one that is named and is not there.
@@ -145,7 +42,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None
     bound: Bound | None
     target: str
-    spare_id: str
+    new_id: Callable[[], str]
     strategy: str | None = None
     exact: bool = False
     begins: bool = True
@@ -167,7 +64,7 @@ class KnownSession(NamedTuple):
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call goes on with, None for a new one, and what becomes of the one it leaves."""
+    """The session that a call continues, None for a new one, and what becomes of the one it leaves."""
 
     session: KnownSession | None
     new_id: str
@@ -177,7 +74,7 @@ class SessionChoice(NamedTuple):
 
 
 def is_lost(request: SessionRequest) -> bool:
-    """Whether a call that names no session goes on with thoughts of which its caller's new connection knows nothing."""
+    """Whether a call that names no session continues thoughts of which its caller's new connection knows nothing."""
     is_new = request.bound is not None and not request.bound.ids
     call = request.call
     return is_new and request.session_id is None and call.thought_number > 1 and not call.clear_session
@@ -190,7 +87,7 @@ def which_session(
 
     Args:
         there: What the store has under the target id.
-        known: The sessions to which the caller is bound and which it can go on with, the current one first.
+        known: The sessions to which the caller is bound and which it can continue, the current one first.
 
     Raises:
         ConflictError: The call names the record of a run; `run_id` is that run.
@@ -242,15 +139,15 @@ def _new(
     """Return that a new session begins; it bears the id asked for only if that is to be, and is free."""
     is_free = there is None or delete or archive_as not in (None, request.target)
     takes_target = is_free and (request.exact or (request.session_id is None and there is None))
-    new_id = request.target if takes_target else request.spare_id
+    new_id = request.target if takes_target else request.new_id()
     return SessionChoice(None, new_id, [*notices], delete, archive_as)
 
 
 def _after_clearing(request: SessionRequest, there: KnownSession) -> SessionChoice:
     if not request.keeps:
         return _new(request, there, delete=True)
-    kept_as = request.spare_id if request.exact else there.row.session_id
-    message = f'The earlier session was archived; to go on with it, pass sessionId "{kept_as}".'
+    kept_as = request.new_id() if request.exact else there.row.session_id
+    message = f'The earlier session was archived; to continue it, pass sessionId "{kept_as}".'
     return _new(request, there, Notice("archived", message), archive_as=kept_as)
 
 
@@ -272,7 +169,8 @@ def _unknown(session_id: str) -> Notice:
 def no_session(session_id: str) -> NotFoundError:
     """Return the error of a call that names a session that is not there."""
     return NotFoundError(
-        f"No session {show_value(session_id)}; `list` shows which there are", session_id=session_id
+        f"No session {show_value(session_id)}; list the sessions to see which there are",
+        session_id=session_id,
     )
 
 
@@ -282,7 +180,7 @@ def no_session(session_id: str) -> NotFoundError:
 def choose(
     call: ThinkingCall, known: Sequence[KnownSession], strategy: str | None
 ) -> tuple[KnownSession | None, list[Notice]]:
-    """Return the session that a call which names none goes on with, None for a new one, and what to say about it.
+    """Return the session that a call which names none continues, None for a new one, and what to say about it.
 
     It is the open session whose next number the thought has; where several have, or none, the latest one. A new session
     begins where the latest one has ended, where another strategy is named than its own, and where numbers begin at 1
@@ -315,7 +213,7 @@ def choose(
 
 
 def _head(found: KnownSession) -> Head:
-    assert found.head is not None, "a session that may be gone on with is read"
+    assert found.head is not None, "a session that may be continued is read"
     return found.head
 
 
@@ -358,7 +256,7 @@ def _expects(found: KnownSession, call: ThinkingCall) -> bool:
 def _begun_notice(why: str, earlier: KnownSession) -> Notice:
     session_id, thoughts = earlier.row.session_id, earlier.row.thoughts
     message = (
-        f"A new session was begun: {why}. To go on with the earlier one "
+        f"A new session was begun: {why}. To continue the earlier one "
         f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass sessionId "{session_id}".'
     )
     return Notice("session_begun", message)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from ..engine.ports import Model
@@ -15,8 +16,7 @@ from ..errors import UsageError
 from ..extras import has_extra, install_hint
 from ..masking import SECRETS
 from ..plugins import installed_plugins, split_plugin
-from .local_ollama import base_url, installed_models
-from .reasoning import reasons_by_itself
+from .known import reasons_by_itself
 
 FORMS = (
     "openai:NAME",
@@ -33,38 +33,48 @@ FORMS = (
 )
 """What may stand after `--model`."""
 
-OPENAI_URL = "https://api.openai.com/v1"
-ZAI_URL = "https://api.z.ai/api/paas/v4"
 _PORTS = {"http": 80, "https": 443}
+OLLAMA_PORT = 11434
+PROBE_S = 0.2
+"""How long a local Ollama may take to say which models it has."""
+_MAX_LIST_BYTES = 1_000_000
 
 
-class Offer(Struct, frozen=True):
+class Provider(Struct, frozen=True):
     """A provider that is taken when its key is there.
 
     Args:
         keys: Environment variables, any of which is enough.
         model: Taken by default: a quick one of the maker's whose price is known.
-        extra: The extra of this package that brings it; empty: it is there.
+        extra: The extra of this package that brings it; empty: its API is OpenAI's.
+        url: The base URL of such an API; `PROVIDER_BASE_URL` in the environment takes its place.
+        traits: Arguments of `OpenAICompatibleModel`.
     """
 
-    provider: str
+    name: str
     keys: tuple[str, ...]
     model: str
     extra: str = ""
+    url: str = ""
+    traits: Mapping[str, Any] = {}
 
 
-OFFERS = (
-    Offer("openai", ("OPENAI_API_KEY",), "openai:gpt-6-luna"),
-    Offer("anthropic", ("ANTHROPIC_API_KEY",), "anthropic:claude-haiku-5-5", "anthropic"),
-    Offer(
-        "google",
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        "google:gemini-3.5-flash-lite",
-        "google",
+PROVIDERS = (
+    Provider("openai", ("OPENAI_API_KEY",), "gpt-6-luna", url="https://api.openai.com/v1"),
+    Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5", "anthropic"),
+    Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-3.5-flash-lite", "google"),
+    Provider(
+        "zai",
+        ("ZAI_API_KEY",),
+        "glm-4.7",
+        url="https://api.z.ai/api/paas/v4",
+        traits={"seller": "zai", "takes_n": False, "takes_schema": False},
     ),
-    Offer("zai", ("ZAI_API_KEY",), "zai:glm-4.7"),
 )
 """In the order in which they are taken."""
+
+_OPENAI_LIKE = {provider.name: provider for provider in PROVIDERS if provider.url}
+_BUILT_IN = (*_OPENAI_LIKE, "ollama", "openai-compatible", "scripted", "recorded", "offline")
 
 
 def open_model(
@@ -96,8 +106,8 @@ def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None)
     kind, rest = check_model_form(spec)
     if kind == "openai-compatible" and keyed_by is not None:
         _check_key_stays(rest, environ, keyed_by)
-    if kind in _OPENERS:
-        return _OPENERS[kind](rest, environ)
+    if kind in _BUILT_IN:
+        return _open_built_in(kind, rest, environ)
     from .providers import ProviderModel, check_provider_extra, is_provider
 
     check_provider_extra(kind)
@@ -120,7 +130,7 @@ def check_model_form(spec: str) -> tuple[str, str]:
     if kind == "offline":
         is_form = not rest and not colon
     else:
-        is_form = bool(rest) and (kind in _OPENERS or re.fullmatch(r"[A-Za-z0-9][\w.-]*", kind) is not None)
+        is_form = bool(rest) and (kind in _BUILT_IN or re.fullmatch(r"[A-Za-z0-9][\w.-]*", kind) is not None)
     if not is_form:
         raise _no_such_form(kind, rest)
     if kind == "openai-compatible":
@@ -142,44 +152,40 @@ def _no_such_form(kind: str, rest: str) -> UsageError:
     return UsageError(message, option="model", choices=list(FORMS))
 
 
-def _openai(rest: str, environ: Mapping[str, str]) -> Model:
+def _open_built_in(kind: str, rest: str, environ: Mapping[str, str]) -> Model:
+    match kind:
+        case "offline":
+            from .offline import OfflineModel
+
+            return OfflineModel()
+        case "scripted":
+            from .scripted import ScriptedModel
+
+            return ScriptedModel.open(rest)
+        case "recorded":
+            from .recorded import RecordedModel
+
+            return RecordedModel(rest)
+        case _:
+            return _open_over_http(kind, rest, environ)
+
+
+def _open_over_http(kind: str, rest: str, environ: Mapping[str, str]) -> Model:
     from .openai_compatible import OpenAICompatibleModel
 
-    key, url = environ.get("OPENAI_API_KEY"), environ.get("OPENAI_BASE_URL")
+    if kind == "openai-compatible":
+        url, name = _url_and_name(rest)
+        return OpenAICompatibleModel(url, name, api_key=_key_for(url, environ))
+    name = f"{kind}:{rest}"
+    if kind == "ollama":
+        key, url = environ.get("OLLAMA_API_KEY"), ollama_url(environ)
+        return OpenAICompatibleModel(url, rest, api_key=key, name=name, takes_n=False)
+    provider = _OPENAI_LIKE[kind]
+    setting = provider.keys[0]
+    key, url = environ.get(setting), environ.get(f"{kind.upper()}_BASE_URL")
     if not key and not url:
-        raise UsageError("openai: needs a key; set OPENAI_API_KEY", option="model")
-    return OpenAICompatibleModel(url or OPENAI_URL, rest, api_key=key, name=f"openai:{rest}")
-
-
-def _zai(rest: str, environ: Mapping[str, str]) -> Model:
-    from .openai_compatible import OpenAICompatibleModel
-
-    key = environ.get("ZAI_API_KEY")
-    if not key:
-        raise UsageError("zai: needs a key; set ZAI_API_KEY", option="model")
-    return OpenAICompatibleModel(
-        environ.get("ZAI_BASE_URL") or ZAI_URL,
-        rest,
-        api_key=key,
-        name=f"zai:{rest}",
-        seller="zai",
-        takes_n=False,
-        takes_schema=False,
-    )
-
-
-def _ollama(rest: str, environ: Mapping[str, str]) -> Model:
-    from .openai_compatible import OpenAICompatibleModel
-
-    key = environ.get("OLLAMA_API_KEY")
-    return OpenAICompatibleModel(base_url(environ), rest, api_key=key, name=f"ollama:{rest}", takes_n=False)
-
-
-def _compatible(rest: str, environ: Mapping[str, str]) -> Model:
-    from .openai_compatible import OpenAICompatibleModel
-
-    url, name = _url_and_name(rest)
-    return OpenAICompatibleModel(url, name, api_key=_key_for(url, environ))
+        raise UsageError(f"{kind}: needs a key; set {setting}", option="model")
+    return OpenAICompatibleModel(url or provider.url, rest, api_key=key, name=name, **provider.traits)
 
 
 def _url_and_name(rest: str) -> tuple[str, str]:
@@ -195,7 +201,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
     """Return the key to send to a URL; OpenAI's own goes only where the environment says it belongs."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
-    home = environ.get("OPENAI_BASE_URL") or OPENAI_URL
+    home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
     return environ.get("OPENAI_API_KEY") if _origin(url) == _origin(home) else None
 
 
@@ -219,39 +225,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
         return "", "", None
 
 
-def _open_scripted(rest: str, environ: Mapping[str, str]) -> Model:
-    from .scripted import ScriptedModel
-
-    return ScriptedModel.open(rest)
-
-
-def _open_recorded(rest: str, environ: Mapping[str, str]) -> Model:
-    from .recorded import RecordedModel
-
-    return RecordedModel(rest)
-
-
-def _offline(rest: str, environ: Mapping[str, str]) -> Model:
-    from .offline import OfflineModel
-
-    return OfflineModel()
-
-
-_OPENERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
-    "openai": _openai,
-    "zai": _zai,
-    "ollama": _ollama,
-    "openai-compatible": _compatible,
-    "scripted": _open_scripted,
-    "recorded": _open_recorded,
-    "offline": _offline,
-}
-
-
 def is_configured(environ: Mapping[str, str]) -> bool:
     """Whether the environment names a model or holds a provider's key; asks no server."""
-    keys = [key for offer in OFFERS for key in offer.keys if _can_reach(offer)]
-    return any(environ.get(name, "").strip() for name in ("REASONRY_MODEL", *keys))
+    return bool(environ.get("REASONRY_MODEL", "").strip() or any(_offers(environ)))
 
 
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -265,13 +241,11 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """
     if environ.get("REASONRY_MODEL", "").strip():
         return environ["REASONRY_MODEL"].strip(), "REASONRY_MODEL is set"
-    for offer in OFFERS:
-        key = next((name for name in offer.keys if environ.get(name)), None)
-        if key is not None and _can_reach(offer):
-            return offer.model, f"{key} is set"
+    for provider, key in _offers(environ):
+        return f"{provider.name}:{provider.model}", f"{key} is set"
     names = installed_models(environ)
     if names:
-        return f"ollama:{names[0]}", f"Ollama runs at {base_url(environ)}"
+        return f"ollama:{names[0]}", f"Ollama runs at {ollama_url(environ)}"
     from .offline import OfflineModel
 
     if OfflineModel.serves(problem):
@@ -284,36 +258,88 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _can_reach(offer: Offer) -> bool:
-    return not offer.extra or has_extra(offer.extra)
+def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str]]:
+    """Yield the providers that can be reached, each with the setting of its key."""
+    for provider in PROVIDERS:
+        key = _key_set(provider, environ)
+        if key and _can_reach(provider):
+            yield provider, key
+
+
+def _key_set(provider: Provider, environ: Mapping[str, str]) -> str | None:
+    return next((name for name in provider.keys if environ.get(name, "").strip()), None)
+
+
+def _can_reach(provider: Provider) -> bool:
+    return not provider.extra or has_extra(provider.extra)
 
 
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return what could be used here, a row each: whether it is ready, and a note; never a key's value."""
     environ = os.environ if environ is None else environ
-    rows = [_offer_row(offer, environ) for offer in OFFERS]
+    rows = [_provider_row(provider, environ) for provider in PROVIDERS]
     names = installed_models(environ)
-    local = f"at {base_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
-    rows.append(_row("ollama:NAME", bool(names), local))
+    local = f"at {ollama_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
     others = has_extra("providers")
     known = "any that pydantic-ai knows" if others else install_hint("providers")
-    rows.append(_row("PROVIDER:NAME", others, known))
-    key = (
+    own_key = (
         "REASONRY_API_KEY is set"
         if environ.get("REASONRY_API_KEY")
         else "REASONRY_API_KEY, if it wants a key"
     )
-    rows.append(_row("openai-compatible:URL#NAME", True, key))
-    rows += [_row(form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")]
-    return rows
+    return [
+        *rows,
+        _row("ollama:NAME", bool(names), local),
+        _row("PROVIDER:NAME", others, known),
+        _row("openai-compatible:URL#NAME", True, own_key),
+        *(_row(form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")),
+    ]
 
 
-def _offer_row(offer: Offer, environ: Mapping[str, str]) -> dict[str, Any]:
-    key = next((name for name in offer.keys if environ.get(name)), None)
-    missing = [] if _can_reach(offer) else [install_hint(offer.extra)]
-    missing += [] if key else [f"set {offer.keys[0]}"]
-    return _row(f"{offer.provider}:NAME", not missing, ", ".join(missing) or f"{key} is set")
+def _provider_row(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
+    key = _key_set(provider, environ)
+    missing = [] if _can_reach(provider) else [install_hint(provider.extra)]
+    missing += [] if key else [f"set {provider.keys[0]}"]
+    return _row(f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set")
 
 
 def _row(model: str, ready: bool, note: str) -> dict[str, Any]:
     return {"model": model, "ready": ready, "note": note}
+
+
+# -- a local Ollama
+
+
+def ollama_url(environ: Mapping[str, str]) -> str:
+    """Return the base URL of the server that `OLLAMA_BASE_URL` or `OLLAMA_HOST` names, or the default one."""
+    stated = environ.get("OLLAMA_BASE_URL", "").strip()
+    if stated:
+        return stated.rstrip("/")
+    host = environ.get("OLLAMA_HOST", "").strip() or "127.0.0.1"
+    parts = urlsplit(host if "://" in host else f"http://{host}")
+    scheme = parts.scheme if parts.scheme == "https" else "http"
+    name = parts.hostname or "127.0.0.1"
+    # A server bound to all addresses is reached at the loopback one.
+    name = "127.0.0.1" if name in ("0.0.0.0", "::") else f"[{name}]" if ":" in name else name
+    return f"{scheme}://{name}:{parts.port or OLLAMA_PORT}/v1"
+
+
+def installed_models(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the models a running server has, last used first; none if none runs."""
+    # Loaded when it is used: no command of an agent that names its model asks here.
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    try:
+        parts = urlsplit(ollama_url(environ))
+        secure = parts.scheme == "https"
+        kind = HTTPSConnection if secure else HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=PROBE_S)
+        try:
+            connection.request("GET", parts.path.removesuffix("/v1") + "/api/tags")
+            answer = connection.getresponse()
+            document: Any = msgspec.json.decode(answer.read(_MAX_LIST_BYTES)) if answer.status == 200 else {}
+        finally:
+            connection.close()
+        return [model["name"] for model in document["models"] if isinstance(model["name"], str)]
+    except (OSError, ValueError, HTTPException, msgspec.MsgspecError, KeyError, TypeError):
+        return []

@@ -8,26 +8,39 @@ Rule 3: a connection is used again only after its response was read to the end; 
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from ..errors import ModelError
-from .proxies import Proxy, proxy_for
+from msgspec import Struct
+
+from ..core.metering import PriceOf, estimate_usage
+from ..engine.ports import BrokenReplyError, Question
+from ..errors import ModelError, UsageError
+from ..masking import SECRETS
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT_S = 600.0
+"""Of a whole answer, where the question says nothing."""
 CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 16_000_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
 _LARGE_BODY_BYTES = 1_000_000
 _BUFFER_BYTES = 65_536
+MAX_LINE_BYTES = 2_000_000
+MAX_LINES = 1_000_000
 
 
 @cache
@@ -223,3 +236,168 @@ def _tls_reason(error: Any) -> str:
 def protocol_error(server: str, fault: str) -> ModelError:
     """Return the error of a server that does not keep to the protocol, or to our limits."""
     return ModelError(f"{server} {fault}", retryable=True)
+
+
+async def in_time(asking: Awaitable[T], question: Question, name: str, price: PriceOf) -> T:
+    """Return what a model answers within the time of the question.
+
+    Raises:
+        ModelError: `provider_timeout`, or what the model raises, without what a library says about the request.
+    """
+    limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
+    try:
+        async with asyncio.timeout(limit_s):
+            return await asking
+    except TimeoutError:
+        message = f"{name} did not answer within {limit_s:g} s"
+        error = ModelError(message, code="provider_timeout", retryable=True)
+        raise BrokenReplyError(error, estimate_usage(question.prompt, "", price)) from None
+    except ModelError as error:
+        # What a library says about a failed request may hold its headers, and with them the key.
+        error.__cause__ = error.__context__ = None
+        raise
+
+
+# -- server-sent events
+
+
+class EventLines:
+    """Splits one stream of server-sent events into lines, in time linear in the bytes and within limits.
+
+    Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
+    and empty lines are passed over, but count against the limits.
+
+    Args:
+        server: Host and port, for errors.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+        self._count = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the lines that end in this piece, without their ends.
+
+        Raises:
+            ModelError: A line is too long, or there are too many.
+        """
+        # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
+        first, *rest = piece.replace(b"\r", b"\n").split(b"\n")
+        self._begun.append(first)
+        self._begun_bytes += len(first)
+        lines: list[bytes] = []
+        if rest:
+            *whole, last = rest
+            lines = [b"".join(self._begun), *whole]
+            self._begun, self._begun_bytes = [last], len(last)
+        self._count += len(lines)
+        if self._begun_bytes > MAX_LINE_BYTES or any(len(line) > MAX_LINE_BYTES for line in lines):
+            raise self._limit_error(f"an event of more than {MAX_LINE_BYTES:,} bytes")
+        if self._count > MAX_LINES:
+            raise self._limit_error(f"a stream of more than {MAX_LINES:,} lines")
+        return lines
+
+    def data(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that end in this piece; events without data are left out.
+
+        Raises:
+            ModelError: A line is too long, or there are too many.
+        """
+        found = (line[5:].strip() for line in self.feed(piece) if line.startswith(b"data:"))
+        return [data for data in found if data]
+
+    def _limit_error(self, subject: str) -> ModelError:
+        return ModelError(f"{self._server} sent {subject}", retryable=True)
+
+
+# -- proxies
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Proxy(Struct, frozen=True):
+    """An HTTP proxy that tunnels; `authorization` is a header's value, or empty."""
+
+    host: str
+    port: int
+    authorization: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Its URL, without a password."""
+        return f"http://{self.shown}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that only the proxy receives."""
+        return {"Proxy-Authorization": self.authorization} if self.authorization else {}
+
+
+def proxy_for(host: str, tls: bool) -> Proxy | None:
+    """Return the proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` name; None for the loopback.
+
+    Raises:
+        ModelError: It is of a kind that is not supported.
+    """
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    named = getproxies()
+    url = named.get("https" if tls else "http") or named.get("all")
+    if not url:
+        return None
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme != "http" or not parts.hostname:
+        raise ModelError(
+            f"proxies of the kind {parts.scheme}:// are not supported; set an http:// proxy, or NO_PROXY"
+        )
+    authorization = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        packed = base64.b64encode(pair.encode()).decode("ascii")
+        SECRETS.keep_password(url)
+        SECRETS.keep(packed)
+        authorization = f"Basic {packed}"
+    return Proxy(parts.hostname, parts.port or 80, authorization)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name means this machine."""
+    return host.lower() in _LOOPBACK or host.startswith("127.")
+
+
+# -- how deep servers ask each other: one that is configured as its own model must not ask itself for ever
+
+
+HEADER: Final = "X-Reasonry-Depth"
+MAX_DEPTH: Final = 2
+"""How many servers may ask each other for one request."""
+
+_depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
+
+
+def enter_nested(header: str | None) -> None:
+    """Note that what follows in this context works for a request that came with this header.
+
+    Raises:
+        UsageError: It has come through too many servers.
+    """
+    depth = int(header) if header is not None and header.isdecimal() and len(header) < 6 else 0
+    if depth >= MAX_DEPTH:
+        raise UsageError(
+            f"this request has come through {depth} servers of this kind: one has another, or itself, as a model",
+            field=HEADER,
+        )
+    _depth.set(depth + 1)
+
+
+def nesting_header() -> dict[str, str]:
+    """Return what a request to a model says of how deep it is; nothing outside a server."""
+    return {HEADER: str(_depth.get())} if _depth.get() else {}

@@ -35,7 +35,7 @@ from ..puzzles import (
 )
 
 SLOW_NUMBERS = 5
-"""From this many numbers on, computing takes long enough that other work should go on meanwhile."""
+"""From this many numbers on, computing takes long enough that other work should continue meanwhile."""
 
 
 class OfflineModel:

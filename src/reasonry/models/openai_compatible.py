@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ..core.events import Answered
-from ..core.metering import estimate_usage
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .event_stream import EventLines
-from .http_session import HttpResponse, HttpSession
-from .nesting import nesting_header
+from .http_session import EventLines, HttpResponse, HttpSession, in_time, nesting_header
+from .known import price_list
 from .openai_wire import (
     Dialect,
     Gathered,
     answers_in,
+    asked_again_without,
     error_in,
     refusal_of_request,
     request_body,
     retry_after,
 )
-from .prices import price_list
 
-T = TypeVar("T")
-
-DEFAULT_TIMEOUT_S = 600.0
 MAX_ERROR_BYTES = 65_536
 
 OPENAI = ("openai.com", "openai.azure.com")
@@ -93,7 +87,7 @@ class OpenAICompatibleModel:
         Raises:
             ModelError: See `Model.answer`.
         """
-        return await self._in_time(question, self._ask(question, on_text))
+        return await in_time(self._ask(question, on_text), question, self.name, self.price)
 
     @property
     def takes_n(self) -> bool:
@@ -106,21 +100,7 @@ class OpenAICompatibleModel:
         Raises:
             ModelError: See `Model.answer`.
         """
-        return await self._in_time(question, self._ask_many(question, samples))
-
-    async def _in_time(self, question: Question, asking: Awaitable[T]) -> T:
-        limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
-        try:
-            async with asyncio.timeout(limit_s):
-                return await asking
-        except TimeoutError:
-            message = f"{self.name} did not answer within {limit_s:g} s"
-            error = ModelError(message, code="provider_timeout", retryable=True)
-            raise BrokenReplyError(error, estimate_usage(question.prompt, "", self.price)) from None
-        except ModelError as error:
-            # What a library says about a failed request may hold its headers, and with them the key.
-            error.__cause__ = error.__context__ = None
-            raise
+        return await in_time(self._ask_many(question, samples), question, self.name, self.price)
 
     async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
         body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
@@ -200,10 +180,7 @@ class OpenAICompatibleModel:
         raw = await response.read(MAX_ERROR_BYTES)
         headers = response.headers
         if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, _complaint(raw)):
-            message = f"{self.name} does not take all that was sent; it is asked again without"
-            return ModelError(
-                message, retryable=True, retry_after_s=0.0, degraded=True, status=response.status
-            )
+            return asked_again_without(self.name, status=response.status)
         error = refusal_of_request(response.status, headers, raw, self.name)
         if error.code == "context_overflow":
             # It was the prompt; shorter ones leave room for longer replies.
@@ -241,7 +218,7 @@ def _authorization(api_key: str | None) -> dict[str, str]:
         return {}
     if not re.fullmatch(r"[\x21-\x7e]+", api_key):
         raise UsageError(
-            "the API key has characters that no key has; set it anew, without spaces or line ends"
+            "the API key has characters that no key has; set it again, without spaces or line ends"
         )
     return {"Authorization": f"Bearer {api_key}"}
 

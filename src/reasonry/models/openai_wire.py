@@ -22,7 +22,7 @@ from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, meter
 from ..engine.ports import OnText
 from ..errors import ModelError
-from .redact import redact
+from ..masking import MASK, SECRETS, Secrets
 
 MOST_SAMPLES = 128
 """The most that `n` may be."""
@@ -319,7 +319,7 @@ class Gathered:
             text or refusal,
             usage=self.usage(prompt, price),
             model=name,
-            native=held and not refused and _is_json(text),
+            native=held and not refused and is_json(text),
             truncated=self.finish in _CUT_OFF,
             refused=refused,
         )
@@ -392,7 +392,8 @@ def _text(content: Any) -> str:
     )
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Whether a text is one JSON document."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -428,6 +429,12 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
     retryable = status >= 500 or status in (200, 409, 425)
     text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){detail}"
     return ModelError(text, retryable=retryable, retry_after_s=wait if retryable else None, status=status)
+
+
+def asked_again_without(shown: str, **details: Any) -> ModelError:
+    """Return the error of a request with something that a server does not take, and is not sent any more."""
+    message = f"{shown} does not take all that was sent; it is asked again without"
+    return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
 
 def too_long_for(shown: str, detail: str) -> ModelError:
@@ -475,3 +482,33 @@ def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float
     except (ValueError, TypeError, OverflowError):
         return None
     return None if now_s is None else max(0.0, instant - now_s)
+
+
+# -- what a stranger says, fit to be shown
+
+MAX_SHOWN = 300
+
+_KEYLIKE = re.compile(
+    r"""(?ix)
+    \b(?:sk|pk|rk|xai|gsk|hf|r8|sess|key)[-_][a-z0-9*._-]{6,}   # the forms that providers give their keys
+    | \bAIza[\w-]{10,}
+    | \bya29\.[\w.-]{10,}
+    | \bAKIA[0-9A-Z]{12,}
+    | \beyJ[\w-]{10,}\.[\w.-]+
+    | (?<=bearer\s)\S+
+    | (?<=key=)[^\s&"']+ | (?<=token=)[^\s&"']+
+    | (?<=://)[^\s/@]+(?=@)
+    | \b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{32,}\b                  # long and random enough to be one
+    """
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
+
+
+def redact(text: str, secrets: Secrets = SECRETS) -> str:
+    """Return a stranger's text fit to be shown: no keys, no control characters, one short line.
+
+    Besides the known keys, whatever looks like one becomes `***`.
+    """
+    text = _KEYLIKE.sub(MASK, secrets.mask(text, error=True)[: MAX_SHOWN * 20])
+    text = " ".join(_CONTROL.sub(" ", text).encode("utf-8", "replace").decode().split())
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"

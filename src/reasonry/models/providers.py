@@ -5,7 +5,6 @@ Their SDKs send each request once (no retries of their own), over httpx2, and fo
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import re
@@ -22,19 +21,17 @@ from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..extras import check_extra, missing_extra
 from ..masking import SECRETS
-from .openai_wire import LEAST_LIMIT, LIMIT_TOO_HIGH, PROMPT_TOO_LONG, too_long_for
-from .prices import price_list
-from .redact import redact
+from .http_session import in_time
+from .known import price_list
+from .openai_wire import Dialect, asked_again_without, is_json, redact, refusal_of_request
 
 if TYPE_CHECKING:
+    from httpx2 import AsyncClient
     from pydantic_ai.messages import ModelRequest, ModelResponse
     from pydantic_ai.models import Model as SdkModel
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-    from .sdk_transport import SdkTransport
-
-DEFAULT_TIMEOUT_S = 600.0
 OWN_EXTRAS = ("anthropic", "google")
 """Providers whose SDK is an extra of its own."""
 CACHING = ("deepseek", "google")
@@ -56,9 +53,10 @@ class ProviderModel:
         self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
         implicit = name.partition(":")[0] in CACHING
         self.caches_prompts = implicit or bool(self._model.profile.get("supports_cache"))
-        self._native = bool(self._model.profile.get("supports_json_schema_output"))
-        self._temperature = True
-        self._limit_most = 1_000_000
+        self._dialect = Dialect(
+            format="json_schema" if self._model.profile.get("supports_json_schema_output") else "none",
+            limit_swapped=True,
+        )
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer one question.
@@ -66,32 +64,22 @@ class ProviderModel:
         Raises:
             ModelError: See `Model.answer`.
         """
-        limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
-        try:
-            async with asyncio.timeout(limit_s):
-                return await self._ask(question, on_text)
-        except TimeoutError:
-            message = f"{self.name} did not answer within {limit_s:g} s"
-            error = ModelError(message, code="provider_timeout", retryable=True)
-            raise BrokenReplyError(error, estimate_usage(question.prompt, "", self.price)) from None
-        except ModelError as error:
-            # What a library says about a failed request may hold its headers, and with them the key.
-            error.__cause__ = error.__context__ = None
-            raise
+        return await in_time(self._ask(question, on_text), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
         from .sdk_transport import replies
 
-        ask, native = question.ask, self._native and question.ask.form is not None
-        request = _request(ask), self._settings(ask), _parameters(ask, question.stage, native)
+        ask, native = question.ask, question.ask.form is not None and self._dialect.format == "json_schema"
+        asking = {
+            "messages": [_request(ask)],
+            "model_settings": self._settings(ask),
+            "model_request_parameters": _parameters(ask, question.stage, native),
+            "instrument": False,
+        }
         heard = list[str]()
         with replies() as received:
             try:
-                response = await (
-                    self._stream(request, on_text, question.on_hidden, heard)
-                    if on_text
-                    else self._send(request)
-                )
+                response = await self._respond(asking, question, on_text, heard)
             except Exception as error:
                 failure = error if isinstance(error, ModelError) else self._failure(error, ask, native)
                 if not received:
@@ -102,54 +90,31 @@ class ProviderModel:
                 raise BrokenReplyError(failure, usage) from None
         return _to_answer(response, self.name, native, question.prompt, self.price)
 
-    async def _send(
-        self, request: tuple[ModelRequest, ModelSettings, ModelRequestParameters]
+    async def _respond(
+        self, asking: dict[str, Any], question: Question, on_text: OnText | None, heard: list[str]
     ) -> ModelResponse:
-        from pydantic_ai.direct import model_request
+        from pydantic_ai.direct import model_request, model_request_stream
 
-        message, settings, parameters = request
-        return await model_request(
-            self._model,
-            [message],
-            model_settings=settings,
-            model_request_parameters=parameters,
-            instrument=False,
-        )
-
-    async def _stream(
-        self,
-        request: tuple[ModelRequest, ModelSettings, ModelRequestParameters],
-        on_text: OnText,
-        on_hidden: OnText | None,
-        heard: list[str],
-    ) -> ModelResponse:
-        from pydantic_ai.direct import model_request_stream
-
-        message, settings, parameters = request
-        async with model_request_stream(
-            self._model,
-            [message],
-            model_settings=settings,
-            model_request_parameters=parameters,
-            instrument=False,
-        ) as stream:
+        if on_text is None:
+            return await model_request(self._model, **asking)
+        async with model_request_stream(self._model, **asking) as stream:
             async for event in stream:
                 added, thought = _text_in(event, "text"), _text_in(event, "thinking")
                 heard += (added, thought)
                 if added:
                     on_text(added)
-                if thought and on_hidden is not None:
-                    on_hidden(thought)
+                if thought and question.on_hidden is not None:
+                    question.on_hidden(thought)
             return stream.get()
 
     def _settings(self, ask: Ask) -> ModelSettings:
         settings: ModelSettings = {}
         if not hasattr(getattr(self._model, "client", None), "max_retries"):
             settings["max_retries"] = 0
-        if ask.temperature is not None and self._temperature:
+        if ask.temperature is not None and self._dialect.temperature:
             settings["temperature"] = ask.temperature
         if ask.max_output_tokens is not None:
-            settings["max_tokens"] = min(ask.max_output_tokens, self._limit_most)
+            settings["max_tokens"] = min(ask.max_output_tokens, self._dialect.limit_most)
         if self._model.profile.get("supports_cache"):
             settings["cache"] = {"messages": False}
         return settings
@@ -158,19 +123,11 @@ class ProviderModel:
         failure = failure_of(error, self.name)
         if failure.retryable or failure.code != "provider_error":
             return failure
+        sent: dict[str, Any] = {**self._settings(ask)}
+        if native:
+            sent["response_format"] = {"type": "json_schema"}
         complaint = f"{error} {getattr(error, 'body', '')}".lower()
-        if native and re.search(r"response_?format|json_?(schema|object)|structured|schema", complaint):
-            self._native = False
-        elif ask.temperature is not None and self._temperature and "temperature" in complaint:
-            self._temperature = False
-        elif (limit := self._settings(ask).get("max_tokens", 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(
-            complaint
-        ):
-            self._limit_most = limit // 2
-        else:
-            return failure
-        message = f"{self.name} does not take all that was sent; it is asked again without"
-        return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True)
+        return asked_again_without(self.name) if self._dialect.degrade(sent, complaint) else failure
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -200,21 +157,20 @@ def is_provider(name: str) -> bool:
     return True
 
 
-def _open_provider(name: str) -> tuple[SdkTransport, SdkModel]:
-    import httpx2
+def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
     from pydantic_ai.providers import infer_provider_class
 
-    from .sdk_transport import SdkTransport
+    from .sdk_transport import sdk_client
 
-    provider, transport = name.partition(":")[0], SdkTransport()
+    provider, client = name.partition(":")[0], sdk_client()
 
     def provider_of(kind: str) -> Any:
         found: Any = infer_provider_class(kind)
         if "http_client" not in inspect.signature(found.__init__).parameters:
             return found()
-        return found(http_client=httpx2.AsyncClient(transport=transport, timeout=DEFAULT_TIMEOUT_S))
+        return found(http_client=client)
 
     try:
         model = infer_model(name, provider_of)
@@ -226,10 +182,10 @@ def _open_provider(name: str) -> tuple[SdkTransport, SdkModel]:
         raise UsageError(message, option="model") from None
     except (UserError, ValueError) as error:
         raise _unset(provider, str(error)) from None
-    client: Any = getattr(model, "client", None)
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0
-    return transport, model
+    sender: Any = getattr(model, "client", None)
+    if hasattr(sender, "max_retries"):
+        sender.max_retries = 0
+    return client, model
 
 
 def _unset(provider: str, detail: str) -> UsageError:
@@ -281,7 +237,7 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
         reply,
         usage=usage,
         model=name,
-        native=native and not refused and _is_json(text),
+        native=native and not refused and is_json(text),
         truncated=response.finish_reason == "length",
         refused=refused,
     )
@@ -300,29 +256,6 @@ def _cost(response: ModelResponse) -> float | None:
         return None
 
 
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-    return True
-
-
-_FAILURES: tuple[tuple[str, str, bool, str], ...] = (
-    ("ModelAuthenticationError", "provider_auth", False, "refused the API key; check it in the environment"),
-    ("ModelQuotaExceededError", "rate_limited", False, "says the quota is used up"),
-    ("ModelRateLimitError", "rate_limited", True, "had too many requests"),
-    ("ModelTimeoutError", "provider_timeout", True, "took too long"),
-    ("ModelRequestTimeout", "provider_timeout", True, "took too long"),
-    ("ModelNotFoundError", "provider_error", False, "has no such model; check its name"),
-    ("ModelRequestRejectedError", "provider_error", False, "refused the request"),
-    ("ModelUnavailableError", "provider_error", True, "is not available at the moment"),
-    ("ModelServerError", "provider_error", True, "failed"),
-    ("ModelConnectionError", "provider_error", True, "closed the connection, or took none"),
-    ("UserError", "provider_error", False, "cannot be asked this"),
-)
-
-
 def failure_of(error: Exception, name: str) -> ModelError:
     """Return the error that an SDK's, or pydantic-ai's, exception stands for."""
     for cause in _chain(error):
@@ -330,19 +263,24 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return cause
     from pydantic_ai import exceptions
 
-    detail = redact(_message_of(error))
-    wait = getattr(error, "retry_after", None)
-    for kind, code, retryable, says in _FAILURES:
-        if isinstance(error, getattr(exceptions, kind, ())):
-            if code == "provider_error" and PROMPT_TOO_LONG.search(detail):
-                return too_long_for(name, f": {detail}")
-            message = f"{name} {says}" + (f": {detail}" if detail else "")
-            wait = wait if retryable else None
-            return ModelError(message, code=code, retryable=retryable, retry_after_s=wait)
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int) and 300 <= status < 500:
-        return ModelError(f"{name} refused the request ({status}): {detail}", status=status)
-    return ModelError(f"{name} sent a reply that cannot be read: {detail}", retryable=True)
+    message = _message_of(error)
+    detail = f": {redact(message)}"
+    match error:
+        case exceptions.ModelQuotaExceededError():
+            return ModelError(f"{name}: the quota is used up{detail}", code="rate_limited")
+        case exceptions.ModelHTTPError():
+            raw = msgspec.json.encode({"error": {"message": message}})
+            failure = refusal_of_request(error.status_code, {}, raw, name)
+            failure.retry_after_s = error.retry_after if failure.retryable else None
+            return failure
+        case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout():
+            return ModelError(f"{name} took too long{detail}", code="provider_timeout", retryable=True)
+        case exceptions.ModelConnectionError():
+            return ModelError(f"{name} closed the connection, or took none{detail}", retryable=True)
+        case exceptions.UserError():
+            return ModelError(f"{name} cannot be asked this{detail}")
+        case _:
+            return ModelError(f"{name} sent a reply that cannot be read{detail}", retryable=True)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -15,7 +15,7 @@ from ..core.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .jsonl import read_lines
+from .scripted import read_lines
 
 
 class Recording(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ class Recorder:
         return answer
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Tell the model where a run stands that is taken up again, if it wants to know."""
+        """Tell the model where a run stands that is resumed, if it wants to know."""
         rewind = getattr(self.model, "rewind", None)
         if rewind is not None:
             rewind(asked)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -24,8 +24,11 @@ from ..core.budget import Usage
 from ..core.events import Answered
 from ..engine.ports import OnText, Question
 from ..errors import ModelError, UsageError
-from .jsonl import read_lines
+from ..regular_files import read_regular_file
 
+L = TypeVar("L", bound=Struct)
+
+MAX_FILE_BYTES = 256_000_000
 MAX_ATTEMPTS = 4
 """How often the runtime asks one question while the errors are retryable, as its policy has it by default."""
 
@@ -134,7 +137,7 @@ class ScriptedModel:
         )
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Go to where a run stands that is taken up again.
+        """Go to where a run stands that is resumed.
 
         Args:
             asked: The stage of each question of the run, in the order asked, and whether it was answered: the line
@@ -165,3 +168,32 @@ class ScriptedModel:
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
         return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
+
+
+def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
+    """Return the lines of a file, one JSON document each, all checked first; empty ones are passed over.
+
+    Args:
+        path: UTF-8, with or without a byte order mark.
+        kind: What each line holds.
+        noun: What the file is called in errors: `script`, `recording`.
+
+    Raises:
+        UsageError: It is no regular file or cannot be read, or a line is broken: `line` says which, the message why.
+        TooLargeError: The file is over 256 MB.
+    """
+    data = read_regular_file(path, MAX_FILE_BYTES, label=noun, option="model")
+    decoder = msgspec.json.Decoder(kind)
+    # Only line feeds part lines: JSON text may hold other line separators as they are.
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return [_read(decoder, path, noun, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read(decoder: msgspec.json.Decoder[L], path: str, noun: str, number: int, line: bytes) -> L:
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(
+            f"line {number} of the {noun} {path!r} is broken: {why}", option="model", line=number, file=path
+        ) from None

@@ -1,22 +1,26 @@
-"""What the provider SDKs send through: httpx2's own transport, with the bounds and rules of `http_session`."""
+"""What the provider SDKs send through: httpx2's own client, with the bounds and rules of `http_session`."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+from urllib.request import getproxies
 
 import httpx2
 
 from ..errors import ModelError
-from .event_stream import EventLines
-from .http_session import CONNECT_TIMEOUT_S, IDLE_S, MAX_REPLY_BYTES, protocol_error, tls_context
-from .proxies import Proxy, proxy_for
-
-_KEPT = httpx2.Limits(keepalive_expiry=IDLE_S)
-
+from ..masking import SECRETS
+from .http_session import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_TIMEOUT_S,
+    IDLE_S,
+    MAX_REPLY_BYTES,
+    EventLines,
+    protocol_error,
+    tls_context,
+)
 
 _replies: ContextVar[list[bytes]] = ContextVar("reasonry_replies")
 
@@ -51,50 +55,36 @@ class _BoundedBody(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class SdkTransport(httpx2.AsyncBaseTransport):
-    """Carries an SDK's requests, whichever loop they come from."""
+def sdk_client() -> httpx2.AsyncClient:
+    """Return the client of one provider; it serves the event loop in which it is first used.
 
-    def __init__(self) -> None:
-        self._pools: dict[Proxy | None, httpx2.AsyncHTTPTransport] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+    In place of a reply that is not read a ModelError is raised; SDKs wrap it in errors of their own.
+    """
+    for proxy in getproxies().values():
+        SECRETS.keep_password(proxy)
+    return httpx2.AsyncClient(
+        timeout=DEFAULT_TIMEOUT_S,
+        limits=httpx2.Limits(keepalive_expiry=IDLE_S),
+        verify=tls_context(),
+        mounts={f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")},
+        event_hooks={"request": [_prepare], "response": [_bound]},
+    )
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request.
 
-        Raises:
-            ModelError: The response is one that is not read; SDKs wrap it in errors of their own.
-        """
-        server = request.url.netloc.decode("ascii")
-        request.headers["Accept-Encoding"] = "identity"
-        request.extensions["timeout"] = {"connect": CONNECT_TIMEOUT_S}
-        response = await self._pool_for(request.url).handle_async_request(request)
-        refusal = _refusal(response, server)
-        if refusal is not None:
-            await response.aclose()
-            raise refusal
-        streams = response.headers.get("content-type", "").startswith("text/event-stream")
-        lines = EventLines(server) if streams else None
-        received = _replies.get([]) if response.status_code == 200 else []
-        response.stream = _BoundedBody(response.stream, server, lines, received)
-        return response
+async def _prepare(request: httpx2.Request) -> None:
+    request.headers["Accept-Encoding"] = "identity"
+    request.extensions["timeout"] = {"connect": CONNECT_TIMEOUT_S}
 
-    def _pool_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            # The connections of a loop that has ended are of no use in another one.
-            self._pools, self._loop = {}, loop
-        proxy = proxy_for(url.host, url.scheme == "https")
-        if proxy not in self._pools:
-            through = None if proxy is None else httpx2.Proxy(proxy.url, headers=proxy.headers)
-            self._pools[proxy] = httpx2.AsyncHTTPTransport(verify=tls_context(), limits=_KEPT, proxy=through)
-        return self._pools[proxy]
 
-    async def aclose(self) -> None:
-        """Close the connections; the next request opens new ones."""
-        pools, self._pools = self._pools, {}
-        if self._loop is asyncio.get_running_loop():
-            for pool in pools.values():
-                await pool.aclose()
+async def _bound(response: httpx2.Response) -> None:
+    server = response.request.url.netloc.decode("ascii")
+    refusal = _refusal(response, server)
+    if refusal is not None:
+        raise refusal
+    streams = response.headers.get("content-type", "").startswith("text/event-stream")
+    lines = EventLines(server) if streams else None
+    received = _replies.get([]) if response.status_code == 200 else []
+    response.stream = _BoundedBody(response.stream, server, lines, received)
 
 
 def _refusal(response: httpx2.Response, server: str) -> ModelError | None:

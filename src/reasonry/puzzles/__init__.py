@@ -2,8 +2,7 @@
 
 term        numbers, terms, moves         solutions  whether and how the target can be made
 expression  expressions as text, checked  steps      the moves of a line of thought, followed
-reading     puzzles in sentences          wording    moves in words, written with signs
-equations   written equations, checked
+reading     puzzles in sentences          equations  written equations, checked
 """
 
 from __future__ import annotations

@@ -1,25 +1,24 @@
 """Written equations of numbers, `4736 * 8 = 37788`, checked by exact arithmetic wherever they stand in a text.
 
 Rule 1: a false alarm costs more than a missed error: what is not surely a plain equation of numbers is passed over:
-        variables, functions, other bases and moduli, conversions of units, percentages that are added, dates, code,
-        questions, suppositions, and what the text itself takes back.
+        variables, functions, other bases and moduli, percentages, units among the operands, dates, code, questions,
+        suppositions, and what the text itself takes back.
 Rule 2: an equation is false only if it is false in every way in which its numbers may be meant: `1,500` is 1500 or, in
-        other countries, 1.5; `25%` is 0.25, or 25 of a hundred.
+        other countries, 1.5.
 Rule 3: a number counts as right up to the digits it is written with, and a decimal among the operands may be rounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from operator import add, mul, sub, truediv
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
 from .expression import plain_signs, read_expression
@@ -29,19 +28,16 @@ MAX_CHECKED: Final = 50_000
 """Characters at the end of a text that are checked."""
 
 _MAX_POWER: Final = 12
-_MAX_TOKENS: Final = 200
-"""Numbers, signs and words on one side of an equals sign; a longer side is passed over."""
-
 _CONVERSIONS: Final = frozenset(
     {3, 7, 12, 16, 24, 30, 36, 52, 60, 365, 1440, 3600, 86400, *(10**digits for digits in range(1, 13))}
 )
-"""Ratios of units: an equation that is off by one of them may convert one."""
+"""Ratios of units: an equation with a unit that is off by one of them may convert one."""
 
 _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"\b(?:mod(?:ul(?:o|us|ar))?|congruen\w+|binary|ternary|octal|hex(?:adecimal)?|xor|boolean|clocks?|o'clock|"
     r"base[- ]?(?:\d+|two|three|four|five|six|seven|eight|nine|twelve|sixteen)|cryptarithm\w*|alphametic\w*|"
     r"matchsticks?|matches|toothpicks?|roman|define[sd]?|definition|operations?\s+[^\w\s]|operator|denotes?)\b"
-    r"|[≡⊕⊗∘⋆⊙◦]|\b0[xb][0-9a-f]|\bmod\b",
+    r"|[≡⊕⊗∘⋆⊙◦]|\b0[xb][0-9a-f]",
     re.IGNORECASE,
 )
 """Words of a text, or of its problem, in which signs and digits may mean something else."""
@@ -73,34 +69,28 @@ _FUNCTIONS: Final = frozenset(_NO_UNIT.split())
 """Words beside numbers that are no units of them, or do something to them."""
 
 _LINKS: Final = frozenset({"of", "by", "to", "from", "and", "with", "into", "over", "per", "or", "for", "at"})
-"""Words that may tie the number before them to the one after them."""
+"""Words that may tie a number before them to the one after them."""
 
-_GOING_ON: Final = """
-so and which then thus hence therefore is are in for because since but as or while we that the left each
-"""
-_CONTINUATIONS: Final = frozenset(_GOING_ON.split())
+_GOING_ON: Final = frozenset(
+    {"so", "and", "which", "then", "thus", "hence", "therefore", "is", "in", "because"}
+)
 """Words that go on after a number and are no unit of it."""
 
 _ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
 _CONTINENTAL: Final = lazy_pattern(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
-_TOKEN: Final = lazy_pattern(
-    r"(?P<number>\d+(?:[.,]\d+)*|(?<![\w.])\.\d+)"
-    r"|(?P<word>[^\W\d_²³]+(?:['’_]\w+|\d+)*[²³]?|°[CF]?)"
-    r"|(?P<other>==+|[!<>:+\-*/]=|=[<>]|->|//|\^\s*\()"
-    r"|(?P<equals>=)|(?P<sign>[-+*/])|(?P<power>\^|[²³])|(?P<open>\()|(?P<close>\))|(?P<money>[$€£¥₹])"
-    r"|(?P<percent>%)|(?P<line>\n)|(?P<mark>[^\s])"
+_RUN: Final = lazy_pattern(r"[-+*/^²³()\d.,$€£¥₹= \t]+")
+_PIECE_END: Final = lazy_pattern(r"[.,](?=\s|\Z)")
+_NUMBER: Final = lazy_pattern(r"\d(?:[\d.,]*\d)?|(?<!\d)\.\d+")
+_POWER: Final = lazy_pattern(
+    r"(?P<base>\d+(?:\.\d+)?)\s?(?:\^\s?(?P<power>\d{1,2})(?![\d.])|(?P<raised>[²³]))"
 )
+_COINS: Final = "$€£¥₹"
+_WORD_BEFORE: Final = lazy_pattern(r"(?P<word>[^\W_][\w'’]*)[ \t]+\Z")
+_WORD_AFTER: Final = lazy_pattern(r"[ \t]+(?P<word>[^\W\d_]+)[²³]?(?P<number>(?:[ \t]+[^\W\d_]+)?[ \t]+\d)?")
+_BEGINS_WELL: Final = lazy_pattern(r"(?:[.;:|—→⇒'”’>#][ \t]+|[\"“‘>]|(?<![-+*/=^,])\s*\n[ \t]*|\A\s*)\Z")
+_ENDS_WELL: Final = lazy_pattern(r"\s*\Z|[ \t]*;|[.,:](?!\d)|[)—→⇒|\"”’']|[ \t]+[(|—→⇒]|[ \t]*\n(?!\s*[+/*])")
 _TEX: Final = lazy_pattern(r"\\(?P<command>[A-Za-z]+|.)[ \t]*", re.DOTALL)
-_TEX_SIGNS: Final = {
-    "times": "*",
-    "cdot": "*",
-    "div": "/",
-    "%": "%",
-    "$": "$",
-    "quad": " ",
-    "qquad": " ",
-    "n": "\n",
-}
+_TEX_SIGNS: Final = {"times": "*", "cdot": "*", "div": "/", "$": "$", "quad": " ", "qquad": " ", "n": "\n"}
 _TEX_SPACES: Final = frozenset(
     {",", ";", "!", ":", " ", "(", ")", "[", "]", "left", "right", "text", "mathrm", "boxed"}
 )
@@ -111,53 +101,14 @@ _TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
 _SENTENCE_END: Final = lazy_pattern(r"[.;](?=\s|\Z)|\n|;")
 
 
-class _Token(Struct, frozen=True):
-    """A piece of a text, and whether white space stands before it."""
+class _Equation(Struct, frozen=True):
+    """Two expressions that are said to be equal, and where they stand in the text."""
 
-    kind: str
-    text: str
+    left: str
+    right: str
     start: int
     end: int
-    tight: bool
-
-
-class _Side(Struct, frozen=True):
-    """An expression on one side of an equals sign."""
-
-    tokens: tuple[_Token, ...]
-    units: frozenset[str]
-
-    @property
-    def computes(self) -> bool:
-        """Whether it joins numbers."""
-        return any(token.kind in ("sign", "power") for token in self.tokens[1:])
-
-    @property
-    def has_unit(self) -> bool:
-        return bool(self.units) or any(token.kind in ("money", "percent") for token in self.tokens)
-
-    def digit(self, continental: bool) -> Fraction:
-        """Return one in the last digit of what is one number; 0 for an expression, whose value is not rounded."""
-        numbers = [token.text for token in self.tokens if token.kind == "number"]
-        if self.computes or len(numbers) != 1:
-            return Fraction(0)
-        digit = Fraction(1, 10 ** len(numbers[0].partition("," if continental else ".")[2]))
-        return digit / 100 if any(token.kind == "percent" for token in self.tokens) else digit
-
-    def __str__(self) -> str:
-        text = " ".join(
-            token.text for token in self.tokens if token.kind != "money" or token is not self.tokens[-1]
-        )
-        text = re.sub(r"(?<=[$€£¥₹(]) | (?=[)%²³])|(?<=\A-) | (?=\^)|(?<=\^) ", "", text)
-        return text.replace("*", "×")
-
-    @property
-    def adds_percent(self) -> bool:
-        """Whether a percentage is added to, or taken from, something that is none: 10% of what is not said."""
-        numbers = [token for token in self.tokens if token.kind == "number"]
-        percents = [token for token in self.tokens if token.kind == "percent"]
-        adds = any(token.kind == "sign" and token.text in "+-" for token in self.tokens)
-        return adds and 0 < len(percents) < len(numbers)
+    has_unit: bool
 
 
 def false_equations(text: str, *, about: str = "") -> list[str]:
@@ -169,14 +120,16 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
     """
     if "=" not in text or _ANOTHER_ARITHMETIC.search(text) or _has_own_arithmetic(about):
         return []
-    return list(dict.fromkeys(_faults(_plain(text[-MAX_CHECKED:]))))
+    plain = _plain(text[-MAX_CHECKED:])
+    faults = (_fault(equation) for equation in _equations(plain) if not _is_doubted(plain, equation))
+    return list(dict.fromkeys(fault for fault in faults if fault))
 
 
 @lru_cache(maxsize=200)
 def _has_own_arithmetic(problem: str) -> bool:
     if _ANOTHER_ARITHMETIC.search(problem):
         return True
-    return "=" in problem and any(_faults(_plain(problem[-MAX_CHECKED:]), stated=False))
+    return "=" in problem and any(map(_fault, _equations(_plain(problem[-MAX_CHECKED:]))))
 
 
 def _plain(text: str) -> str:
@@ -194,272 +147,147 @@ def _replace_command(match: re.Match[str]) -> str:
     return _TEX_SIGNS.get(command) or (" " if command in _TEX_SPACES else " § ")
 
 
-def _faults(text: str, *, stated: bool = True) -> Iterator[str]:
-    """Yield what is wrong with the equations of a text.
-
-    Args:
-        stated: Only with those that it states to be true.
-    """
-    tokens = list(_tokens(text))
-    for start, end in _runs(tokens):
-        for left, right in _pairs(tokens, start, end):
-            fault = _fault(left, right)
-            if fault and not (stated and _is_doubted(text, left, right)):
-                yield fault
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    last = 0
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or "mark"
-        yield _Token(kind, match[0], match.start(), match.end(), match.start() == last)
-        last = match.end()
-
-
-def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[int, int]]:
-    """Yield where tokens stand, from and to, that are not parted by a mark, and hold an equals sign."""
-    start = 0
-    for place in range(len(tokens) + 1):
-        if place == len(tokens) or tokens[place].kind in ("mark", "line", "other"):
-            if any(token.kind == "equals" for token in tokens[start:place]):
-                yield start, place
-            start = place + 1
-
-
-def _pairs(tokens: Sequence[_Token], start: int, end: int) -> Iterator[tuple[_Side, _Side]]:
-    """Yield the expressions on both sides of each equals sign in a run."""
-    cuts = [place for place in range(start, end) if tokens[place].kind == "equals"]
-    edges = [start - 1, *cuts, end]
-    sides = [tokens[edges[i] + 1 : edges[i + 1]] for i in range(len(edges) - 1)]
-    begins_well = _is_left_bound(tokens, start)
-    ends_well = _is_right_bound(tokens, end)
-    for place in range(len(cuts)):
-        left, right = sides[place], sides[place + 1]
-        if max(len(left), len(right)) > _MAX_TOKENS:
+def _equations(text: str) -> Iterator[_Equation]:
+    """Yield the equations of a text that have nothing but numbers and signs on both sides."""
+    for run in _RUN.finditer(text):
+        if "=" not in run[0] or "==" in run[0]:
             continue
-        tail = _tail(left, is_first=place == 0, begins_well=begins_well)
-        head = _head(right, ends_well=ends_well or place + 2 < len(sides))
-        if tail is None or head is None or not (tail.computes or head.computes):
-            continue
-        if not (len(cuts) > 1 and head.computes and _goes_on(tail, head)):
-            yield tail, head
+        start, was_equation = run.start(), False
+        for end in [*(match.start() for match in _PIECE_END.finditer(text, *run.span())), run.end()]:
+            yield from _in_piece(text, start, end, follows_equation=was_equation)
+            was_equation, start = "=" in text[start:end], end + 1
 
 
-def _goes_on(left: _Side, right: _Side) -> bool:
+def _in_piece(text: str, start: int, end: int, *, follows_equation: bool) -> Iterator[_Equation]:
+    """Yield the equations of a piece of a text that no comma or full stop divides."""
+    sides = text[start:end].split("=")
+    if len(sides) < 2:
+        return
+    begin, stop = start + len(sides[0]) - len(sides[0].lstrip()), end - len(sides[-1])
+    if not (follows_equation or _is_left_bound(text, begin)):
+        sides[0] = ""
+    while sides[0].lstrip().startswith("(") and sides[0].count("(") > sides[0].count(")"):
+        sides[0] = sides[0].lstrip()[1:]
+    sides[-1] = _before_remark(sides[-1])
+    stop += len(sides[-1])
+    has_unit = not _ENDS_WELL.match(text, stop)
+    if has_unit and not _is_unit_at(text, stop):
+        sides[-1] = ""
+    for left, right in pairwise(side.strip() for side in sides):
+        if left and right and not (len(sides) > 2 and _goes_on(left, right)):
+            coins = any(coin in left + right for coin in _COINS)
+            yield _Equation(left, right.rstrip(_COINS + " "), begin, stop, has_unit or coins)
+
+
+def _before_remark(side: str) -> str:
+    """Return an expression without what follows it: a parenthesis that begins a remark, or ends one around it."""
+    depth = 0
+    for place, character in enumerate(side):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return side[:place].rstrip()
+    return side.rstrip().removesuffix(" (").rstrip()
+
+
+def _is_unit_at(text: str, place: int) -> bool:
+    """Whether a word follows that may be the unit of the number before it, or goes on after it."""
+    word = _WORD_AFTER.match(text, place)
+    if word is None or word["word"].lower() in _FUNCTIONS:
+        return False
+    return word["word"].lower() in _GOING_ON or not word["number"]
+
+
+def _is_left_bound(text: str, start: int) -> bool:
+    """Whether what stands before an expression does not belong to its numbers."""
+    before = text[max(0, start - 60) : start]
+    if text[start : start + 1] in ("+", "*", "/", "^", ")"):
+        return False
+    if _BEGINS_WELL.search(before):
+        return True
+    if before.rstrip().endswith(","):
+        before = f"{before.rstrip()[:-1]} "
+        is_list = before[-2:-1].isdigit() or before[-2:-1] in (")", "%")
+        return not is_list and before[-2:-1].isalpha()
+    word = _WORD_BEFORE.search(before)
+    if word is None or text[start] == "-":
+        return False
+    is_tied = word["word"].lower() in _FUNCTIONS | _LINKS
+    return not is_tied and not any(character.isdigit() for character in word["word"])
+
+
+def _computes(side: str) -> bool:
+    """Whether an expression joins numbers."""
+    return any(sign in side[1:] for sign in "+-*/^²³")
+
+
+def _goes_on(left: str, right: str) -> bool:
     """Whether an equals sign means "and then", as in `3 + 4 = 7 × 2 = 14`."""
-    value = _term(left)
-    return value is not None and right.tokens[0].text.replace(",", "") == format_number(value.value)
-
-
-def _is_left_bound(tokens: Sequence[_Token], start: int) -> bool:
-    """Whether what stands before a run does not belong to its numbers."""
-    if start == 0:
-        return True
-    before, first = tokens[start - 1], tokens[start]
-    previous = tokens[start - 2] if start > 1 else None
-    if before.kind == "line":
-        return previous is None or previous.kind not in ("sign", "equals", "power") or previous.text == "*"
-    if before.text in ('"', "“", "‘"):
-        return True
-    if before.text == ",":
-        line = [token for token in tokens[max(0, start - 40) : start - 1] if token.kind != "word"]
-        tail = line[-3:]
-        is_list = bool(tail) and tail[-1].kind in ("number", "close", "percent")
-        return not first.tight and (not is_list or any(token.kind == "equals" for token in tail))
-    return not first.tight and before.text in (
-        ".",
-        ";",
-        ":",
-        "|",
-        "—",
-        "→",
-        "⇒",
-        "=>",
-        "->",
-        "'",
-        "”",
-        "’",
-        ">",
-        "#",
+    value, number = _term(left), _NUMBER.match(right)
+    begins = (
+        number is not None and value is not None and number[0].replace(",", "") == format_number(value.value)
     )
+    return begins and _computes(right)
 
 
-def _is_right_bound(tokens: Sequence[_Token], end: int) -> bool:
-    """Whether what stands after a run does not belong to its numbers."""
-    if end == len(tokens):
-        return True
-    after = tokens[end]
-    following = tokens[end + 1] if end + 1 < len(tokens) else None
-    if after.kind == "line":
-        return following is None or following.kind != "sign" or following.text not in "+/"
-    if after.text in ("—", "→", "⇒", "=>", "->", "|", '"', "”", "’", "'"):
-        return True
-    is_apart = following is None or not following.tight or following.kind not in ("number", "open")
-    return after.text in (".", ",", ";", ":") and is_apart
-
-
-def _tail(side: Sequence[_Token], *, is_first: bool, begins_well: bool) -> _Side | None:
-    """Return the expression that a text before an equals sign ends with."""
-    starts = [
-        place + 1
-        for place in range(len(side) - 1)
-        if side[place].kind == "word" and side[place + 1].kind in ("number", "open", "money")
-    ]
-    start = starts[-1] if starts else 0
-    before = side[:start]
-    if not start and is_first and not begins_well:
-        return None
-    words = [token.text.lower() for token in before if token.kind == "word"]
-    if any(word in _FUNCTIONS and word not in ("a", "an", "i") for word in words):
-        return None
-    if start and (side[start].tight or any(character.isdigit() for character in words[-1])):
-        return None
-    if start and words[-1] in _LINKS | {"a", "an", "i"}:
-        numbers = [token for token in before if token.kind == "number"]
-        if len(numbers) > (0 if is_first else 1) or words[-1] in ("a", "an", "i"):
-            return None
-    tokens = list(side[start:])
-    while tokens and tokens[0].kind == "open" and _depth(tokens) > 0:
-        tokens = tokens[1:]
-    return _side(tokens)
-
-
-def _head(side: Sequence[_Token], *, ends_well: bool) -> _Side | None:
-    """Return the expression that a text after an equals sign begins with."""
-    end, depth, has_operand = 0, 0, False
-    while end < len(side):
-        token = side[end]
-        if token.kind == "word":
-            words_end = next(
-                (place for place in range(end, len(side)) if side[place].kind != "word"), len(side)
-            )
-            if words_end < len(side) and side[words_end].kind in ("sign", "percent") and has_operand:
-                end = words_end
-                continue
-            is_apart = words_end == len(side) or side[words_end].kind in ("open", "close")
-            if not has_operand or not (is_apart or token.text.lower() in _CONTINUATIONS):
-                return None
-            return _side(side[: end + 1])
-        if token.kind == "close" and not depth:
-            return _side(side[:end])
-        if token.kind == "open" and has_operand:
-            is_remark = end + 1 < len(side) and side[end + 1].kind == "word" and not token.tight
-            return _side(side[:end]) if is_remark else None
-        if token.kind == "number" and has_operand:
-            return None
-        depth += (token.kind == "open") - (token.kind == "close")
-        has_operand = token.kind in ("number", "close", "percent", "power") or (
-            has_operand and token.kind == "money"
-        )
-        if token.kind == "power" and token.text == "^":
-            end += 1
-        end += 1
-    return _side(side) if ends_well else None
-
-
-def _depth(tokens: Sequence[_Token]) -> int:
-    return sum((token.kind == "open") - (token.kind == "close") for token in tokens)
-
-
-def _side(tokens: Sequence[_Token]) -> _Side | None:
-    """Return an expression with its units; None if it has more in it than numbers, signs and units."""
-    kept: list[_Token] = []
-    units: set[str] = set()
-    bare = 0
-    for place, token in enumerate(tokens):
-        if token.kind != "word":
-            kept.append(token)
-            following = tokens[place + 1].kind if place + 1 < len(tokens) else ""
-            bare += token.kind == "number" and following not in ("word", "percent")
-            continue
-        word = token.text.lower().rstrip("²³")
-        if place == 0 or tokens[place - 1].kind not in ("number", "close", "word", "money", "percent"):
-            return None
-        if word in _FUNCTIONS or any(character.isdigit() for character in word):
-            return None
-        if word not in _CONTINUATIONS:
-            units.add(word if len(word) < 3 else word.removesuffix("s"))
-    adds = any(token.text in ("+", "-") for token in kept[1:])
-    if adds and bare and any(len(unit) == 1 for unit in units):
-        return None
-    return _Side(tuple(kept), frozenset(units)) if kept else None
-
-
-def _fault(left: _Side, right: _Side) -> str:
+def _fault(equation: _Equation) -> str:
     """Return what is wrong with an equation; nothing if it holds in one of its readings, or cannot be read."""
-    coins = {token.text for side in (left, right) for token in side.tokens if token.kind == "money"}
-    is_mixed = len(left.units | right.units) > 1 or len(coins) > 1 or bool(left.units and not right.units)
-    if is_mixed or left.adds_percent or right.adds_percent:
-        return ""
-    if _holds_somehow(left, right):
+    left, right = equation.left, equation.right
+    coins = {character for character in left + right if character in _COINS}
+    if not (_computes(left) or _computes(right)) or len(coins) > 1 or _holds_somehow(left, right):
         return ""
     left = _without_dash(left)
     first, second = _term(left), _term(right)
     if first is None or second is None:
         return ""
-    signs = [token.text for token in left.tokens if token.kind == "sign"]
-    is_share = signs == ["/"] and 0 < first.value < 1 <= second.value  # "2/3 = 40 pupils"
-    has_units = left.has_unit or right.has_unit
-    if is_share or (has_units and _is_conversion(first.value, second.value)):
+    is_share = left.count("/") == 1 and 0 < first.value < 1 <= second.value  # "2/3 = 40 pupils"
+    if is_share or (equation.has_unit and _is_conversion(first.value, second.value)):
         return ""
-    if left.computes:
-        end = f"but {right} is {_number(second.value)}" if right.computes else f"not {right}"
-        return f"{left} is {_number(first.value)}, {end}"
-    return f"{right} is {_number(second.value)}, not {left}"
+    if _computes(left):
+        end = (
+            f"but {_spaced_text(right)} is {_number(second.value)}"
+            if _computes(right)
+            else f"not {_spaced_text(right)}"
+        )
+        return f"{_spaced_text(left)} is {_number(first.value)}, {end}"
+    return f"{_spaced_text(right)} is {_number(second.value)}, not {_spaced_text(left)}"
 
 
-def _without_dash(side: _Side) -> _Side:
-    """Return a side without the mark of a list before it, which is no minus."""
-    is_dash = len(side.tokens) > 1 and side.tokens[0].text == "-" and not side.tokens[1].tight
-    return replace(side, tokens=side.tokens[1:]) if is_dash else side
+def _without_dash(side: str) -> str:
+    """Return an expression without a minus before it that may be a dash."""
+    return re.sub(r"\A-\s+", "", side)
 
 
-def _holds_somehow(left: _Side, right: _Side) -> bool:
+def _holds_somehow(left: str, right: str) -> bool:
     """Whether an equation holds however its numbers may be meant."""
-    for continental, flat, compact in product((False, True), repeat=3):
-        digit = max(left.digit(continental), right.digit(continental))
-        first = [_term(left, continental, share, flat, compact) for share in (False, True)]
-        second = [_term(right, continental, share, compact=compact) for share in (False, True)]
-        if any(a and b and _agrees(a, b, digit) for a, b in product(first, second)):
+    for continental, compact in product((False, True), repeat=2):
+        digit = max(_digit(left, continental), _digit(right, continental))
+        first = [_term(side, continental, compact) for side in (left, _without_dash(left))]
+        second = _term(right, continental, compact)
+        if second is not None and any(term and _agrees(term, second, digit) for term in first):
             return True
     return False
 
 
-def _term(
-    side: _Side, continental: bool = False, share: bool = False, flat: bool = False, compact: bool = False
-) -> Term | None:
+def _term(side: str, continental: bool = False, compact: bool = False) -> Term | None:
     """Return what a side says.
 
     Args:
+        side: Numbers and signs.
         continental: Read `1.500` as 1500, and `1,5` as a decimal.
-        share: Read `25%` as 25/100.
-        flat: Take a minus at the beginning for a dash.
         compact: Read `8/3`, written without spaces, before anything else.
     """
-    parts: list[str] = []
-    before = ""
-    skipped = flat and side.tokens[0].text == "-"
-    for place, token in enumerate(side.tokens[skipped:]):
-        following = side.tokens[skipped:][place + 1].text if place + 1 < len(side.tokens) - skipped else ""
-        if token.kind == "number" and before != "^":
-            digits = _digits(token.text, continental)
-            if digits is None or before in ("number", "close"):
-                return None
-            parts += [digits]
-        elif token.kind in ("percent", "power") and before == "number":
-            exponent = {"²": "2", "³": "3", "^": following}.get(token.text, "1")
-            if not exponent.isdecimal() or not 1 <= int(exponent) <= _MAX_POWER:
-                return None
-            if token.kind == "percent":
-                parts[-1] = f"({parts[-1]} / 100)" if share else parts[-1]
-            else:
-                parts[-1] = f"({' * '.join([parts[-1]] * int(exponent))})"
-        elif token.kind in ("percent", "power"):
-            return None
-        elif token.kind in ("sign", "open", "close"):
-            parts += [token.text if token.tight and compact else f" {token.text} "]
-        before = "^" if token.text == "^" else token.kind
-    return read_expression("".join(parts), compact=compact)
+    side = re.sub(f"[{_COINS}]", " ", side)
+    written = _NUMBER.findall(side)
+    digits = {number: _digits(number, continental) for number in written}
+    if None in digits.values() or re.search(r"[\d)]\s+[\d(]|\)\d|\d\(", side):
+        return None
+    text = _NUMBER.sub(lambda match: digits[match[0]] or "", side)
+    return read_expression(_POWER.sub(_write_out, text), compact=compact)
+
+
+def _write_out(power: re.Match[str]) -> str:
+    exponent = int(power["power"] or {"²": 2, "³": 3}[power["raised"]])
+    return f"({' * '.join([power['base']] * exponent)})" if 1 <= exponent <= _MAX_POWER else power[0]
 
 
 def _digits(text: str, continental: bool) -> str | None:
@@ -467,6 +295,14 @@ def _digits(text: str, continental: bool) -> str | None:
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
+
+
+def _digit(side: str, continental: bool) -> Fraction:
+    """Return one in the last digit of what is one number; 0 for an expression, whose value is not rounded."""
+    if _computes(side):
+        return Fraction(0)
+    decimals = side.strip(_COINS + " -").partition("," if continental else ".")[2]
+    return Fraction(1, 10 ** len(decimals))
 
 
 def _agrees(left: Term, right: Term, digit: Fraction) -> bool:
@@ -507,6 +343,12 @@ def _is_conversion(value: Fraction, stated: Fraction) -> bool:
     return ratio.denominator == 1 and ratio.numerator in _CONVERSIONS
 
 
+def _spaced_text(side: str) -> str:
+    """Return an expression with a space on each side of its signs."""
+    text = re.sub(r"\s*([-+*/])\s*", r" \1 ", side).strip().replace("*", "×")
+    return re.sub(r"\A- ", "-", text)
+
+
 def _number(value: Fraction) -> str:
     """Return `37888`, `2.5`, or `8/3 (about 2.6667)`."""
     if value.denominator == 1 or _last_digit(value).denominator > 10**6:
@@ -515,9 +357,9 @@ def _number(value: Fraction) -> str:
     return f"{float(value):.6f}".rstrip("0")
 
 
-def _is_doubted(text: str, left: _Side, right: _Side) -> bool:
+def _is_doubted(text: str, equation: _Equation) -> bool:
     """Whether a text does not state an equation as true, or takes it back."""
-    start, end = left.tokens[0].start, right.tokens[-1].end
+    start, end = equation.start, equation.end
     begins = [match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 400), start)]
     stop = _SENTENCE_END.search(text, end, end + 400)
     sentence = text[begins[-1] if begins else max(0, start - 400) : stop.start() if stop else end + 400]

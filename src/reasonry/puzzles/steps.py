@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from ..patterns import lazy_pattern
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
 from .term import Puzzle, PuzzleMove, Term, format_number, join
-from .wording import with_signs
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -127,7 +126,7 @@ def _plain(text: str) -> str:
     )
     text = _TEX.sub(lambda match: _TEX_SIGNS.get(match[0], " "), text)
     text = _LABEL.sub("; ", _BULLET.sub("", text))
-    return with_signs(_FULL_STOP.sub("; ", _TIMES.sub("*", text)))
+    return _FULL_STOP.sub("; ", _TIMES.sub("*", text))
 
 
 def _sides(piece: str) -> list[str]:

@@ -4,7 +4,6 @@ A run and its job are put down in one transaction, by the store. The journal sta
 drive a run: a job may come twice, early, or for a run that has ended.
 """
 
-from .job import Later, drive_run
-from .worker import DEFAULT_QUEUE, Worker, postgres_store, read_queues
+from .worker import DEFAULT_QUEUE, Later, Worker, drive_run, postgres_store, read_queues
 
 __all__ = ["DEFAULT_QUEUE", "Later", "Worker", "drive_run", "postgres_store", "read_queues"]

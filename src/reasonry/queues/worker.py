@@ -1,9 +1,9 @@
 """A worker: procrastinate's, which takes jobs of a store and has the supervisor of this process drive their runs.
 
-Rule 1: the worker of a library stops when the database is away; here it is begun anew until the process is told to end.
+Rule 1: the worker of a library stops when the database is away; here it is restarted until the process is told to end.
 Rule 2: a worker that is not heard of for `DEAD_S` counts as dead; every `BEAT_S` each of the others looks for such, and
         puts back the jobs that they had.
-Rule 3: where the database has not answered for `HANGS_S`, the worker is begun anew; where its connections hang, so that
+Rule 3: where the database has not answered for `HANGS_S`, the worker is restarted; where its connections hang, so that
         it cannot be stopped within `STUCK_S`, the process ends, and whatever started it starts it again: systemd, a
         container's restart policy.
 """
@@ -16,18 +16,19 @@ import logging
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import UsageError
+from ..engine.telemetry import trace_work
+from ..errors import NotFoundError, ReasonryError, UsageError
 from ..masking import SECRETS
 from ..records import JobOptions
 from ..stores.postgres import PostgresStore
+from ..stores.postgres.connections import read
 from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
-from ..stores.postgres.texts import read
 from ..supervisor import Supervisor
-from .job import Later, drive_run
+from ..supervisor.job_taking import REST_S, rest_s
 
 if TYPE_CHECKING:
     import procrastinate
@@ -42,6 +43,56 @@ GRACE_S: Final = 10.0
 FIRST_RETRY_S: Final = 0.1
 
 _log = logging.getLogger("reasonry.worker")
+
+
+class Later(Exception):
+    """The job is to be tried again, by whichever worker comes first.
+
+    Attributes:
+        delay_s: After how long.
+    """
+
+    def __init__(self, delay_s: float, why: object) -> None:
+        super().__init__(f"{why}")
+        self.delay_s = delay_s
+
+
+async def drive_run(
+    supervisor: Supervisor,
+    run_id: str,
+    owner: str = "",
+    queue: str = "",
+    carried: Mapping[str, Any] | None = None,
+) -> None:
+    """Drive a run, and return when there is nothing more to do for it.
+
+    Args:
+        queue: Where it waited.
+        carried: Of the trace of whoever began it.
+
+    Raises:
+        Later: There is, but not now, or not here.
+    """
+    facts = {
+        "messaging.system": "procrastinate",
+        "messaging.destination.name": queue,
+        "messaging.operation.type": "process",
+        "reasonry.run_id": run_id,
+    }
+    with trace_work(f"process {queue}", "CONSUMER", facts, carried):
+        try:
+            ended = await supervisor.take_up(run_id, owner)
+        except NotFoundError:
+            return
+        except ReasonryError as error:
+            raise Later(rest_s(run_id, error), error) from None
+        if ended is None:
+            return
+        await asyncio.wait([ended])
+        if supervisor.draining:
+            raise Later(0.0, "this worker ends")
+        if error := ended.exception():
+            raise Later(REST_S, error)
 
 
 class Worker:

@@ -19,34 +19,27 @@ import msgspec
 from ..errors import TooLargeError, UsageError
 from ..patterns import lazy_pattern
 from .json_in_text import json_values
-from .names import closest_names, did_you_mean, find_name
-from .yes_no import YES_NO
+from .names import YES_NO, closest_names, did_you_mean, find_name
+from .numbers import read_scaled
 
 Arguments = Mapping[str, Any]
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
+MAX_JSON_CHARS = 100_000
+"""A longer text is not looked through for JSON."""
 
-_INTEGER = lazy_pattern(
-    r"\s*(?:(?:thought|step|number|no\.?)\s*)?#?\s*(?P<number>[+-]?[0-9]{1,20})(?:\.0{0,20})?"
-    r"(?:\s*(?:/|of)\s*[0-9]{1,20})?\s*",
-    re.IGNORECASE,
-)
-"""A whole number as text, also with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
-_DECIMAL = lazy_pattern(r"\s*[+-]?[0-9]{1,20}(\.[0-9]{0,20})?\s*")
+_COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
+"""What stands before a number and says what it counts: `thought 3`."""
 _NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
 """What agents fill an argument with that they have no use for."""
 _ANY_TEXT = frozenset({"branchId", "branch_id", "mergeBranch"})
 """Arguments that may be any text but the empty one, as it is."""
-_IDS = frozenset({"sessionId", "session_id", "run_id", "cursor", "model", "verifier"})
-"""Arguments whose text has no space around it."""
 _NUMBERS_FROM_1 = frozenset({"revisesThought", "branchFromThought"})
 """Thoughts are counted from 1, so 0 names none."""
-MAX_JSON_CHARS = 100_000
-"""A longer text is not looked through for JSON."""
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_IDS = frozenset({"sessionId", "session_id", "run_id", "cursor", "model", "verifier"})
+"""Arguments whose text has no space around it."""
 
 
 def name_arguments(
@@ -64,8 +57,9 @@ def name_arguments(
     spelled: dict[str, str] = {}
     for key, value in arguments.items():
         name = key if key in members else find_name(key, members) or key
-        if _is_absent(name, value, members.get(name, {}), name in required) and not (
-            value == "" and name in keep_empty
+        is_kept = value == "" and name in keep_empty
+        if value is None or (
+            name not in required and not is_kept and _is_filler(name, value, members.get(name))
         ):
             continue
         if name in found and not _is_same(found[name], value):
@@ -86,19 +80,18 @@ def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -
     ]
 
 
-def _is_absent(name: str, value: Any, member: Mapping[str, Any], required: bool) -> bool:
-    """Whether an argument says nothing, as agents fill in those that they have no use for."""
-    if required or value is None:
-        return value is None
+def _is_filler(name: str, value: Any, member: Mapping[str, Any] | None) -> bool:
+    """Whether a value says nothing, as agents fill in the arguments that they have no use for."""
+    kind = (member or {}).get("type")
     match value:
         case str():
             return value == "" if name in _ANY_TEXT else value.strip().lower() in _NONE_WORDS
         case False:
-            return bool(member) and member.get("type") != "boolean"
+            return member is not None and kind != "boolean"
         case 0:
             return name in _NUMBERS_FROM_1
         case [] | ():
-            return member.get("type") == "object" or "anyOf" in member
+            return kind == "object" or "anyOf" in (member or {})
         case _:
             return False
 
@@ -125,76 +118,65 @@ def read_arguments(
         UsageError: An argument is missing or not of its type; `field` names it.
         TooLargeError: An argument is too long.
     """
-    members, max_chars = schema["properties"], max_chars or {}
+    members, limits = schema["properties"], max_chars or {}
     values: dict[str, Any] = {}
-    wrong: list[UsageError] = []
-    if missing := [name for name in schema["required"] if name not in named]:
-        wrong.append(_missing_error(missing, [name for name in named if name not in members]))
+    fields = [name for name in schema["required"] if name not in named]
+    faults = [_say_missing(fields, [name for name in named if name not in members])] if fields else []
+    details: dict[str, Any] = {}
     for name in filter(members.__contains__, named):
         try:
-            values[name] = read_argument(
-                name, named[name], members[name], max_chars.get(name, MAX_NAME_CHARS)
-            )
+            values[name] = read_argument(name, named[name], members[name], limits.get(name, MAX_NAME_CHARS))
         except TooLargeError:
             raise
         except UsageError as error:
-            wrong.append(error)
-    if wrong:
-        raise wrong[0] if len(wrong) == 1 else _join_errors(wrong)
+            details = details or error.details
+            fields.append(error.details["field"])
+            faults.append(error.message)
+    if faults:
+        error = UsageError("; ".join(faults))
+        error.details = {**details, "field": fields[0], "fields": fields}
+        raise error
     return values
 
 
-def _missing_error(missing: Sequence[str], unknown: Sequence[str]) -> UsageError:
+def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
     listed = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
         near = closest_names(name, missing)
         message += f"; there is no {show_value(name)}: did you mean {' or '.join(near)}?" if near else ""
-    return UsageError(message, field=missing[0], fields=list(missing))
-
-
-def _join_errors(errors: Sequence[UsageError]) -> UsageError:
-    fields = [name for error in errors for name in error.details.get("fields", [error.details["field"]])]
-    message = "; ".join(error.message for error in errors)
-    error = UsageError(message)
-    error.details = {**errors[0].details, "fields": fields}
-    return error
+    return message
 
 
 def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_NAME_CHARS) -> Any:
     """Return an argument as what its schema says; raises as `read_arguments`."""
-    match schema.get("type"):
+    kind = schema.get("type")
+    if isinstance(value, str) and (kind in ("array", "object") or "anyOf" in schema):
+        value = json_value(value) or value
+    match kind:
         case None if "anyOf" in schema:
             # Text, or a list of it.
-            if isinstance(value, str) and value.lstrip().startswith("["):
-                value = json_value(value) or value
             forms = {form["type"]: form for form in schema["anyOf"]}
-            return read_argument(
-                name, value, forms["array" if isinstance(value, list | tuple) else "string"], max_chars
-            )
+            form = forms["array" if isinstance(value, list | tuple) else "string"]
+            return read_argument(name, value, form, max_chars)
         case None:
             return value
         case "string":
             text = read_text(name, _as_text(name, value), schema.get("maxLength", max_chars))
             return _choice(name, text, schema["enum"]) if "enum" in schema else text
-        case "integer":
-            return _whole(name, value, schema.get("minimum", -MAX_INT), schema.get("maximum", MAX_INT))
-        case "number":
-            return _number(name, value, schema.get("exclusiveMinimum", -math.inf))
+        case "integer" | "number":
+            return _number(name, value, schema)
         case "boolean":
-            return _flag(name, value)
+            meant = truth(value)
+            if meant is None:
+                raise _wrong(name, "true or false", value)
+            return meant
         case "array":
             return _list(name, value, schema, max_chars)
+        case _ if isinstance(value, dict):
+            return plain_json(name, value, max_chars)
         case _:
-            return _object(name, value, max_chars)
-
-
-def _object(name: str, value: Any, max_chars: int) -> Any:
-    if isinstance(value, str):
-        value = json_value(value) or value
-    if not isinstance(value, dict):
-        raise _wrong(name, "an object", value)
-    return plain_json(name, value, max_chars)
+            raise _wrong(name, "an object", value)
 
 
 def _as_text(name: str, value: Any) -> Any:
@@ -219,9 +201,7 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
 
 
 def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:
-    items = schema["items"]
-    if isinstance(value, str):
-        value = json_value(value) or [value]
+    value = [value] if isinstance(value, str) else value
     if not isinstance(value, list | tuple):
         raise _wrong(name, "a list", value)
     maximum = schema.get("maxItems", MAX_INT)
@@ -229,7 +209,33 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
         raise TooLargeError(
             f"{name} has {len(value):,} items; the limit is {maximum:,}", field=name, limit=maximum
         )
+    items = schema["items"]
     return [read_argument(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
+
+
+def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
+    is_whole = schema["type"] == "integer"
+    number = _number_in(value, is_whole)
+    if number is None:
+        raise _wrong(name, "a whole number" if is_whole else "a number", value)
+    minimum, maximum = schema.get("minimum", -math.inf), schema.get("maximum", MAX_INT)
+    above = schema.get("exclusiveMinimum", -math.inf)
+    if minimum <= number <= maximum and number > above:
+        return int(number) if is_whole else float(number)
+    bound = f"at most {maximum}" if number > maximum else f"at least {minimum}"
+    bound = f"above {above:g}" if number <= above else bound
+    raise UsageError(f"{name} must be {bound}, not {show_value(number)}", field=name)
+
+
+def _number_in(value: Any, is_whole: bool) -> int | float | None:
+    """Return the number that a value is, also as text with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
+    if isinstance(value, str):
+        written = read_scaled(_COUNTED.sub("", value, count=1))
+        if written is None or written.rest.strip() or (written.scale is not None and not is_whole):
+            return None
+        value = int(written.number) if written.number % 1 == 0 else written.number
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return value if is_number and not (is_whole and value % 1 != 0) else None
 
 
 def position_of(cursor: str | None) -> int:
@@ -250,32 +256,31 @@ def bad_cursor(cursor: str) -> UsageError:
 
 
 def plain_json(name: str, value: Any, maximum: int) -> Any:
-    """Return plain JSON data of at most `most` characters as JSON.
+    """Return plain JSON data of at most so many characters as JSON.
 
     Raises:
         UsageError: It is nested too deeply, or holds something JSON cannot carry unchanged.
         TooLargeError: It is too long.
     """
-    plain: Any = None
     try:
-        encoded = _encode(value)
-        size = len(encoded) if len(encoded) <= maximum else len(encoded.decode())
-        if size > maximum:
-            raise TooLargeError(
-                f"{name} has {size:,} characters as JSON; the limit is {maximum:,}", field=name, limit=maximum
-            )
-        plain = _decode(encoded)
-        same = plain == value
+        encoded = msgspec.json.encode(value)
+        plain = msgspec.json.decode(encoded)
+        is_same = plain == value
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply", field=name) from None
     except UnicodeEncodeError as error:
         raise _lone_surrogate(name, error.start) from None
     except (TypeError, ValueError, msgspec.MsgspecError):
-        same = False
-    if not same:
+        encoded, plain, is_same = b"", None, False
+    if not is_same:
         raise UsageError(
             f"{name} must be plain JSON data: objects, lists, text, finite numbers, true, false, null",
             field=name,
+        )
+    size = len(encoded.decode())
+    if size > maximum:
+        raise TooLargeError(
+            f"{name} has {size:,} characters as JSON; the limit is {maximum:,}", field=name, limit=maximum
         )
     return plain
 
@@ -288,39 +293,16 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
         raise TooLargeError(
             f"{name} has {len(value):,} characters; the limit is {max_chars:,}", field=name, limit=max_chars
         )
-    if not value.isascii():
-        _check_unicode(name, value)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _lone_surrogate(name, error.start) from None
     return value
-
-
-def _whole(name: str, value: Any, minimum: int, maximum: int) -> int:
-    written = _INTEGER.fullmatch(value) if isinstance(value, str) else None
-    if written is not None:
-        number = int(written["number"])
-    elif isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
-        number = int(value)
-    else:
-        raise _wrong(name, "a whole number", value)
-    if not minimum <= number <= maximum:
-        bound = f"at least {minimum}" if number < minimum else f"at most {maximum}"
-        raise UsageError(f"{name} must be {bound}, not {show_value(number)}", field=name, minimum=minimum)
-    return number
-
-
-def _number(name: str, value: Any, above: float) -> float:
-    if isinstance(value, str) and _DECIMAL.fullmatch(value):
-        value = float(value)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= MAX_INT:
-        raise _wrong(name, "a number", value)
-    if value <= above:
-        raise UsageError(f"{name} must be above {above:g}, not {show_value(value)}", field=name)
-    return float(value)
 
 
 def truth(value: Any) -> bool | None:
     """Return what a word or a number says as true or false; None if it says neither."""
-    word = str(value).strip().lower() if isinstance(value, str | int) else None
-    return YES_NO.get(word) if word is not None else None
+    return YES_NO.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 
 def json_value(text: str) -> Any:
@@ -331,20 +313,6 @@ def json_value(text: str) -> Any:
         return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
     except RecursionError:
         return None
-
-
-def _flag(name: str, value: Any) -> bool:
-    meant = truth(value)
-    if meant is None:
-        raise _wrong(name, "true or false", value)
-    return meant
-
-
-def _check_unicode(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise _lone_surrogate(name, error.start) from None
 
 
 def _lone_surrogate(name: str, place: int) -> UsageError:

@@ -8,18 +8,17 @@ Rule 3: a number in a thought is its score only where it can be nothing else.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .fit import plain_name, read_texts, unwrap
+from .fit import list_items, read_texts, unwrap
 from .json_in_text import json_values, without_surrogates
-from .lists import list_items
-from .synonyms import SYNONYMS
+from .names import SYNONYMS, plain_name
+from .numbers import read_scaled
 
 _THOUGHT_LISTS: Final = frozenset({"thoughts", *SYNONYMS["thoughts"]})
 _SCORE_LISTS: Final = frozenset({"scores", "evaluations", "ratings", "candidates", "results", "evaluation"})
@@ -28,26 +27,18 @@ _NAME_KEYS: Final = ("id", "candidate", "number", "position", "index", "thought"
 """What an entry of a list says which candidate it is of by, first that holds."""
 
 _FENCED_LIST: Final = lazy_pattern(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
-_NUMBER: Final = r"(?:\d{1,12}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE]-?\d{1,2})?"
-_SCORE: Final = lazy_pattern(
-    rf"\s*[*_`]*(?P<number>{_NUMBER})(?:\s*(?P<percent>%)|\s*(?:/|out\s+of)\s*(?P<scale>{_NUMBER}))?"
-    r"[*_`]*\s*(?:\Z|[(\[|]|[-–—:;,.](?:\s|\Z))",
-    re.IGNORECASE,
-)
+_BREAK: Final = lazy_pattern(r"\s*(?:\Z|[(\[|]|[-–—:;,.](?:\s|\Z))")
+"""What may follow a score."""
 _LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea|node)"
 _POSITION: Final = lazy_pattern(
     rf"[*_`\[(#]*(?:{_LABEL}[\s_-]*)?[#t]?(?P<position>\d{{1,6}})[\])*_`.:]*", re.IGNORECASE
 )
 _LINE: Final = lazy_pattern(
-    rf"\s{{0,8}}(?:[-*•]\s+)?[*_`'\"]*(?:{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`'\"]*(?:\s*\([^)\n]*\))?"
-    r"\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)",
+    rf"\s{{0,8}}(?:[-*•]\s+)?(?:#{{1,6}}\s*)?[*_`'\"]*(?P<label>{_LABEL}\s*)?#?(?P<position>\d{{1,6}})[*_`'\"]*"
+    r"(?:\s*\([^)\n]*\))?(?:\s?(?:[):=→]|\.(?=\s)|[-–—](?=\s))[*_`]*\s*(?P<rest>\S.*)|(?(label)[^\d]*\Z|(?!)))",
     re.IGNORECASE,
 )
-_HEADING: Final = lazy_pattern(
-    rf"\s{{0,8}}(?:[-*•]\s+)?(?:#{{1,6}}\s*)?[*_`]*(?:{_LABEL})\s*#?(?P<position>\d{{1,6}})\b[^\d]*\Z",
-    re.IGNORECASE,
-)
-"""A line of its own that begins what is said of a candidate."""
+"""A line that begins with the number of a candidate, or is the heading of what is said of one."""
 _NAMED: Final = lazy_pattern(
     r"\b(?:score|value|rating)[*_`]*\s*(?:(?:is\b|[:=])[*_`]*\s*)?[*_`]*(?P<rest>[\d.].*)", re.IGNORECASE
 )
@@ -152,17 +143,17 @@ def _texts_in(value: Any) -> list[str]:
 
 
 def _scored_in(value: Any) -> list[ScoredThought]:
+    """Return the thoughts of JSON data, with the scores that stand in each entry or beside them."""
     entries = value if isinstance(value, list) else []
     if isinstance(value, dict):
         lists = [item for item in value.values() if isinstance(item, list)]
-        entries = lists[0] if len(lists) == 1 else [value] if not lists and _score_of(value) else []
-    if entries and all(isinstance(entry, dict) for entry in entries):
+        entries = lists[0] if len(lists) == 1 else [] if lists else [value]
+    if entries and all(isinstance(entry, dict) for entry in entries) and any(map(_score_of, entries)):
         texts = [_texts_in([_without_score(entry)]) for entry in entries]
         if all(len(found) == 1 for found in texts):
-            scores = [_score_of(entry) for entry in entries]
+            found = [next(iter(_score_of(entry)), None) for entry in entries]
             return [
-                ScoredThought(text, read_score(score[0])) if score else _split_score(text)
-                for (text,), score in zip(texts, scores, strict=True)
+                ScoredThought(text, read_score(score)) for (text,), score in zip(texts, found, strict=True)
             ]
     texts = _texts_in(value)
     beside = value.get("scores") if isinstance(value, dict) else None
@@ -193,17 +184,17 @@ def _split_score(line: str) -> ScoredThought:
 
 def read_score(value: Any) -> float | None:
     """Return a score from 0 to 1, or None if this is none or its scale is not known."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value) if 0 <= value <= 1 else None
     if isinstance(value, Mapping):
         return read_score(next(iter(_score_of(value)), None))
-    if not isinstance(value, str) or not (match := _SCORE.match(value)):
+    number, scale = value, 1.0
+    if isinstance(value, str):
+        found = read_scaled(value)
+        if found is None or not _BREAK.match(found.rest):
+            return None
+        number, scale = found.number, 1.0 if found.scale is None else found.scale
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= scale:
         return None
-    number, scale = float(match["number"]), float(match["scale"] or (100 if match["percent"] else 1))
-    score = number / scale if scale else math.nan
-    return score if 0 <= score <= 1 else None
+    return number / scale if scale else None
 
 
 def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
@@ -223,24 +214,17 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
     if not isinstance(text, str):
         return {}, "none"
     named = [_name_and_text(number, thought) for number, thought in enumerate(thoughts, start=1)]
-    best: tuple[dict[str, float], str] = {}, "none"
-    for scores, mode in _readings(text, named):
-        if len(scores) > len(best[0]):
-            best = scores, mode
-    return best
+    lines = without_surrogates(text).splitlines()
+    found = [(_by_id(_scores_in(value), named), mode) for value, mode in _values(text)]
+    found.append((_by_id(_from_table(lines) or _from_lines(lines, named), named), "list"))
+    best = max(found, key=lambda reading: len(reading[0]))
+    return best if best[0] else ({}, "none")
 
 
 def _name_and_text(number: int, thought: object) -> tuple[str, str]:
     if isinstance(thought, Mapping):
         return str(thought.get("id", f"t{number}")), str(thought.get("content", ""))
     return f"t{number}", thought if isinstance(thought, str) else ""
-
-
-def _readings(text: str, named: Sequence[tuple[str, str]]) -> Iterator[tuple[dict[str, float], str]]:
-    for value, mode in _values(text):
-        yield _by_id(_scores_in(value), named), mode
-    lines = without_surrogates(text).splitlines()
-    yield _by_id(_from_table(lines) or _from_lines(lines, named), named), "list"
 
 
 def _scores_in(value: Any) -> dict[str, Any]:
@@ -289,10 +273,10 @@ def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[
     found: dict[str, Any] = {}
     current = ""
     for line in lines:
-        if match := _LINE.match(line) or _HEADING.match(line):
+        if match := _LINE.match(line):
             current = str(int(match["position"]))
             content = named[int(current) - 1][1] if 1 <= int(current) <= len(named) else ""
-            found[current] = _in_line(match.groupdict().get("rest", ""), content)
+            found[current] = _in_line(match["rest"] or "", content)
         elif current and found[current] is None and (match := _NAMED.search(line)):
             found[current] = read_score(match["rest"].rstrip(")] *"))
     if any(score is not None for score in found.values()):

@@ -1,4 +1,7 @@
-"""Names as people and models write them: found whatever their spelling, or the nearest suggested.
+"""Names and words as people and models write them: found whatever their spelling, or the nearest suggested.
+
+Here are also the one table of what else models call the fields of forms, and the one of the words for yes, no and
+nothing.
 
 Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; a name is never guessed beyond that.
 Rule 2: a spelling that could be two names is none.
@@ -7,17 +10,24 @@ Rule 2: a spelling that could be two names is none.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from ..patterns import lazy_pattern
-from .fit import plain_name
 
 T = TypeVar("T")
 
 MAX_WRITTEN_CHARS: Final = 100
 """A longer text is no misspelled name."""
 _WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@lru_cache(maxsize=1_000)
+def plain_name(key: str) -> str:
+    """Return what spellings of a name have in common: `Step-Back Question` and `step_back_question`."""
+    return re.sub(r"[\W_]+", "", key.casefold())
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
@@ -42,8 +52,7 @@ def find_name(written: str, names: Iterable[str]) -> str | None:
 def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
     """Return the names that may have been meant, the nearest first.
 
-    If none is near, they are those that share most words, or else have a word of the same stem (`verify` and
-    `verification`).
+    If none is near, they are those with most words of the same stem (`verify` and `verification`).
     """
     if len(written) > MAX_WRITTEN_CHARS:
         return []
@@ -52,10 +61,8 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
     if near:
         return [by_plain[plain] for plain in near]
     words = _words(written)
-    shared = {name: len(words & _words(name)) for name in by_plain.values()}
-    if not any(shared.values()):
-        shared = {name: _akin(words, _words(name)) for name in shared}
-    return sorted(filter(shared.get, shared), key=lambda name: -shared[name])[:maximum]
+    akin = {name: _akin(words, _words(name)) for name in by_plain.values()}
+    return sorted(filter(akin.get, akin), key=lambda name: -akin[name])[:maximum]
 
 
 def did_you_mean(written: str, names: Iterable[str]) -> str:
@@ -80,3 +87,104 @@ def _singular(name: str) -> str:
 def _words(name: str) -> set[str]:
     """Return the words of a name such as `thoughtNumber` or `branch_creation`, but those that say little."""
     return {word.lower() for word in _WORD.findall(name)} - {"of", "is", "a", "the"}
+
+
+# -- words
+
+_TABLE: Final = """
+answer: finalanswer final theanswer correctedanswer correctanswer newanswer result solution response output
+  conclusion value antwort ergebnis réponse respuesta risposta resposta 答案 回答 答え
+finalanswer: answer final conclusion
+value: answer finalanswer result choice
+result: answer output finalanswer response value
+subquestionanswer: answer subanswer intermediateanswer response result finalanswer
+reason: reasoning rationale explanation justification why because comment feedback check checks analysis
+  details objection
+reasoning: steps thought thoughts reason rationale explanation work analysis thinking
+thought: reasoning thinking thoughts analysis reason content nextthought revisedthought currentthinking
+  rationale step newthought revision
+currentthinking: thinking thought currentthought reasoning
+evaluation: evaluationofpreviousthought previousevaluation previousthoughtevaluation review
+planning: plan steps updatedplan plansteps
+nextthoughtneeded: needsmorethoughts continue morethoughtsneeded nextneeded
+substeps: steps children substeps
+description: step title task name text content
+status: state
+correct: iscorrect right valid isvalid holds sound ok verdict answeriscorrect
+sound: issound correct valid holds iscorrect ok
+holds: correct valid sound verified confirmed iscorrect ok
+thoughts: candidates nextsteps steps proposals options ideas alternatives nextthoughts items
+steps: reasoning reasoningsteps solutionsteps plan thoughts nextsteps subproblems work solution workings
+  derivation reasoningprocess schritte étapes pasos passi passos 步骤 手順
+done: isdone finished complete completed isfinished final
+finished: done isfinished complete completed isdone
+subquestion: followup followupquestion question nextquestion nextsubquestion nextfollowup subq subquestions
+  followups followupquestions questions nextquestions
+stepbackquestion: question generalquestion stepback abstractquestion broaderquestion
+generalprinciple: principle principles generalprinciples answer
+approach: plan strategy method choice
+application: setup appliedproblem applied
+hypothesis: proposedsolution proposal solution statement answer
+tool: name toolname action function functionname
+arguments: args input actioninput parameters toolinput params toolarguments kwargs
+actions: action calls toolcalls toolcall tools
+input: arguments args query toolinput parameters actioninput
+plan: reason description why purpose thought
+calls: plan steps plans toolcalls actions
+id: evidence label name var variable
+score: value rating overallscore
+overallscore: score rating overall totalscore total value
+scores: evaluations ratings candidates results
+statevariables: variables state vars values
+calculation: operation computation step line
+lines: steps calculations operations
+rule: updaterule procedure
+quality: verdict rating status decision
+next: nextstage stage nextstep decision then
+totalthoughts: estimatedthoughts thoughtsneeded estimatedtotalthoughts numberofthoughts total
+tasks: plan steps tasklist
+taskquery: query task question input
+resourcename: resource tool name
+toolinput: input arguments query args parameters
+continueiterations: continue iterate continueiteration anotheriteration
+keyfindings: findings keypoints
+complexitylevel: complexity level
+keychallenges: challenges
+sequentialdependencies: dependencies
+formalclaim: claim formal
+code: python program script
+confidence: certainty
+"""
+
+SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
+    name: tuple(words.split())
+    for name, _, words in (row.partition(":") for row in _TABLE.replace("\n  ", " ").strip().splitlines())
+}
+"""By field, what else models call it, each as `plain_name` writes it."""
+
+_YES: Final = "true yes 1 ja oui si sí sì sim wahr vrai verdadero vero verdadeiro 是 はい"
+_NO: Final = "false no 0 nein non não falsch faux falso 否 いいえ"
+_HOLDS: Final = """y correct right valid ok okay holds sound done finished complete completed confirmed verified accept
+accepted pass passed"""
+_FAILS: Final = (
+    """n incorrect wrong invalid unsound unfinished incomplete refuted reject rejected fail failed"""
+)
+
+YES_NO: Final = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
+"""By word, in lower case, whether it says yes or no."""
+TRUTHS: Final = {**YES_NO, **dict.fromkeys(_HOLDS.split(), True), **dict.fromkeys(_FAILS.split(), False)}
+"""The same, with the words of a verdict."""
+
+_NO_QUESTION: Final = (
+    r"no (?:further|more|other)?\s*(?:sub-?|follow[- ]?up\s+)?(?:questions?|follow[- ]?ups?)"
+)
+NONE_WORDS: Final = lazy_pattern(
+    r"\W*(?:(?:null|none|nil|nothing|n/?a|not applicable|undefined|keine?r?s?|nichts|aucune?|rien|ninguno|nada|nessuno"
+    rf"|niente|nenhum|无|なし)(?:\s+(?:is |are )?(?:needed|required))?|{_NO_QUESTION}(?:\s+(?:is |are )?"
+    r"(?:needed|required|necessary))?)?\W*",
+    re.IGNORECASE,
+)
+"""A text that says that there is nothing; also an empty one."""
+
+MAX_NONE_CHARS: Final = 80
+"""A longer text is no word for nothing."""

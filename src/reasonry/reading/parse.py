@@ -21,19 +21,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .closing import without_closing
-from .fit import (
-    NO_FIELD,
-    NO_OBJECT,
-    Unreadable,
-    asked_fields,
-    choice_field,
-    fit,
-    list_fields,
-    names_of,
-    plain_name,
-    text_fields,
-)
+from .fit import NO_FIELD, NO_OBJECT, Unreadable, fields_of, fit, list_items, names_of
 from .json_in_text import (
     CUT_OFF,
     MAX_REPAIRED,
@@ -43,9 +31,9 @@ from .json_in_text import (
     last_two,
     without_surrogates,
 )
-from .lists import list_items
+from .names import SYNONYMS, plain_name
+from .no_answer import without_closing
 from .prose import Subject, blocks, declines, find_answer, only_answer
-from .synonyms import SYNONYMS
 
 _WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
@@ -63,7 +51,7 @@ _BESIDE: Final = lazy_pattern(
     r"[\s,;`]*(?:(?:or|oder|if|otherwise|alternatively)\b[^{}]{0,120})?(?:```(?:json)?)?[\s`]*", re.IGNORECASE
 )
 """What stands between two objects that are two replies, none of which is taken back."""
-_REASONS: Final = frozenset({"reason", *SYNONYMS["reason"]})
+_REASONS: Final = frozenset({"reason", "thought", *SYNONYMS["reason"]})
 """Fields that a verdict written as plain text fills, too: it says why."""
 _ROOM: Final = ("steps", "reasoning", "thought", "reason")
 """Fields beside an answer that hold what leads to it."""
@@ -110,18 +98,19 @@ def _read_form(text: str, form: type[Struct], subject: Subject) -> tuple[Any, st
         for values, rung in _readings(plain, form, subject):
             if isinstance(values, Unreadable):
                 return values
-            for value in values:
-                fitted = fit(value, form)
-                if not isinstance(fitted, Unreadable):
-                    return fitted, rung
-                reason = reason or fitted
-    wanted = ", ".join(asked_fields(form))
+            if values is None:
+                continue
+            fitted = fit(values, form)
+            if not isinstance(fitted, Unreadable):
+                return fitted, rung
+            reason = reason or fitted
+    wanted = ", ".join(field.name for field in fields_of(form) if field.is_asked)
     return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
 
 
 def _readings(
     text: str, form: type[Struct], subject: Subject
-) -> Iterator[tuple[list[dict[str, Any]] | Unreadable, str]]:
+) -> Iterator[tuple[dict[str, Any] | Unreadable | None, str]]:
     """Yield what a reply without JSON may say of the fields, likeliest first; `Unreadable` if it says two things."""
     yield _yaml_values(text, form), "yaml"
     answer = _answer_field(form)
@@ -151,6 +140,8 @@ def no_reply(text: str, question: str) -> str | None:
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
+    if "{" not in text:
+        return None
     if breaks_off(text):
         return CUT_OFF
     fenced = _WHOLE_FENCE.fullmatch(text)
@@ -164,24 +155,24 @@ def no_reply(text: str, question: str) -> str | None:
     return f"it has two replies that differ, {first} and {last}; give one"
 
 
-def _yaml_values(text: str, form: type[Struct]) -> list[dict[str, Any]]:
+def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:
     """Return the mapping a text is in YAML, all of it or what stands in its last fence, where it names a field."""
     fences = _YAML_FENCE.findall(text)
     piece = fences[-1] if fences else text
     names = names_of(form)
-    has_field = any(plain_name(match["name"]) in names for match in _YAML_KEY.finditer(piece))
+    has_field = any(plain_name(name) in names for name in _YAML_KEY.findall(piece))
     if not has_field or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
-        return []
+        return None
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         value: Any = YAML(typ="base", pure=True).load(piece)
     except (YAMLError, ValueError):
-        return []
+        return None
     # A key without a value says nothing, not even null.
     values = {str(key): item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
-    return [{key: _numbers_in(item, key) for key, item in values.items()}] if values else []
+    return {key: _numbers_in(item, key) for key, item in values.items()} or None
 
 
 def _numbers_in(value: Any, name: str) -> Any:
@@ -194,7 +185,7 @@ def _numbers_in(value: Any, name: str) -> Any:
     return json.loads(value) if not is_answer and _YAML_NUMBER.fullmatch(value) else value
 
 
-def _labelled_values(text: str, form: type[Struct]) -> list[dict[str, Any]] | Unreadable:
+def _labelled_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable | None:
     """Return what lines such as `**Reason:** …`, and headings, say of the fields."""
     names = names_of(form)
     before: list[str] = []
@@ -211,89 +202,82 @@ def _labelled_values(text: str, form: type[Struct]) -> list[dict[str, Any]] | Un
         if name in found and "".join(found[name]).strip():
             return Unreadable(f"it gives `{name}` twice; give it once")
         current = found[name] = [match["rest"].strip().removeprefix("**").strip()]
-    texts = {name: _without_marks("\n".join(lines).strip()) for name, lines in found.items()}
+    texts = {name: _without_fence("\n".join(lines).strip()) for name, lines in found.items()}
     values = {name: text for name, text in texts.items() if text}
     lead = "\n".join(before).strip()
-    missing = [name for name in (text_fields(form) or {}) if name not in values]
-    room = [name for name in values if plain_name(name) in _REASONS | {"thought", "reasoning"}]
-    if values and lead and len(missing) == 1:
-        # The reasoning stands before the answer, as often as not without a heading of its own.
-        values[missing[0]] = lead
-    elif room:
-        values[room[0]] = f"{lead}\n{values[room[0]]}".strip()
-    elif values and lead and not lead.endswith(":"):
+    if not values or not lead or lead.endswith(":"):
+        return values or None
+    # The reasoning stands before the answer, as often as not without a heading of its own.
+    missing = [field.name for field in fields_of(form) if field.is_required and field.name not in values]
+    room = missing if len(missing) == 1 else [name for name in values if plain_name(name) in _REASONS]
+    if not room:
         return Unreadable("what stands before its fields belongs to none of them; give the fields alone")
-    return [values] if values else []
+    return {**values, room[0]: f"{lead}\n{values.get(room[0], '')}".strip()}
 
 
-def _without_marks(text: str) -> str:
-    """Return a value without the bold marks, quotes or fences around all of it."""
+def _without_fence(text: str) -> str:
     fenced = _WHOLE_FENCE.fullmatch(text)
-    text = fenced["inside"].strip() if fenced else text
-    for mark in ("**", "__", "`", '"'):
-        if text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
-            text = text[len(mark) : -len(mark)]
-    return text
+    return fenced["inside"].strip() if fenced else text.removeprefix("**").removesuffix("**")
 
 
-def _stated_values(text: str, form: type[Struct], subject: Subject) -> list[dict[str, Any]] | Unreadable:
+def _stated_values(text: str, form: type[Struct], subject: Subject) -> dict[str, Any] | Unreadable | None:
     """Return the answer a text states, and what leads to it as what else is wanted."""
     answer = _answer_field(form)
-    wanted = [
-        name for name in form.__struct_encode_fields__ if plain_name(name).endswith(("answer", "result"))
-    ]
-    fields = text_fields(form)
-    if answer is None and (len(wanted) != 1 or fields is None):
-        return []
+    fields = {field.name: field for field in fields_of(form)}
+    wanted = (
+        [answer] if answer else [name for name in fields if plain_name(name).endswith(("answer", "result"))]
+    )
+    required = [field for field in fields.values() if field.is_required]
+    if len(wanted) != 1 or not (answer or all(field.kind in ("text", "texts") for field in required)):
+        return None
     found = find_answer(text, subject if answer else None)
     if found is None or isinstance(found, Unreadable) or not (answer or found.is_stated):
-        return found if isinstance(found, Unreadable) else []
-    beside = [name for name in form.__struct_encode_fields__ if plain_name(name) in _ROOM]
+        return found if isinstance(found, Unreadable) else None
+    beside = [field for name, field in fields.items() if plain_name(name) in _ROOM]
     if answer is None:
-        return [{**dict.fromkeys((*(fields or ()), *beside), text), wanted[0]: found.answer}]
+        others = (field.name for field in (*required, *beside))
+        return {**dict.fromkeys(others, text), wanted[0]: found.answer}
     rest = [*blocks(found.before), *blocks(found.after)]
-    if not rest and subject.is_open and beside[:1] and beside[0] in (fields or ()):
+    if not rest and subject.is_open and beside and beside[0].is_required:
         # The text is all there is of the steps that are asked for.
         rest = [found.answer]
-    room = {name: rest if list_fields(form)[name] else text for name in beside[:1] if rest}
-    return [{**room, answer: found.answer}]
+    room = {field.name: rest if field.kind == "texts" else text for field in beside[:1] if rest}
+    return {**room, answer: found.answer}
 
 
-def _plain_values(text: str, form: type[Struct]) -> list[dict[str, Any]] | Unreadable:
+def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable | None:
     """Return the text as the one field that is wanted; where that is a list, the list the text has."""
-    choice = choice_field(form)
-    if choice is not None:
-        return _choice_values(text, form, choice)
-    fields = text_fields(form) or {}
-    if len(fields) != 1:
-        return []
-    ((name, is_list),) = fields.items()
-    kind = plain_name(name)
-    if (
-        kind not in _MAY_BE_UNKNOWN
-        and declines(text)
-        and (len(text) <= 500 or kind.endswith(("answer", "value")))
-    ):
+    required = [field for field in fields_of(form) if field.is_required]
+    choices = [field for field in required if field.kind == "choice"]
+    if len(choices) == 1:
+        return _choice_values(text, form, choices[0].name)
+    if len(required) != 1 or required[0].kind not in ("text", "texts"):
+        return None
+    name, kind = required[0].name, plain_name(required[0].name)
+    is_answer = kind.endswith(("answer", "value", "result"))
+    if kind not in _MAY_BE_UNKNOWN and declines(text) and (len(text) <= 500 or is_answer):
         return Unreadable("it declines, or says that it has no answer; answer the question as asked")
-    if is_list:
+    if required[0].kind == "texts":
         items = list_items(text)
-        return [{name: items}] if items else []
+        return {name: items} if items else None
     if kind == "code":
         fences = [match["inside"] for match in _WHOLE_FENCE.finditer(text)]
-        return [{name: fences[-1] if fences else text}]
-    plain = only_answer(text) if kind.endswith(("answer", "result", "value")) else _without_marks(text)
-    has_room = any(other != name and other in _ROOM[:3] for other in asked_fields(form))
+        return {name: fences[-1] if fences else text}
+    plain = only_answer(text) if is_answer else _without_fence(text)
+    has_room = any(
+        field.is_asked and field.name in _ROOM[:3] for field in fields_of(form) if field.name != name
+    )
     if plain is None or (has_room and len(plain.split()) > 6 and not _FORMULA.fullmatch(plain)):
         # Where there is room to reason, words alone may be the reasoning.
-        return []
-    return [{name: plain}]
+        return None
+    return {name: plain}
 
 
-def _choice_values(text: str, form: type[Struct], choice: str) -> list[dict[str, Any]] | Unreadable:
+def _choice_values(text: str, form: type[Struct], choice: str) -> dict[str, Any] | Unreadable | None:
     """Return a verdict, and the text as its reason: `ACCEPTED`, or `Yes, since …`."""
-    others = text_fields(form, beside=choice) or {}
+    others = [field.name for field in fields_of(form) if field.is_required and field.name != choice]
     if any(name not in _REASONS for name in others):
         wanted = ", ".join(f"`{name}`" for name in (*others, choice))
         return Unreadable(f"it is plain text; give each of the fields {wanted} in one JSON object")
     reasons = [name for name in form.__struct_encode_fields__ if plain_name(name) in _REASONS]
-    return [{**dict.fromkeys(others or reasons[:1], text), choice: text}]
+    return {**dict.fromkeys(others or reasons[:1], text), choice: text}

@@ -1,25 +1,24 @@
 r"""The answer that a plain reply gives: the whole text, what it states ("The answer is 5."), or what it concludes.
 
-Rule 1: the reply to an open task is its answer, whole; only a label of its own (`Final answer:`) after reasoning
-        parts it.
+Rule 1: the reply to an open task, which asks for a text, is its answer, whole; only a label (`Final answer:`) after
+        reasoning parts it. A task counts as open only if its words say so.
 Rule 2: otherwise an answer is stated (a label, a sentence, `\boxed{5}`, `#### 5`), or it is the conclusion that the
-        text ends with: a bold result, an equation, a sentence.
+        text ends with, or what it says first: a bold result, an equation, a sentence.
 Rule 3: two answers are none; one that is left open or taken back is none; the writer is asked.
-Rule 4: a sentence is dropped only if all of it is a closing phrase.
+Rule 4: where several things are asked, or several parts are answered, the last of them is not the answer: all is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .closing import without_closing
 from .fit import Unreadable
-from .open_task import asks_for_value
+from .no_answer import without_closing
 from .vote import agree, normalise, tidy
 
 
@@ -50,10 +49,99 @@ class _Statement(Struct, frozen=True):
     """3: in a box; 2: marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
 
 
+# -- tasks
+
+_POLITE: Final = (
+    r"(?:please|now|then|can you|could you|would you|will you|help me(?: to)?|i (?:need|want) you to"
+    r"|i(?:'d| would) like you to|bitte|kannst du|s'il vous plaît|por favor|per favore)[,\s]+"
+)
+_TEXT: Final = (
+    r"(?:e-?mail|mail|letter|essay|poem|haiku|limerick|sonnet|song|lyrics|verses?|rhyme|story|tale|joke|riddle|report"
+    r"|summary|article|blog|post|tweet|review|text|notes?|memo|message|speech|toast|script|function|class|method"
+    r"|program|code|query|sql|regex|regular expression|table|plan|itinerary|timetable|schedule|recipe|checklist|faq"
+    r"|guide|tutorial|instructions|description|slogans?|headlines?|caption|advert(?:isement)?|translation|dialogue"
+    r"|conversation|paragraphs?|sentences|words|outline|proposal|agenda|minutes|invitation|application|cv|resume"
+    r"|statement|comparison|overview|explanation|introduction|abstract|template|config(?:uration)?|docker\S*"
+    r"|\w*file|workflow|repl(?:y|ies)|yaml|json|xml|html|css|markdown|page|website|component|tests?|diff|patch"
+    r"|docstring|documentation|quiz|lesson|menu|app|api|bash|python|javascript|macro|one-liner|customer|client"
+    r"|complaint|e?inquiry)"
+)
+_VALUE: Final = (
+    r"(?!\W*(?:[-+]?\d|your\b|(?:the|all) (?:\w+ )?(?:answer|result|reasoning|working|steps?|number|value"
+    r"|fraction|codes?)\b))"
+)
+"""What follows a verb where a value is asked for: `Write 0.75 as a fraction`, `explain your reasoning`."""
+_WRITE: Final = (
+    r"(?:draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
+    r"|proofread|brainstorm|refactor|implement|prove|discuss|advise"
+    r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
+    r"|schrijf|napisz|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
+    r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
+    r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]ue?|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
+    r"|escreva|descreva)\b"
+)
+_MAKE: Final = (
+    r"(?:write|create|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|compare|answer"
+    r"|reply|respond|tell|code|draw|edit|improve|provide|turn|convert|come up with|erstelle|mach|gib|crée|faites?"
+    r"|donne[zr]?|cr[ei]a|cree|haz|dame|crie)\b"
+)
+_COUNTED: Final = (
+    r"(?:write|create|suggest|propose|list|name|give(?: me)?|tell me|show me|nenne|liste|cite[zr]?|lista|enumera"
+    r"|elenca)\s+(?:me\s+)?(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|several|some|drei"
+    r"|vier|fünf|sechs|sieben|acht|neun|zehn|trois|quatre|cinq|sept|huit|dix|tres|cuatro|cinco|seis|siete|ocho|diez"
+    r"|tre|quattro|cinque|sei|sette|otto|dieci|três|quatro|sete|oito|dez)\s+(?!as\b|is\b)[^\W\d_]{3,}"
+)
+"""Several things are asked for, each in words of its own."""
+_ASKED_TO: Final = lazy_pattern(
+    rf"(?:^|[.!?:;)\n]\s+|^\W+)(?:{_POLITE})?(?:{_WRITE}{_VALUE}|{_COUNTED}"
+    rf"|{_MAKE}{_VALUE}(?=[^.?!\n]{{0,90}}?\b{_TEXT}\b))"
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
+    re.IGNORECASE,
+)
+_ADVICE: Final = lazy_pattern(
+    r"\b(?:why (?:do|does|did|is|are|was|were|can|should|has|have)|how (?:do|can|could|should|would"
+    r"|might) (?:i|we|you|one)"
+    r"|how to|what (?:should|can|could) (?:i|we)|should (?:i|we)|(?:pros and cons|advantages"
+    r"|difference between)(?!\W*\d))\b"
+    r"|\b(?:recommend|compare)\b.*\b(?:recommend|compare)\b|\bwarum\b|\bpourquoi\b|\bpor qué\b|\bperché\b"
+    rf"|(?:^|[.!?:;)\n]\s+)(?:{_POLITE})?write\s+(?!(?:down|only|just|out|it|this|that|them)\b){_VALUE}",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A text is asked for, whatever it is called, where no value is."""
+_VALUE_ASKED: Final = lazy_pattern(
+    r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
+    r"|by |to |from |of )?(?:who|when|where|which)\b[^?]*\?"
+    r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d"
+    r"|\d-\d+\s*[=?]|\bto make \d|^use \d"
+    r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
+    r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
+    r"|\b(?:[A-D]\)|\([A-D]\))",
+    re.IGNORECASE,
+)
+_SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
+_QUESTIONS_ASKED: Final = lazy_pattern(
+    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
+)
+
+
+def is_open_task(problem: str, options: Any = None) -> bool:
+    """Whether a problem asks for a text, so that a reply is the answer where nothing in it says otherwise.
+
+    Args:
+        problem: The problem as it was given.
+        options: Those of the strategy: an answer that a verifier looks at is a value.
+    """
+    if getattr(options, "verify", False):
+        return False
+    head = problem.strip()[:2_000]
+    is_advice = _ADVICE.search(head) is not None and not _VALUE_ASKED.search(problem)
+    return is_advice or _ASKED_TO.search(head) is not None
+
+
 # -- words
 
 _ANSWER: Final = (
-    r"(?:answer|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
+    r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
     r"|ответ|答案|答え|回答|정답)"
 )
 _RESULT: Final = (
@@ -68,7 +156,7 @@ _SO: Final = (
     r"|also|daher|folglich|somit|donc|ainsi|por (?:lo )?tanto|así que|quindi|dunque|portanto|logo"
     r"|因此|所以|よって|したがって)"
 )
-_IS: Final = r"(?:is|would be|must be|should be|ist|lautet|beträgt|est|es|è|é|是|为|は)"
+_IS: Final = r"(?:is|are|would be|must be|should be|ist|lautet|beträgt|est|es|è|é|是|为|は)"
 _MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 """After a number with a period it goes on with a date: `6. März`."""
 
@@ -82,6 +170,11 @@ _LEAD: Final = lazy_pattern(
     rf"^[^\n.]{{0,80}}\b(?P<word>{_ANSWER})(?:\s+{_IS})?\s*:[*_]*[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
 """A line that announces the answer."""
+_TITLE: Final = lazy_pattern(
+    r"^[ \t]*(?:#{1,6}[ \t]+|[*_]{2})?(?P<final>final|revised|improved|corrected)\s[^\W\d_]+[*_]*:?[*_]*[ \t]*\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line of its own that calls what follows final."""
 _SENTENCE: Final = lazy_pattern(
     rf"(?:^|[.!?:。]\s*|(?=\b{_SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
     rf"[\s*_#>-]*(?:{_SO}[,:，]?\s*)*(?:(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}\s*)*)"
@@ -99,25 +192,25 @@ _MARKED: Final = (
 )
 _BOXED: Final = lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{_SO}\b[,:]?\s*", re.IGNORECASE)
-_LEFT_OPEN: Final = lazy_pattern(
+_LEADS_ON: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open"
-    r"|what|which|where|when|how|whether|that\b|to\s+be|given\s+by|found\s+by|obtained|something|as follows"
-    r"|either\b|(?:the\s+)?\w+\s+(?:above|below)\b|.*\b(?:i (?:guess|think)|maybe|perhaps)\b)"
+    r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+by|obtained|something|as follows"
+    r"|(?:the\s+)?\w+\s+(?:above|below)\b|.*\b(?:i (?:guess|think)|maybe|perhaps)\b)"
     r"|[.…\s\"'`*_<>()\[\]{}-]*\Z",
     re.IGNORECASE,
 )
+"""What stands for an answer in a sentence that states none."""
 _UNDECIDED: Final = lazy_pattern(
     r"\W*(?:either\b|[\w.%$€£°]+\s+(?:or|oder|ou)\s+[\w.%$€£°]+\W*(?:[;,].*)?\Z)"
     r"|the (?:number|amount|total|name|year|date|value|person|place|sum) (?:of|that|who|where|when)\b[^\d]*\Z",
     re.IGNORECASE,
 )
 """An answer that is two, `12 or 13`, or asks the question again: `the number of apples`."""
-TAKES_BACK: Final = (
-    "wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
-    "|scratch that|that(?:'s| is) (?:not right|wrong)|no,"
+_TAKES_BACK: Final = lazy_pattern(
+    r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
+    r"|scratch that|that(?:'s| is) (?:not right|wrong)|no,)|^\W*(?:but|however)\b",
+    re.IGNORECASE,
 )
-"""A pattern of the words with which a writer corrects what stands before them."""
-_TAKES_BACK: Final = lazy_pattern(rf"\b(?:{TAKES_BACK})|^\W*(?:but|however)\b", re.IGNORECASE)
 _EPILOGUE: Final = lazy_pattern(
     r"[\s.*_#>(-]*(?:(?:here(?:'s| is) (?:why|how)|because|explanations?|reason(?:ing)?\b"
     r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
@@ -128,11 +221,11 @@ _EPILOGUE: Final = lazy_pattern(
 )
 """What may follow an answer that is given first."""
 _WORKING: Final = lazy_pattern(
-    r"[\W\d_]*(?:reasoning|steps?\b|think|thoughts?\b|approach|working|analysis|planning|überlegung|denkprozess"
-    r"|razonamiento|raisonnement|calculation|given\b)",
+    r"[\W\d_]*(?:reasoning|steps?\b|think|thoughts?\b|approach|working|analysis|planning|drafts?\b|brainstorm"
+    r"|(?:first )?attempt|let me\b|überlegung|denkprozess|razonamiento|raisonnement|calculation|given\b)",
     re.IGNORECASE,
 )
-"""How reasoning is headed."""
+"""How reasoning is headed, or begins."""
 _BEGINS: Final = lazy_pattern(
     r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok|sure|here"
     r"|i(?:'ll| will| need|'m)|given|start|if|consider|suppose|assume)\b",
@@ -140,7 +233,7 @@ _BEGINS: Final = lazy_pattern(
 )
 """How a sentence of the working begins, and none that concludes."""
 _COMES_TO: Final = lazy_pattern(
-    r"(?:^|\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*$"
+    r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
 )
 _DECLINES: Final = lazy_pattern(
     r"(?:^|[.!?]\s+|\n)\W*(?:(?:so )?the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
@@ -153,17 +246,19 @@ _DECLINES: Final = lazy_pattern(
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:'m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
     r"i(?:(?:'m| am) (?:unable|not able) to| can(?:no|')t) (?:help|assist|open|access|provide|fulfil"
-    r"|complete|do that)\b",
+    r"|complete|do that)\b"
+    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z",
     re.IGNORECASE,
 )
-"""How a model declines a task; a letter that declines something is to somebody, and says so first."""
+"""How a model declines a task, or only promises to do it; a letter that declines something says first to whom."""
 _YES_NO_ASKED: Final = lazy_pattern(
     r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
     re.IGNORECASE,
 )
+_YES_NO_WORDS: Final = r"(?:yes|no|ja|nein|oui|non|sí|true|false)"
 _YES_NO: Final = lazy_pattern(
-    r"\W*(?:(?:so|therefore|thus|hence|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|true|false)\b",
+    rf"\W*(?:(?:so|therefore|thus|hence|conclusion)[,:]?\s+)?[*_]*(?P<answer>{_YES_NO_WORDS})\b",
     re.IGNORECASE,
 )
 
@@ -175,11 +270,9 @@ _FENCED: Final = lazy_pattern(
 )
 _TABLE: Final = lazy_pattern(r"^\|.*\|\s*$", re.MULTILINE)
 _HEADING: Final = lazy_pattern(
-    r"^[ \t]*(?:#{1,6}[ \t]+(?P<name>[^\n]+?)|[*_]{2}(?P<bold>[^*\n]{1,80}?)[*_]{2}[:.]?)[ \t]*$",
-    re.MULTILINE,
+    r"^[ \t]*(?:#{1,6}[ \t]+[^\n]+?|[*_]{2}[^*\n]{1,80}?[*_]{2}[:.]?)[ \t]*$", re.MULTILINE
 )
-_CAPTION: Final = lazy_pattern(r"^[^\n:|]{1,60}:[ \t]*\n(?=[ \t]*(?:[-*•]|\d+[.)])\s)", re.MULTILINE)
-"""A line that heads a list."""
+_PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re.IGNORECASE)
 _BOLD: Final = lazy_pattern(r"\*\*([^*\n]+)\*\*(?!\s*[:：])")
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 _LIST_ITEM: Final = lazy_pattern(r"\n[ \t]*(?:[-*•]|(?:[2-9]|\d\d)[.)])[ \t]+\Z")
@@ -201,12 +294,8 @@ def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable
     """Return the answer a text gives; None if it gives none, `Unreadable` if it gives two or takes it back."""
     subject = subject or Subject()
     text = without_closing(text)
-    if subject.is_open and _REFUSES.match(text):
-        return Unreadable("it declines the task; do it as far as you can")
     if subject.is_open:
-        found = _document(text) if text else None
-        is_marked = found is not None and (found.answer != text or _is_document(text))
-        return found if is_marked or not subject.alone else None
+        return _open_answer(text, subject)
     tail = text[-_END:]
     found = _find_statement(tail, subject) or _find_conclusion(tail, subject)
     if not isinstance(found, Found) or len(text) == len(tail):
@@ -234,7 +323,7 @@ def only_answer(text: str) -> str | None:
 
 def declines(text: str) -> bool:
     """Whether a text gives no answer, politely."""
-    return len(text) <= 2_000 and _DECLINES.match(text) is not None
+    return len(text) <= 600 and _DECLINES.search(text) is not None
 
 
 def blocks(text: str) -> tuple[str, ...]:
@@ -251,22 +340,61 @@ def _paragraphs(text: str) -> list[str]:
     return [found[0].strip() for found in _PARAGRAPH.finditer(text) if found[0].strip()]
 
 
-def _document(text: str) -> Found:
-    """Return the whole text; where reasoning comes first, what stands under its one label."""
+# -- whole
+
+
+def _open_answer(text: str, subject: Subject) -> Found | Unreadable | None:
+    lines = [line for line in text.splitlines() if line.strip()]
+    questions = sum(line.rstrip().endswith("?") for line in lines)
+    asks_back = 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
+    if _REFUSES.search(text) or asks_back:
+        return Unreadable("it does not do the task; do it as far as you can, without asking back")
+    if not text:
+        return None
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
+    found = _below_label(text) or Found(text)
+    is_marked = found.answer != text or _is_document(text)
+    return found if is_marked or not subject.alone else None
+
+
+def _below_label(text: str) -> Found | None:
+    """Return what stands below the one label of a text that begins with reasoning."""
     labels = [match for match in _LABEL.finditer(text) if match["word"] and (match["colon"] or match["mark"])]
-    for label in labels if len(labels) == 1 else ():
-        before, answer = text[: label.start()], f"{label['answer']}{text[label.end() :]}".strip("* \n")
-        headings = [match for match in _HEADING.finditer(before) if not _WORKING.match(match[0])]
-        is_part = label["mark"] and _HEADING.search(text, label.end())
-        if answer and not is_part and (not before.strip() or (_WORKING.match(before) and not headings)):
-            return Found(answer, before.strip())
-    return Found(text)
+    labels = labels or list(_TITLE.finditer(text))
+    if len(labels) != 1:
+        return None
+    (label,) = labels
+    before = text[: label.start()].strip()
+    answer = f"{label.groupdict().get('answer') or ''}{text[label.end() :]}".strip("* \n")
+    headings = [match for match in _headings(text) if match.end() <= label.start()]
+    is_working = not before or _WORKING.match(before) or (label["final"] and "\n" not in before)
+    return Found(answer, before) if answer and is_working and not headings else None
 
 
 def _is_document(text: str) -> bool:
     return "```" in text or _TABLE.search(text) is not None or len(_HEADING.findall(text)) > 1
+
+
+def _has_parts(text: str, subject: Subject) -> bool:
+    """Whether a text answers several questions, or in several parts."""
+    is_asked = _SEVERAL_ASKED.search(subject.problem[:2_000]) is not None
+    return is_asked and max(len(_headings(text)), len(_PART.findall(text))) > 1
+
+
+def _take_document(text: str, subject: Subject) -> Found | None:
+    """Return a document whole, unless a value was asked for, or it may be nothing but the working."""
+    if _has_parts(text, subject) and not subject.alone:
+        return Found(text)
+    is_asked_for = subject.problem and not subject.alone and not _VALUE_ASKED.search(subject.problem)
+    is_text = (
+        "?" not in subject.problem
+        and text.count("\n") >= _FEW_LINES
+        and not _BEGINS.match(text.removeprefix("Here"))
+    )
+    if not is_asked_for or not (is_text or _is_document(text)) or text.endswith((":", "?")):
+        return None
+    return None if re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE) else Found(text)
 
 
 # -- stated
@@ -281,6 +409,8 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         is_less = other.rank < last.rank or other.start == last.start
         if is_less or is_same(other.answer, last.answer) or _TAKES_BACK.search(text[other.end : last.start]):
             continue
+        if _has_parts(text, subject) and not subject.alone:
+            return Found(text)
         return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
         return Found(text)
@@ -294,17 +424,16 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:
     """Whether a label such as `Conclusion` heads a part of a document, and no answer."""
-    heads = (*_headings(text), *_CAPTION.finditer(text))
-    others = sum(match.start() != last.start and not _WORKING.match(match[0]) for match in heads)
+    others = [match for match in _headings(text) if match.start() != last.start]
     is_short = len(last.answer) <= _MAX_SHORT and "\n\n" not in last.answer
-    if not others or subject.alone or (asks_for_value(subject.problem) and is_short):
-        return False
-    return others > 1 or not is_short
+    is_value = subject.alone or (_VALUE_ASKED.search(subject.problem) and is_short)
+    return not is_value and len(others) > is_short
 
 
-def _headings(text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Yield the headings of a text; a bold line that ends it is none."""
-    return (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
+def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
+    """Return the headings of a text but those of the working; a bold line that ends it is none."""
+    found = (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
+    return [match for match in found if not _WORKING.match(match[0])]
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -323,26 +452,25 @@ def _statements(text: str) -> Iterator[_Statement]:
         answer = _unbox(match["answer"])
         rest = text[match.end() :]
         is_last = _EPILOGUE.match(rest) or _TAKES_BACK.match(rest[:200].lstrip(". \n"))
-        if answer and is_last and not _LEFT_OPEN.match(answer):
+        if answer and is_last and not _LEADS_ON.match(answer):
             yield _Statement(match.start(), match.end(), answer, 1)
 
 
 def _read_label(text: str, match: re.Match[str]) -> _Statement | None:
     parts = match.groupdict()
-    written = (parts.get("answer") or "").strip(" \t*_")
+    written = tidy(parts.get("answer") or "")
     is_heading = parts.get("mark") or match[0].strip().startswith(("**", "__"))
-    if "colon" in parts and not (parts["colon"] or (is_heading and not written)):
+    if "colon" in parts and not (parts["colon"] or (is_heading and not written.strip("*_"))):
         return None
     end = match.end()
-    if not written:
+    if not written.strip("*_"):
         written, end = _section(text, match.end())
     answer = _unbox(written)
-    if not answer or (_LEFT_OPEN.match(answer) and not answer.casefold().startswith("either")):
+    if not answer or _LEADS_ON.match(answer):
         return None
     final = (parts.get("final") or "").casefold()
-    return _Statement(
-        match.start(), end, answer, 0 if not parts["word"] else 2 if final and "short" not in final else 1
-    )
+    rank = 0 if not parts["word"] else 2 if final and "short" not in final else 1
+    return _Statement(match.start(), end, answer, rank)
 
 
 def _section(text: str, start: int) -> tuple[str, int]:
@@ -359,15 +487,15 @@ def _section(text: str, start: int) -> tuple[str, int]:
 
 
 def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
-    """Return what the end of a text comes to, where it states no answer: a bold result, an equation, a sentence."""
-    if declines(text) or (_DECLINES.search(text[-300:]) and len(text) <= 600):
+    """Return what a text says first, or its end comes to, where it states no answer."""
+    if declines(text):
         return None
-    if _YES_NO_ASKED.search(subject.problem) and (first := _yes_or_no_first(text)):
+    if first := _find_first(text, subject):
         return first
     parts = _paragraphs(text)
     while len(parts) > 1 and _EPILOGUE.match(parts[-1]):
         parts.pop()
-    if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
+    if not parts or "```" in parts[-1] or parts[-1].startswith("|") or _has_parts(text, subject):
         return _take_document(text, subject)
     line = parts[-1].splitlines()[-1].strip()
     sentences = re.split(rf"(?<=[.!?。])[*_]*\s+(?!{_MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])", line)
@@ -383,29 +511,22 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     return Found(answer, text[:start].strip(), text[end:].strip(), is_stated)
 
 
-def _yes_or_no_first(text: str) -> Found | None:
-    """Return the yes or no that a text begins with, where it says so nowhere else and takes nothing back."""
-    first = _YES_NO.match(text)
-    if first is None or not re.match(r"[*_]*\s*[.,:;!—–-]", text[first.end() :]):
+def _find_first(text: str, subject: Subject) -> Found | None:
+    """Return the yes or no, or the one bold result, that a text begins with, where nothing argues on from it."""
+    line, _, below = text.partition("\n")
+    bold = _bold_results(text)
+    if _YES_NO_ASKED.search(subject.problem) and (first := _YES_NO.match(text)):
+        answer, rest = first["answer"], text[first.end() :]
+        argues_on = re.search(rf"(?:^|[.!?\n]\s*)[*_]*{_YES_NO_WORDS}\b", rest, re.IGNORECASE)
+        is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) is not None
+    else:
+        answer = tidy(bold[0]) if len(bold) == 1 and bold[0] in line else ""
+        rest = line.partition(f"**{bold[0]}**")[2] + below if answer else ""
+        argues_on = re.search(rf"=|(?:^|[.!?\n]\s*){_SO}\b", rest, re.IGNORECASE)
+        is_first = "?" in subject.problem and bool(rest.strip(" .")) and not _BEGINS.match(text)
+    if not answer or not is_first or argues_on or _TAKES_BACK.search(rest):
         return None
-    rest = text[first.end() :]
-    others = re.search(
-        r"(?:^|[.!?\n]\s*)[*_]*(?:yes|no|ja|nein|oui|non|sí|true|false)\b", rest, re.IGNORECASE
-    )
-    return None if others or _TAKES_BACK.search(rest) else Found(first["answer"], "", rest.strip(" .*_\n"))
-
-
-def _take_document(text: str, subject: Subject) -> Found | None:
-    """Return a document whole, unless a value was asked for, or it may be nothing but the working."""
-    is_asked_for = subject.problem and not subject.alone and not asks_for_value(subject.problem)
-    is_text = (
-        "?" not in subject.problem
-        and text.count("\n") >= _FEW_LINES
-        and not _BEGINS.match(text.removeprefix("Here"))
-    )
-    if not is_asked_for or not (is_text or _is_document(text)) or text.endswith((":", "?")):
-        return None
-    return None if re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE) else Found(text)
+    return Found(answer, "", rest.strip(" .*_\n"))
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
@@ -418,24 +539,24 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return found["answer"]
     if (is_only and "=" in sentence) or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE):
         return None
-    if len(bold) == 1 and sentence.strip(" .!*_") == bold[0].strip(" .!*_"):
-        # The last item of a list is one of several.
-        return None if _LIST_ITEM.search(text[: text.rindex(sentence)][-8:]) else tidy(bold[0])
     leads = _LEADS.match(sentence)
-    if len(bold) == 1 and (leads or not _BEGINS.match(sentence)):
+    is_bold = len(bold) == 1 and sentence.strip(" .!*_") == bold[0].strip(" .!*_")
+    if is_bold and _LIST_ITEM.search(text[: text.rindex(sentence)][-8:]):
+        # The last item of a list is one of several.
+        return None
+    if is_bold or (len(bold) == 1 and (leads or not _BEGINS.match(sentence))):
         return tidy(bold[0])
-    if found := re.search(
-        r"(?:^|\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*$", sentence
-    ):
-        value = tidy(re.split(r",\s*(?:or|i\.e\.|which|and)\b", found["value"])[0])
-        if _is_number(value) or "=" in found[0]:
+    if found := _COMES_TO.match(sentence):
+        value = tidy(found["value"])
+        if _is_number(value) or ("=" in found[0] and not leads):
             return value if _is_number(value) else None
     if _is_number(sentence.strip(" .")) or leads:
         return _essence(tidy(_LEADS.sub("", sentence)))
     is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
-    return (
-        tidy(sentence) if is_only and is_whole and not subject.alone and not _BEGINS.match(sentence) else None
-    )
+    is_result = _paragraphs(text)[-1] == sentence and normalise(sentence).number is not None
+    if (is_only or is_result) and is_whole and not subject.alone and not _BEGINS.match(sentence):
+        return tidy(sentence)
+    return None
 
 
 def _bold_results(text: str) -> list[str]:

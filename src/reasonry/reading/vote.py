@@ -5,7 +5,7 @@ Rule 1: votes are counted in the order drawn, and a vote never changes its side.
 Rule 2: a tie goes to the answer seen first.
 Rule 3: answers with several parts agree where their quantities do, in order, and one has all words of the other.
 Rule 4: a number without a unit agrees with the same number with one; two units agree where one is converted exactly
-        into the other, see `quantity`.
+        into the other, see `numbers`.
 
 Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
 true majority with the wanted probability.
@@ -21,7 +21,7 @@ from math import comb
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .quantity import UNITS, Quantity, quantities, read_quantity, without_latex
+from .numbers import UNITS, Quantity, quantities, read_quantity, without_latex
 
 _LEAD_IN = lazy_pattern(
     r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
@@ -30,16 +30,7 @@ _LEAD_IN = lazy_pattern(
 )
 _UNKNOWN = lazy_pattern(r"^[a-z]\s*=\s*", re.IGNORECASE)
 _WRAPPED = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_AROUND = (
-    ("**", "**"),
-    ("__", "__"),
-    ("`", "`"),
-    ('"', '"'),
-    ("$$", "$$"),
-    ("$", "$"),
-    (r"\(", r"\)"),
-    (r"\[", r"\]"),
-)
+_AROUND = (*((mark, mark) for mark in ("**", "__", "`", '"', "$$", "$")), (r"\(", r"\)"), (r"\[", r"\]"))
 _VULGAR = lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _GROUPED = lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
 """Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
@@ -49,7 +40,7 @@ _MINUS = lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
 _SEPARATOR = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _FILLERS = frozenset(
-    {
+    [
         "a",
         "an",
         "the",
@@ -67,7 +58,7 @@ _FILLERS = frozenset(
         "she",
         "was",
         "und",
-    }
+    ]
 )
 _NEGATIONS = frozenset({"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"})
 _LONGEST = 300
@@ -77,15 +68,17 @@ class Key(Struct, frozen=True):
     """An answer without its wording. Compare with `agree`."""
 
     text: str
-    number: str | None = None
-    """The value as a lowest-terms fraction, for answers that are a number."""
-    unit: str = ""
-    measure: str = ""
-    """The dimension and the value in its basic unit, where the unit has one: the same for 3.5 h and 210 min."""
-    parts: tuple[Key, ...] = ()
+    quantity: Quantity | None = None
+    """For an answer that is one."""
+    parts: tuple[Quantity, ...] = ()
     """Of an answer with several parts, its quantities in order."""
     words: tuple[str, ...] = ()
     """Of an answer with several parts, its words in order."""
+
+    @property
+    def number(self) -> str | None:
+        """The value of an answer that is a quantity, as a fraction in lowest terms."""
+        return None if self.quantity is None else str(self.quantity.number)
 
 
 class Vote(Struct, frozen=True):
@@ -127,33 +120,32 @@ def normalise(answer: str) -> Key:
     text = _UNKNOWN.sub("", " ".join(text.casefold().split()).strip("'")).rstrip(".,;:! ") or text.casefold()
     text = text.strip("()") if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text) else text
     found = read_quantity(text)
-    return _read_parts(text) if found is None else _key_of(text, found)
+    return _read_parts(text) if found is None else Key(text, found)
 
 
 def agree(first: Key, other: Key) -> bool:
     """Whether two answers say the same."""
-    if first.number is None or other.number is None:
-        return first.text == other.text or _have_same_parts(first, other)
+    if first.quantity is not None and other.quantity is not None:
+        return _are_equal(first.quantity, other.quantity)
+    return first.text == other.text or _have_same_parts(first, other)
+
+
+def _are_equal(first: Quantity, other: Quantity) -> bool:
     if first.measure and other.measure:
         return first.measure == other.measure
     return first.number == other.number and (not first.unit or not other.unit or first.unit == other.unit)
-
-
-def _key_of(text: str, found: Quantity) -> Key:
-    measure = "" if found.measure is None else "{} {}".format(*found.measure)
-    return Key(text, str(found.number), found.unit, measure)
 
 
 def _read_parts(text: str) -> Key:
     """Return an answer that is not one quantity: with its parts, where it has several and a number among them."""
     if len(text) > _LONGEST or not _SEPARATOR.search(text):
         return Key(text)
-    words, parts, place = list[str](), list[Key](), 0
+    words, parts, place = list[str](), list[Quantity](), 0
     for start, end, found in quantities(text):
         # What stands after a number is a word, and no unit, unless it is one that is known.
         beside = "" if found.unit in UNITS.values() else found.unit
         words += _WORD.findall(f"{text[place:start]} {beside}")
-        parts.append(_key_of("", Quantity(found.number) if beside else found))
+        parts.append(Quantity(found.number) if beside else found)
         place = end
     words += _WORD.findall(text[place:])
     content = [word.rstrip("s") or word for word in words if word not in _FILLERS]
@@ -164,7 +156,7 @@ def _have_same_parts(first: Key, other: Key) -> bool:
     """Whether answers with several parts have the same ones in the same order, and one has all words of the other."""
     if not first.parts or len(first.parts) != len(other.parts):
         return False
-    return say_the_same_words(first.words, other.words) and all(map(agree, first.parts, other.parts))
+    return say_the_same_words(first.words, other.words) and all(map(_are_equal, first.parts, other.parts))
 
 
 def say_the_same_words(first: Sequence[str], other: Sequence[str]) -> bool:
@@ -185,7 +177,7 @@ def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
         for index, (side, voters) in enumerate(sides):
             if agree(side, key):
                 voters.append(position)
-                if key.unit and not side.unit:
+                if key.quantity and key.quantity.unit and side.quantity and not side.quantity.unit:
                     sides[index] = (key, voters)
                 break
         else:

@@ -1,5 +1,82 @@
-"""Stores of runs and sessions, in memory or in a SQLite file."""
+"""Stores of runs and sessions, in memory, in SQLite or in PostgreSQL: here they are opened by their names."""
 
-from .open import default_path, open_store
+from __future__ import annotations
 
-__all__ = ["default_path", "open_store"]
+import re
+from pathlib import Path
+
+from ..errors import UsageError
+from ..extras import check_extra
+from ..records import Store
+
+_CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
+_FOREIGN = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://|\s*(?:dbname|host|hostaddr|password|port|service|user)\s*="
+)
+"""Another kind of URL, and an address as PostgreSQL's clients take it too: as a path it would be a file with a password
+in its name."""
+
+
+def open_store(spec: str | None = None) -> Store:
+    """Return the store that a user names.
+
+    A file is opened and checked when it is first used, not here.
+
+    Args:
+        spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database; None: the file in the user's data
+            folder.
+
+    Raises:
+        UsageError: It is none of these.
+        MissingExtraError: Of a URL: the client of PostgreSQL is not installed.
+    """
+    if spec == "memory":
+        from .memory import MemoryStore
+
+        return MemoryStore()
+    path = str(default_path()) if spec is None else spec.removeprefix("sqlite:")
+    if path.startswith(("postgresql://", "postgres://")):
+        check_extra("server", "a store in PostgreSQL")
+        from .postgres import PostgresStore
+
+        return PostgresStore(path)
+    if _FOREIGN.match(path):
+        # The rest may hold a password.
+        raise UsageError(
+            "a store is named by memory, a path, sqlite: and a path, or a URL as "
+            "postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            choices=_CHOICES,
+        )
+    from .sqlite import SqliteStore
+
+    try:
+        path.encode("utf-8", "surrogateescape")
+        if not path or "\x00" in path or path.startswith("//"):
+            raise ValueError
+        return SqliteStore(Path(path).expanduser())
+    except (RuntimeError, ValueError) as error:
+        message = f"{path[:100]!r} is not a store: write memory, a path, or sqlite: and a path"
+        raise UsageError(message, choices=_CHOICES) from error
+
+
+def open_pair(source: str, target: str) -> tuple[Store, Store]:
+    """Return the stores of a copy, by their names.
+
+    Raises:
+        UsageError: One is no store that is kept, or there is nothing to copy.
+    """
+    stores = open_store(source), open_store(target)
+    for store in stores:
+        if not store.durable:
+            raise UsageError("the store in memory is empty, and lost with this process; give a path")
+    path = getattr(stores[0], "path", None)
+    if path is not None and not path.exists():
+        raise UsageError(f"there is no store {path}", path=str(path))
+    return stores
+
+
+def default_path() -> Path:
+    """Return the path of the default store."""
+    import platformdirs
+
+    return platformdirs.user_data_path("reasonry", appauthor=False) / "reasonry.db"

@@ -17,15 +17,18 @@ from typing import NoReturn
 from ..errors import ConflictError, StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
 from . import sql
-from .database import Source, connect, faults_of, name_file, read_fault, reserve_checksums
-from .files import (
-    check_header,
+from .database import (
+    Source,
     check_kind,
-    check_log,
+    check_store,
+    connect,
     draft_of,
-    file_of,
+    faults_of,
     log_of,
+    name_file,
     publish,
+    read_fault,
+    reserve_checksums,
     sync_folder,
     unusable_error,
 )
@@ -59,8 +62,8 @@ async def back_up(
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
-    """Put a backup in the place of a store; see `Store`."""
-    await asyncio.to_thread(_check_backup, path, file)
+    """Put a backup in place of a store; see `Store`."""
+    await asyncio.to_thread(_check_other, path, file)
     with draft_of(path) as draft:
         await _in_thread(lambda stop: _copy(file, lambda: _open(file), draft, path, on_progress, stop))
         try:
@@ -78,30 +81,28 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 def _check_target(path: Path, file: Path, force: bool) -> None:
     if not os.path.lexists(file):
         return
-    if path.exists() and path.samefile(file):
-        raise UsageError(f"{file} is the store itself; give another file", path=str(file))
+    _check_other(path, file)
     if not force:
         _refuse_existing(file)
-    check_kind(file, file.lstat().st_mode)
-    with _alone(file, "it is a store that is in use"):
-        if log_of(file).exists():
-            raise UsageError(f"{file} is a store with a log beside it; give another file", path=str(file))
+    if log_of(file).exists():
+        raise UsageError(
+            f"{file} is a store that is in use, or was left with its log; give another file", path=str(file)
+        )
 
 
 def _refuse_existing(file: Path) -> NoReturn:
     raise ConflictError(f"{file} already exists; --force overwrites it", path=str(file))
 
 
-def _check_backup(path: Path, file: Path) -> None:
+def _check_other(path: Path, file: Path) -> None:
+    """Raise an error unless a file is one that can be a store, and not the store itself."""
     try:
-        mode = file.lstat().st_mode
+        found = file.lstat()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", path=str(file)) from error
     if path.exists() and path.samefile(file):
-        raise UsageError(f"{file} is the store itself; give the backup", path=str(file))
-    check_kind(file, mode)
-    check_header(file)
-    check_log(file)
+        raise UsageError(f"{file} is the store itself; give another file", path=str(file))
+    check_kind(file, found)
 
 
 async def _in_thread(work: Callable[[Stop], None]) -> None:
@@ -115,7 +116,13 @@ async def _in_thread(work: Callable[[Stop], None]) -> None:
 
 def _open(file: Path) -> sql.Database:
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
-    return connect(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
+    db = connect(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
+    try:
+        check_store(db, file)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _copy(
@@ -139,7 +146,7 @@ def _copy(
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
         # All is copied as it is in one moment, whoever writes meanwhile.
-        db.execute(sql.BEGIN_READ)
+        db.execute("BEGIN")
         db.execute("SELECT 1 FROM sqlite_schema").fetchone()
         try:
             with copy.backup("main", db, "main") as backup:
@@ -162,22 +169,31 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 @contextlib.contextmanager
-def _alone(path: Path, why: str) -> Generator[None]:
-    """Keep every database connection away from a file, as SQLite itself does."""
+def _alone(path: Path) -> Generator[None]:
+    """Keep every database connection away from the file of a store, as SQLite itself does."""
     import apsw
 
-    with file_of(path, apsw.SQLITE_OPEN_READWRITE) as file:
-        try:
-            file.xLock(apsw.SQLITE_LOCK_SHARED)
-            file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
-        except apsw.BusyError:
-            message = f"{path} cannot be replaced: {why}"
-            raise StoreError(message, code="store_busy", path=str(path)) from None
+    try:
+        file = apsw.VFSFile(
+            "", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0]
+        )
+    except apsw.Error as error:
+        raise unusable_error(path, "it cannot be opened; check its permissions") from error
+    try:
+        file.xLock(apsw.SQLITE_LOCK_SHARED)
+        file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
         yield
+    except apsw.BusyError:
+        message = (
+            f"{path} cannot be replaced: it is in use; end every process that has it open, then try again"
+        )
+        raise StoreError(message, code="store_busy", path=str(path)) from None
+    finally:
+        file.xClose()
 
 
 def _empty_log(source: Source) -> None:
-    with faults_of(source.path), contextlib.closing(source.writer(verify=False)) as db:
+    with faults_of(source.path), contextlib.closing(source.writer()) as db:
         source.empty_log(db)
 
 
@@ -191,7 +207,7 @@ def _take_place(draft: Path, path: Path) -> None:
         with contextlib.suppress(StoreError):
             # The log of a store that cannot be opened is damaged with it.
             _empty_log(Source(path, busy_timeout_s=1.0))
-        with _alone(path, "the store is in use; end every process that has it open, then try again"):
+        with _alone(path):
             for end in ("-wal", "-shm"):
                 path.with_name(path.name + end).unlink(missing_ok=True)
             sync_folder(path.absolute().parent)

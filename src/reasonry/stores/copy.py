@@ -1,7 +1,7 @@
 """Copying all of one store into another, whatever they are made of.
 
 A few runs or sessions are written in each transaction. So a copy that is interrupted is a part of the whole, and doing
-it again goes on: what is there is compared and left as it is. At the end everything in the target is verified.
+it again continues: what is there is compared and left as it is. At the end everything in the target is verified.
 """
 
 from __future__ import annotations

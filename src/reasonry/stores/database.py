@@ -1,25 +1,29 @@
-"""Opening a store as a SQLite database, and explaining SQLite's errors.
+"""The SQLite file of a store: creating it, opening and checking it, and explaining SQLite's errors.
 
-The SQLite is the one that comes with `apsw`: the interpreter's own may be of a version in which several processes
-on one file can damage it (3.7.0 to 3.51.2).
+A store appears under its name whole or not at all. So a file there that is not a valid store was damaged or is
+something else; it is refused and left unchanged. The SQLite is the one that comes with `apsw`: the interpreter's own
+may be of a version in which several processes on one file can damage it (3.7.0 to 3.51.2).
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import glob
+import os
 import random
+import secrets
+import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from ..errors import StoreError, UsageError
 from . import schema, sql
-from .files import Identity, check_log, create, identity, inspect_file, log_of, unusable_error
 
 
 class _Fault(NamedTuple):
@@ -29,10 +33,9 @@ class _Fault(NamedTuple):
 
 _BUSY = _Fault("store_busy", "another process has locked it; try again")
 _DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
-_DISK = _Fault("store_unavailable", "reading from or writing to the disk failed; check the disk")
 _FAULTS = {
     "CorruptError": _DAMAGED,
-    "NotADBError": _DAMAGED,
+    "NotADBError": _Fault("store_corrupt", "it is not a SQLite file, or its first page is damaged"),
     "BusyError": _BUSY,
     "LockedError": _BUSY,
     "ProtocolError": _BUSY,
@@ -40,7 +43,7 @@ _FAULTS = {
     "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
     "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
     "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; check its permissions"),
-    "IOError": _DISK,
+    "IOError": _Fault("store_unavailable", "reading from or writing to the disk failed; check the disk"),
 }
 """By the class of what `apsw` raises."""
 
@@ -54,6 +57,9 @@ _CHECKSUM_FAULT = 8202
 """SQLITE_IOERR_DATA: the checksum of a page is wrong."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
+_NUMBER_AT = 60
+"""Where the header of a file has its `user_version`."""
+_STALE_S = 60.0
 
 
 def is_fault(error: BaseException) -> bool:
@@ -63,18 +69,16 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(error, UnicodeDecodeError) or (apsw is not None and isinstance(error, apsw.Error))
 
 
-def is_suspicious(error: BaseException) -> bool:
-    """Whether, after this error, the file has to be verified before anything relies on it."""
-    return is_fault(error) and _meaning(error) in (_DISK, None)
-
-
 def read_fault(error: Exception, path: Path) -> Exception:
     """Return the error of the store that an exception stands for."""
     if isinstance(error, OSError):
         return unusable_error(path, error.strerror or str(error))
     if not is_fault(error):
         return error
-    meaning = _meaning(error)
+    is_wrong_page = getattr(error, "extendedresult", None) == _CHECKSUM_FAULT
+    # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
+    is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
+    meaning = _DAMAGED if is_wrong_page or is_odd else _FAULTS.get(type(error).__name__)
     if meaning is None:
         return StoreError(f"the store {path} could not be used ({error})", path=str(path))
     code, advice = meaning
@@ -94,32 +98,9 @@ def faults_of(path: Path) -> Generator[None]:
         raise meant from error
 
 
-def _meaning(error: BaseException) -> _Fault | None:
-    is_wrong_page = getattr(error, "extendedresult", None) == _CHECKSUM_FAULT
-    # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
-    is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
-    return _DAMAGED if is_wrong_page or is_odd else _FAULTS.get(type(error).__name__)
-
-
-SHORT_SLEEPS = 200
-"""Most transactions end within one short sleep; after this many, a longer one is running, so sleeps become longer."""
-
-
-def busy_handler(limit_s: float) -> Callable[[int], bool]:
-    """Return a function that waits for another process in short sleeps, up to a limit.
-
-    It is called with the number of sleeps there were; those of SQLite itself grow to 100 ms, in which others overtake.
-    """
-    until = 0.0
-
-    def wait(tries: int) -> bool:
-        nonlocal until
-        if tries == 0:
-            until = time.monotonic() + limit_s
-        time.sleep(random.uniform(0.0001, 0.001 if tries < SHORT_SLEEPS else 0.01))
-        return time.monotonic() < until
-
-    return wait
+def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
+    """Return the error for a path that cannot be used as a store."""
+    return StoreError(f"{path} cannot be the store: {why}", code=code, path=str(path))
 
 
 class Source:
@@ -134,27 +115,20 @@ class Source:
         # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
-        self._identity: Identity | None = None
+        self._was_there = False
         self._opening = threading.Lock()
         """Several threads open connections; whether the file is there is found out by one at a time."""
-        self._opened: WeakKeyDictionary[sql.Database, tuple[Identity | None, Identity | None]] = (
-            WeakKeyDictionary()
-        )
-        """By connection: its file and its log."""
 
-    def writer(self, *, verify: bool) -> sql.Database:
-        """Open the connection that writes; with `verify` after an error that may have left the file damaged."""
+    def writer(self) -> sql.Database:
+        """Open the connection that writes."""
         db = self._open()
         try:
             db.execute("PRAGMA journal_size_limit = 8388608")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise unusable_error(self.path, "its folder cannot hold a write-ahead log; use a local disk")
-            if verify:
-                self._verify(db)
             if not self._log.stat().st_size:
-                # A new log begins with the first page, which says whose log it is; see `check_log`.
+                # A new log begins with the first page, which says whose log it is; see `check_store`.
                 db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
-            self._settle(db)
         except BaseException:
             db.close()
             raise
@@ -166,42 +140,27 @@ class Source:
         try:
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
-            self._settle(db)
         except BaseException:
             db.close()
             raise
         return db
 
     def check_in_place(self, db: sql.Database) -> None:
-        """Raise StoreError if the file that was opened, or its log, is no longer the one at its path."""
-        file, log = self._opened[db]
-        if _identity_of(self.path) != file:
+        """Raise StoreError if the file that was opened is no longer the one at its path."""
+        import apsw
+
+        has_moved = ctypes.c_int()
+        db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(has_moved))
+        if has_moved.value:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
-        if _identity_of(self._log) == log:
-            return
-        # What was acknowledged is in the log this connection still holds; it goes into the file while it can.
-        with contextlib.suppress(Exception):
-            db.execute("PRAGMA query_only = OFF")
-            self.empty_log(db)
-        raise unusable_error(
-            self.path, "its log was removed or replaced while it was in use; leave it to SQLite"
-        )
 
     def empty_log(self, db: sql.Database) -> bool:
-        """Copy the whole log into the file and truncate it; return whether that could be done.
-
-        Waits for readers of an older state, and for other checkpoints, for which SQLite itself does not wait.
-        """
-        wait, tries = busy_handler(self.busy_timeout_s), 0
-        while (result := db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()) and result[0]:
-            if not wait(tries):
-                return False
-            tries += 1
-        return True
+        """Copy the whole log into the file and truncate it; return whether nobody was in the way."""
+        return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
 
     def rewrite(self) -> bool:
         """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
-        with faults_of(self.path), contextlib.closing(self.writer(verify=False)) as db:
+        with faults_of(self.path), contextlib.closing(self.writer()) as db:
             db.execute("VACUUM")
             return self.empty_log(db)
 
@@ -211,52 +170,21 @@ class Source:
 
     def _open(self) -> sql.Database:
         with self._opening:
-            return self._open_alone()
-
-    def _open_alone(self) -> sql.Database:
-        found = inspect_file(self.path)
-        if found is None:
-            if self._identity is not None:
-                raise unusable_error(
-                    self.path, "its file was removed while in use; restore it, then try again"
-                )
-            create(self.path, _fill)
-            found = self.path.stat()
-        if self._identity != identity(found):
-            check_log(self.path)
-        db = connect(self.path, self.busy_timeout_s)
-        try:
-            if schema.pending([name for (name,) in db.execute(sql.MIGRATIONS)], str(self.path)):
-                migrate(db, str(self.path))
-        except BaseException:
-            db.close()
-            raise
-        self._identity = identity(found)
-        return db
-
-    def _settle(self, db: sql.Database) -> None:
-        """Note which log is in use, and check that the file was not replaced while it was opened."""
-        if _identity_of(self.path) != self._identity:
-            raise unusable_error(self.path, "its file was replaced while it was opened; try again")
-        self._opened[db] = self._identity, _identity_of(self._log)
-
-    def _verify(self, db: sql.Database) -> None:
-        # A failed sync leaves pages that only look written. The checkpoint writes them once more, elsewhere,
-        # and begins a new log, so that what is acknowledged from now on does not stand on them.
-        if not self.empty_log(db):
-            raise unusable_error(
-                self.path, "the disk failed, and another process keeps it from being checked"
-            )
-        result = db.execute("PRAGMA quick_check(1)").fetchone()
-        if result != ("ok",):
-            raise unusable_error(self.path, "its file is damaged; restore it from a backup", "store_corrupt")
-
-
-def _identity_of(path: Path) -> Identity | None:
-    try:
-        return identity(path.stat())
-    except OSError:
-        return None
+            if not is_file(self.path):
+                if self._was_there:
+                    why = "its file was removed while in use; restore it, then try again"
+                    raise unusable_error(self.path, why)
+                create(self.path)
+            db = connect(self.path, self.busy_timeout_s)
+            try:
+                check_store(db, self.path)
+                if schema.pending([name for (name,) in db.execute(sql.MIGRATIONS)], str(self.path)):
+                    migrate(db, str(self.path))
+            except BaseException:
+                db.close()
+                raise
+            self._was_there = True
+            return db
 
 
 @cache
@@ -297,13 +225,31 @@ def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
                 path,
                 f"its pages have checksums, and the SQLite of this platform has no {CHECKSUMS} to write them",
             )
-        db.set_busy_handler(busy_handler(busy_timeout_s))
+        db.set_busy_timeout(int(busy_timeout_s * 1_000))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def check_store(db: sql.Database, path: Path) -> None:
+    """Raise StoreError if a file is not a store, or the log beside it is that of another file, copied over it.
+
+    Each file has a number of its own in its header, and the log repeats the header.
+    """
+    import apsw
+
+    # What is refused stays as it is: closing it copies nothing from the log.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    if db.pragma("application_id") != schema.APPLICATION_ID:
+        raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
+    _, number = db.read("main", 0, _NUMBER_AT, 4)
+    if int.from_bytes(number, "big") != db.pragma("user_version"):
+        why = f"its log {log_of(path).name} is that of another file; use `reasonry store restore`"
+        raise unusable_error(path, why, "store_corrupt")
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def _fill(draft: Path) -> None:
@@ -328,13 +274,14 @@ def find_faults(tx: sql.Tx) -> list[str]:
 
 
 def name_file(db: sql.Database) -> None:
-    """Give a file a number of its own, which its log repeats; see `check_log`."""
+    """Give a file a number of its own, which its log repeats; see `check_store`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
 def migrate(db: sql.Database, name: str) -> None:
     """Apply the pending steps, or none."""
-    db.execute(sql.BEGIN_WRITE)
+    # Not as a context manager, which would have all threads wait with this one for other connections.
+    db.execute("BEGIN IMMEDIATE")
     try:
         db.execute(
             "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms INTEGER NOT NULL) STRICT"
@@ -342,8 +289,144 @@ def migrate(db: sql.Database, name: str) -> None:
         # Another process may have been quicker.
         applied = [name for (name,) in db.execute(f"{sql.MIGRATIONS} ORDER BY name")]
         schema.apply(db, sql.SQLITE, schema.pending(applied, name))
-        db.execute(sql.COMMIT)
+        db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            db.execute(sql.ROLLBACK)
+            db.execute("ROLLBACK")
         raise
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a file at the path of a store.
+
+    Raises:
+        StoreError: There is something that is no store, or a log without its store.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        _check_no_orphaned_log(path)
+        return False
+    except (OSError, ValueError) as error:
+        raise unusable_error(path, _reason(error)) from error
+    check_kind(path, found)
+    return True
+
+
+def check_kind(path: Path, found: os.stat_result) -> None:
+    """Raise StoreError unless it is a regular file that is not empty."""
+    if stat.S_ISLNK(found.st_mode):
+        raise unusable_error(path, "it is a symbolic link; give the path of the file itself")
+    if stat.S_ISDIR(found.st_mode):
+        raise unusable_error(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
+    if not stat.S_ISREG(found.st_mode):
+        raise unusable_error(path, "it is a pipe, socket or device, not a file")
+    if not found.st_size:
+        why = "the file is empty, and a store never is; restore it from a backup, or delete it to get a new store"
+        raise unusable_error(path, why, "store_corrupt")
+
+
+def log_of(path: Path) -> Path:
+    """Return the path of a store's write-ahead log."""
+    return path.with_name(path.name + "-wal")
+
+
+def _check_no_orphaned_log(path: Path) -> None:
+    journal = log_of(path)
+    with contextlib.suppress(OSError, ValueError):
+        if journal.lstat().st_size > 0:
+            why = (
+                f"the store is missing, but its log {journal.name} is still there; restore the store, or delete "
+                "the log"
+            )
+            raise unusable_error(path, why, "store_corrupt")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def create(path: Path) -> None:
+    """Create a store, readable by its owner alone; one that another process created first is kept."""
+    with draft_of(path) as draft:
+        _fill(draft)
+        publish(draft, path)
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Generator[Path]:
+    """Create an empty temporary file beside `path`, and remove it at the end if it is still there.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
+    try:
+        make_folder(path.absolute().parent)
+        _sweep(path)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise unusable_error(path, f"it cannot be created: {_reason(error)}") from error
+    try:
+        yield draft
+    finally:
+        for end in ("", "-journal", "-wal", "-shm"):
+            draft.with_name(draft.name + end).unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, open to their owner alone."""
+    if not folder.exists():
+        make_folder(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+
+
+def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
+    """Move a finished file to its path, whole or not at all.
+
+    Args:
+        replace: Overwrite an existing file.
+
+    Returns:
+        Whether it was moved; False if there is a file already.
+    """
+    _sync(draft, os.O_RDWR)
+    if replace:
+        draft.replace(path)
+    elif not _link(draft, path):
+        return False
+    sync_folder(path.absolute().parent)
+    return True
+
+
+def _link(draft: Path, path: Path) -> bool:
+    try:
+        # A link, unlike a rename, never replaces a store that another process has just begun to fill.
+        path.hardlink_to(draft)
+    except OSError:
+        if path.exists():
+            return False
+        draft.rename(path)
+    return True
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system needs that."""
+    if os.name != "nt":
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sweep(path: Path) -> None:
+    """Remove temporary files that a crash has left."""
+    for draft in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.new*"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _STALE_S:
+                draft.unlink()

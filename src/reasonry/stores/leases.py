@@ -1,7 +1,7 @@
-"""Leases: which runs one store object may drive, and until when.
+"""Leases: which runs one store object may drive, and until when; in a transaction, and over all of them.
 
 A lease has a holder, which is one store object, and a fencing number, which grows with each lease of the run. A holder
-that hangs loses its leases once it has not renewed them for `LEASE_S`, and its number shows that when it goes on.
+that hangs loses its leases once it has not renewed them for `LEASE_S`, and its number shows that when it continues.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import os
 import platform
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError, StoreError
+from ..records import JobStanding
+from . import sql
 
 LEASE_S = 10.0
 """How long a lease lasts that is not renewed."""
@@ -88,7 +91,7 @@ def lease_lost_error(run_id: str) -> ConflictError:
     """Return the error for what a former holder of a run would have written."""
     return ConflictError(
         f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "
-        "it goes on there",
+        "it continues there",
         code="lease_lost",
         run_id=run_id,
     )
@@ -106,8 +109,7 @@ class Leases:
 
     Args:
         take: Takes the lease of a run.
-        renew: Renews the leases of runs, given with their numbers, as far as they are still its own.
-        give_back: Gives back the lease of a run, if there is one; what is taken later comes after it.
+        write: Does work in a transaction.
 
     Attributes:
         holder: Names the store object.
@@ -115,12 +117,11 @@ class Leases:
 
     def __init__(
         self,
-        take: Callable[[str], Coroutine[Any, Any, TakenLease]],
-        renew: Callable[[Mapping[str, int]], Coroutine[Any, Any, None]],
-        give_back: Callable[[str], Coroutine[Any, Any, None]],
+        take: Callable[[str], Awaitable[TakenLease]],
+        write: Callable[[Callable[[sql.Tx], None]], Awaitable[None]],
     ) -> None:
         self.holder = f"{os.getpid()} {_host()} {secrets.token_hex(16)}"
-        self._take, self._renew, self._give_back = take, renew, give_back
+        self._take, self._write = take, write
         self._numbers = dict[str, int | None]()
         """None: it is being taken."""
         self._taken = dict[str, TakenLease]()
@@ -164,8 +165,10 @@ class Leases:
         finally:
             self._end(loop, run_id)
             try:
-                if run_id not in self._ended:
-                    await self._give_back(run_id)
+                # A lease that is not given back ends by itself.
+                with suppress(StoreError):
+                    if run_id not in self._ended:
+                        await self._write(lambda tx: give_back(tx, run_id, self.holder))
             finally:
                 self._ended.discard(run_id)
                 del self._numbers[run_id]
@@ -182,7 +185,7 @@ class Leases:
             held = {run_id: number for run_id in runs if (number := self._numbers.get(run_id)) is not None}
             # If a lease was lost, the next write of its run says so.
             with suppress(StoreError):
-                await self._renew(held)
+                await self._write(lambda tx, held=held: renew(tx, self.holder, held))
 
     def _end(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
         pulse = self._pulses.get(loop)
@@ -192,3 +195,145 @@ class Leases:
         if not pulse.runs:
             pulse.task.cancel()
             del self._pulses[loop]
+
+
+# -- in a transaction
+
+JOBS = 0
+"""The key of the lease of the process that drives the jobs of a store; those of runs begin with 1."""
+
+TAKEN = "SELECT holder, number, until_ms, deaths FROM lease WHERE key = $1"
+HELD = (
+    "SELECT holder, number, until_ms, deaths FROM lease WHERE key = (SELECT key FROM run WHERE run_id = $1)"
+)
+TAKE = """
+INSERT INTO lease (key, holder, number, until_ms, deaths, place) VALUES ($1, $2, $3, $4, $5, 0)
+ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.number, until_ms = excluded.until_ms,
+  deaths = excluded.deaths
+"""
+DEATHS = "SELECT deaths, place FROM lease WHERE key = $1"
+SET_DEATHS = "UPDATE lease SET deaths = $1, place = $2 WHERE key = $3"
+IS_OWN = "SELECT 1 FROM lease WHERE key = $1 AND (holder = $2 OR holder IS NULL) AND number = $3"
+"""Or it was, and nobody has taken it since."""
+RENEW = """
+UPDATE lease SET until_ms = $1 WHERE key = (SELECT key FROM run WHERE run_id = $2) AND holder = $3 AND number = $4
+"""
+GIVE_BACK = (
+    "UPDATE lease SET holder = NULL WHERE key = (SELECT key FROM run WHERE run_id = $1) AND holder = $2"
+)
+GIVE_BACK_ALL = "UPDATE lease SET holder = NULL WHERE holder = $1"
+DROP = "DELETE FROM lease WHERE key = $1"
+
+JOB = "run.status = 'active' AND run.unattended = 1 AND run.paused = 0"
+HOLDERS = f"""
+SELECT DISTINCT holder FROM run INDEXED BY run_job JOIN lease ON lease.key = run.key
+WHERE {JOB} AND holder IS NOT NULL AND until_ms > $1
+"""
+WAITING = f"""
+FROM run INDEXED BY run_job LEFT JOIN lease ON lease.key = run.key
+WHERE {JOB} AND (holder IS NULL OR holder NOT IN ({{living}}))
+"""
+FIRST_JOBS = f"""
+SELECT {sql.RUN_COLUMNS} FROM run WHERE key IN (
+  SELECT min(run.key) {WAITING} AND run_id NOT IN ({{skip}}) GROUP BY owner
+) ORDER BY key
+"""
+STANDING = f"SELECT count(*), min(created_at_ms) {WAITING}"
+
+
+def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
+    """Take the lease of a run.
+
+    Raises:
+        ConflictError: Another holds it.
+    """
+    other, number, _, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
+    if other != holder and (living := _find_holder(tx, found)):
+        raise already_driven_error(run_id, living.pid)
+    taken = TakenLease(number + 1, deaths + (other not in (None, holder)))
+    tx.execute(TAKE, (key, holder, taken.number, _end_ms(tx), taken.deaths))
+    return taken
+
+
+def count_deaths(tx: sql.Tx, key: int, place: int) -> int:
+    """Return how many holders have died, one after the other, while the run stood at a place; see `Store`."""
+    deaths, before = tx.execute(DEATHS, (key,)).fetchone() or (0, 0)
+    # The last one may have died at this place.
+    counted = deaths if place <= before else min(deaths, 1)
+    tx.execute(SET_DEATHS, (counted, place, key))
+    return counted
+
+
+def take_jobs(tx: sql.Tx, holder: str) -> bool:
+    """Take or keep the right to drive the jobs of a store; return whether the holder has it."""
+    other, number, until_ms, _ = found = _read(tx, TAKEN, JOBS)
+    if other != holder and _find_holder(tx, found):
+        return False
+    if other != holder or until_ms - tx.now_ms() < LEASE_S * 500:
+        tx.execute(TAKE, (JOBS, holder, number + 1, _end_ms(tx), 0))
+    return True
+
+
+def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
+    """Return the row of the job of each owner that has waited longest."""
+    living = _living_holders(tx)
+    lists = {"living": sql.values(len(living)), "skip": sql.values(len(skip), len(living) + 1)}
+    return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
+
+
+def job_standing(tx: sql.Tx) -> JobStanding:
+    """Return how the jobs stand."""
+    living = _living_holders(tx)
+    depth, created_at_ms = tx.rows(STANDING.format(living=sql.values(len(living))), living)[0]
+    waited_s = time.time() - created_at_ms / 1_000 if depth else 0.0
+    has_driver = _find_holder(tx, _read(tx, TAKEN, JOBS)) is not None
+    return JobStanding(depth, max(0.0, waited_s), int(has_driver))
+
+
+def _living_holders(tx: sql.Tx) -> list[str]:
+    return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder)]
+
+
+def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
+    """Return the runs whose lease a holder has that lives."""
+    return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id))}
+
+
+def _read(tx: sql.Tx, statement: str, which: int | str) -> Sequence[Any]:
+    return tx.execute(statement, (which,)).fetchone() or (None, 0, 0, 0)
+
+
+def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> Living | None:
+    holder, _, until_ms, _ = found
+    return find_living(holder) if holder is not None and tx.now_ms() < until_ms else None
+
+
+def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
+    """Raise ConflictError if a lease of a run is another's by now."""
+    if lease is not None and tx.execute(IS_OWN, (key, *lease)).fetchone() is None:
+        raise lease_lost_error(run_id)
+
+
+def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
+    """Give back the lease of a run, if it is the holder's."""
+    tx.execute(GIVE_BACK, (run_id, holder))
+
+
+def give_back_all(tx: sql.Tx, holder: str) -> None:
+    """Give back all leases of a holder."""
+    tx.execute(GIVE_BACK_ALL, (holder,))
+
+
+def drop(tx: sql.Tx, key: int) -> None:
+    """Remove the lease of a run."""
+    tx.execute(DROP, (key,))
+
+
+def renew(tx: sql.Tx, holder: str, numbers: Mapping[str, int]) -> None:
+    """Renew the leases of a holder as far as they are still its own."""
+    until_ms = _end_ms(tx)
+    tx.executemany(RENEW, [(until_ms, run_id, holder, number) for run_id, number in numbers.items()])
+
+
+def _end_ms(tx: sql.Tx) -> int:
+    return tx.now_ms() + int(LEASE_S * 1_000)

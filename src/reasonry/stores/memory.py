@@ -17,7 +17,7 @@ from .row_store import Database, RowStore
 
 T = TypeVar("T")
 
-MEMORY = sql.SQLITE._replace(find_text="")
+MEMORY = sql.SQLITE._replace(text_index=None)
 """Searches read the texts: an index would take longer, at each thought, than the searches it shortens."""
 
 
@@ -43,7 +43,7 @@ class MemoryDatabase(Database):
         """See `Database`."""
         return self._transact(work)
 
-    async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
+    async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`."""
         return self._transact(work)
 
@@ -52,14 +52,9 @@ class MemoryDatabase(Database):
             if self._closed:
                 raise StoreError("the store memory is closed")
             db = self._db = self._db or _connect()
-            db.execute(sql.BEGIN_READ)
-            try:
-                value = work(sql.Tx(db, MEMORY))
-            except BaseException:
-                db.execute(sql.ROLLBACK)
-                raise
-            db.execute(sql.COMMIT)
-            return value
+            with db:
+                return work(sql.Tx(db, MEMORY))
+        raise AssertionError("unreachable")
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""

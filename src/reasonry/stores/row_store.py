@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -12,7 +12,6 @@ from ..errors import StoreError, UsageError
 from ..records import (
     Backup,
     Checkpoint,
-    Damaged,
     Finding,
     JobOptions,
     JobStanding,
@@ -21,14 +20,10 @@ from ..records import (
     RequestKey,
     RunRow,
     SessionRow,
-    ShareDecision,
     StoreStats,
     Use,
-    Whole,
-    WholeKind,
-    Written,
 )
-from . import lease_rows, run_rows, session_rows, sql, whole_rows
+from . import leases, run_rows, session_rows, sql, whole_rows
 from .leases import Leases, TakenLease
 
 if TYPE_CHECKING:
@@ -56,12 +51,8 @@ class Database(Protocol):
         """Do work in a transaction that sees one state of the store."""
         ...
 
-    async def write(self, work: Work[T], *, certain: bool = True) -> T:
-        """Do work in a transaction that no other writer comes into; return when it is durable.
-
-        Args:
-            certain: Whether the work must outlive a crash of the database.
-        """
+    async def write(self, work: Work[T]) -> T:
+        """Do work in a transaction that no other writer comes into; return when it is durable."""
         ...
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
@@ -114,20 +105,6 @@ def _writes(
     return method
 
 
-def _share(tx: sql.Tx, name: str, decide: ShareDecision[T]) -> T:
-    before: bytes | None
-    (before,) = tx.execute(sql.SHARED + tx.dialect.lock, (name,)).fetchone() or (None,)
-    # The time is asked for once nobody else can change the value, so that it never goes back between two changes.
-    after, returned = decide(before, tx.now_ms())
-    if after is None and before is not None:
-        tx.execute(sql.DROP_SHARED, (name,))
-    elif after is not None and before is None:
-        tx.execute(sql.ADD_SHARED, (name, after))
-    elif after != before:
-        tx.execute(sql.SET_SHARED, (after, name))
-    return returned
-
-
 class RowStore:
     """A store whose methods are transactions over rows.
 
@@ -144,7 +121,7 @@ class RowStore:
         self.owner: str | None = None
         self._database = database
         self._is_driving_jobs = False
-        self._leases = Leases(self._take_lease, self._renew_leases, self._give_back_lease)
+        self._leases = Leases(self._take_lease, self.write)
 
     def of_owner(self, owner: str) -> RowStore:
         """Return this store as one owner sees it; whoever opened this one closes it."""
@@ -156,9 +133,9 @@ class RowStore:
         """Do work in a transaction that sees one state of the store, as the owner."""
         return await self._database.read(self._own(work))
 
-    async def write(self, work: Work[T], *, certain: bool = True) -> T:
+    async def write(self, work: Work[T]) -> T:
         """Do work in a transaction that no other writer comes into, as the owner; see `Database`."""
-        return await self._database.write(self._own(work), certain=certain)
+        return await self._database.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
         """Return work as it is done for the owner; no database takes some texts and numbers."""
@@ -181,15 +158,7 @@ class RowStore:
         return await self.write(lambda tx: self._lease_taken(tx, run_id))
 
     def _lease_taken(self, tx: sql.Tx, run_id: str) -> TakenLease:
-        return lease_rows.take(tx, run_rows.key_of(tx, run_id), run_id, self._leases.holder)
-
-    async def _renew_leases(self, numbers: Mapping[str, int]) -> None:
-        await self.write(lambda tx: lease_rows.renew(tx, self._leases.holder, numbers), certain=False)
-
-    async def _give_back_lease(self, run_id: str) -> None:
-        # A lease that is not given back ends by itself.
-        with contextlib.suppress(StoreError):
-            await self.write(lambda tx: lease_rows.give_back(tx, run_id, self._leases.holder), certain=False)
+        return leases.take(tx, run_rows.key_of(tx, run_id), run_id, self._leases.holder)
 
     async def create_run(
         self,
@@ -236,7 +205,7 @@ class RowStore:
             if job is not None:
                 self._database.put_job(tx, run_rows.run(tx, run_id), job)
             if lease is not None and is_over:
-                lease_rows.give_back(tx, run_id, lease.holder)
+                leases.give_back(tx, run_id, lease.holder)
 
         await self.write(work)
         if lease is not None and is_over:
@@ -255,7 +224,7 @@ class RowStore:
     run_ids = _reads(run_rows.run_ids)
     usage_since = _reads(run_rows.usage_since)
     usage_by = _reads(run_rows.usage_by)
-    find_driven = _reads(lease_rows.find_driven)
+    find_driven = _reads(leases.find_driven)
     delete_run = _writes(run_rows.delete_run)
     count_deaths = _writes(run_rows.count_deaths)
 
@@ -265,20 +234,17 @@ class RowStore:
     session_ids = _reads(session_rows.session_ids)
     thoughts = _reads(session_rows.thoughts)
     search_thoughts = _reads(session_rows.search_thoughts)
+    sessions_behind = _reads(session_rows.sessions_behind)
     import_session = _writes(session_rows.import_session)
     keep_thoughts = _writes(session_rows.keep_thoughts)
     sweep_sessions = _writes(session_rows.sweep)
     delete_session = _writes(session_rows.delete_session)
 
-    async def share(self, name: str, decide: ShareDecision[T]) -> T:
-        """See `Store`."""
-        return await self.write(lambda tx: _share(tx, name, decide), certain=False)
-
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
         """See `Store`."""
 
         def look(tx: sql.Tx) -> list[RunRow]:
-            if not lease_rows.take_jobs(tx, self._leases.holder):
+            if not leases.take_jobs(tx, self._leases.holder):
                 return []
             self._is_driving_jobs = True
             return run_rows.waiting(tx, skip)
@@ -287,7 +253,7 @@ class RowStore:
 
     async def job_standing(self) -> JobStanding:
         """See `Store`."""
-        return await self.read(lease_rows.job_standing)
+        return await self.read(leases.job_standing)
 
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
@@ -297,50 +263,36 @@ class RowStore:
         async with self._leases.hold(run_id) as deaths:
             yield deaths
 
-    async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
-    ) -> list[tuple[int, Whole | Damaged]]:
-        """See `Store`."""
-        self._check_operator()
-        return await self.read(lambda tx: whole_rows.read(tx, kind, after, limit, owner))
-
-    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
-        """See `Store`."""
-        self._check_operator()
-        return await self.write(lambda tx: whole_rows.write(tx, wholes))
+    read_whole = _reads(whole_rows.read)
+    write_whole = _writes(whole_rows.write)
 
     async def stats(self) -> StoreStats:
         """See `Store`."""
-        self._check_operator()
         return await self.read(lambda tx: whole_rows.stats(tx, *self._database.space(tx)))
 
     def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
-        self._check_operator()
-        return self._database.verify()
+        return self._whole.verify()
 
     async def vacuum(self) -> None:
         """See `Store`."""
-        self._check_operator()
-        await self._database.vacuum()
+        await self._whole.vacuum()
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
         """See `Store`."""
-        self._check_operator()
-        return await self._database.back_up(file, force, on_progress)
+        return await self._whole.back_up(file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
         """See `Store`."""
-        self._check_operator()
-        return await self._database.restore(file, on_progress)
+        return await self._whole.restore(file, on_progress)
 
-    def _check_operator(self) -> None:
-        if self.owner is not None:
-            raise UsageError(
-                "only the operator of a store that several people use looks after all of it: with `reasonry store`"
-            )
+    @property
+    def _whole(self) -> Database:
+        """The database, for what only the operator may do."""
+        sql.check_operator(self.owner)
+        return self._database
 
     async def close(self) -> None:
         """See `Store`."""
@@ -348,5 +300,5 @@ class RowStore:
             return
         if self._leases.holds_any or self._is_driving_jobs:
             with contextlib.suppress(StoreError):
-                await self.write(lambda tx: lease_rows.give_back_all(tx, self._leases.holder))
+                await self.write(lambda tx: leases.give_back_all(tx, self._leases.holder))
         await self._database.close()

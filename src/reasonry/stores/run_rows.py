@@ -1,13 +1,14 @@
 """Reads and writes runs and their journals within a transaction.
 
-A run's row has the position and the digest of the last line of its journal.
+A run's row has the position and the digest of the last line of its journal. Lines are kept deflated.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Sequence
 from datetime import date
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
@@ -24,30 +25,65 @@ from ..records import (
     Use,
     WholeRun,
 )
-from . import lease_rows, searchable, session_rows, sql
+from . import leases, searchable, session_rows, sql
 from .leases import Lease
-from .packing import UnpackError, pack, unpack
 from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unattended", "paused"))
 """Columns that the database keeps as integers."""
 
+MAX_BYTES = 256 * 1024 * 1024
+"""Nothing unpacks to more than this, whatever a damaged or forged file says."""
+
 MAX_KEY_CHARS = 255
 """Longest key of a request."""
+
+
+NOTE_EVERY: Final = 16
+"""How many lines are added before the row notes the last one, where nothing else in the row changes: a write of the row
+costs as much as that of a line. A journal that has lost its end shows it, but for so many lines of an active run."""
+
+
+def pack(body: bytes) -> bytes:
+    """Return `body` as it is stored."""
+    # A short window needs little memory, which is most of the time a short line takes.
+    window, memory = (12, 5) if len(body) <= 4096 else (15, 8)
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -window, memory)
+    return deflate.compress(body) + deflate.flush()
+
+
+def unpack(stored: bytes) -> bytes:
+    """Return what was packed.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    inflate = zlib.decompressobj(-15)
+    try:
+        body = inflate.decompress(stored, MAX_BYTES)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not inflate.eof or inflate.unused_data:
+        raise ValueError("cut short, too long, or too large")
+    return body
 
 
 class _Stored(NamedTuple):
     key: int
     row: RunRow
     last: int
-    """The place of the journal's last line within the run; 0: there is none."""
+    """The place within the run of a line that the journal must have; 0: there is none. See `NOTE_EVERY`."""
     digest: bytes
-    """The last line's."""
+    """That line's."""
 
     @property
     def end(self) -> tuple[int, bytes]:
-        """Position and digest that the journal must end with."""
+        """Position and digest of that line."""
         return self.last, self.digest
+
+    def is_kept(self, lines: Sequence[Line], after: int) -> bool:
+        """Whether that line is among those that follow a position, if it comes after it."""
+        return self.last <= after or any(self.end == (line.seq, line.digest) for line in reversed(lines))
 
 
 def no_run_error(run_id: str) -> NotFoundError:
@@ -166,10 +202,11 @@ def append(
 ) -> None:
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     stored = _find(tx, run_id, lock=True)
-    lease_rows.check(tx, stored.key, run_id, lease)
-    old, stored = stored.row, _write(tx, stored, lines)
+    leases.check(tx, stored.key, run_id, lease)
+    old, known, stored = stored.row, stored.last, _write(tx, stored, lines)
     if row is None:
-        tx.execute(sql.SET_TAIL, (*stored.end, stored.key))
+        if stored.last - known >= NOTE_EVERY:
+            tx.execute(sql.SET_TAIL, (*stored.end, stored.key))
     else:
         stored = stored._replace(row=replace(row, run_id=run_id, owner=old.owner))
         tx.execute(sql.SET_RUN, (*_values(stored.row)[1:], *stored.end, stored.key))
@@ -200,15 +237,15 @@ def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
     if checkpoint is not None:
         kept = _lines_after(tx, stored, checkpoint.seq - 1)
         is_there = kept[:1] and (kept[0].seq, kept[0].digest) == (checkpoint.seq, checkpoint.digest)
-        if is_there and (kept[-1].seq, kept[-1].digest) == stored.end:
+        if is_there and stored.is_kept(kept, checkpoint.seq - 1):
             return checkpoint, kept[1:]
     return None, _lines(tx, stored)
 
 
 def keep(tx: Tx, run_id: str, checkpoint: Checkpoint, lease: Lease | None) -> None:
-    """Keep a checkpoint of a run in the place of an earlier one."""
+    """Keep a checkpoint of a run in place of an earlier one."""
     key = key_of(tx, run_id)
-    lease_rows.check(tx, key, run_id, lease)
+    leases.check(tx, key, run_id, lease)
     _set_checkpoint(tx, key, checkpoint)
 
 
@@ -220,7 +257,7 @@ def _checkpoint(tx: Tx, key: int) -> Checkpoint | None:
     found = tx.execute(sql.CHECKPOINT, (key,)).fetchone()
     try:
         return None if found is None else Checkpoint(found[0], found[1], unpack(found[2]))
-    except UnpackError:
+    except ValueError:
         return None
 
 
@@ -244,7 +281,7 @@ def add_whole(tx: Tx, run: WholeRun) -> None:
 
 
 def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
-    """Put a later state of a run, whose first `count` lines are there, in the place of an earlier one."""
+    """Put a later state of a run, whose first `count` lines are there, in place of an earlier one."""
     append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
     if run.checkpoint is not None:
         _set_checkpoint(tx, key_of(tx, run.row.run_id), run.checkpoint)
@@ -252,9 +289,8 @@ def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
 
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
-    has_all = stored.end == (lines[-1].seq, lines[-1].digest) if lines else stored.last <= after
-    if not has_all:
-        raise _damage_error(stored.row.run_id, stored.last, ", the last")
+    if not stored.is_kept(lines, after):
+        raise _damage_error(stored.row.run_id, stored.last, ", which is lost")
     return lines
 
 
@@ -266,7 +302,7 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
 def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
     try:
         return unpack(body)
-    except UnpackError as error:
+    except ValueError as error:
         raise _damage_error(run_id, seq_of(at)) from error
 
 
@@ -282,13 +318,13 @@ def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
     """Return the job of each owner that has waited longest."""
-    rows = (_read_stored(found).row for found in lease_rows.first_jobs(tx, skip))
+    rows = (_read_stored(found).row for found in leases.first_jobs(tx, skip))
     return [row for row in rows if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
     """Return how many holders of a run's lease have died without the run getting further; see `Store`."""
-    return lease_rows.count_deaths(tx, key_of(tx, run_id), place)
+    return leases.count_deaths(tx, key_of(tx, run_id), place)
 
 
 def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]) -> list[RunRow]:
@@ -336,7 +372,7 @@ def delete_run(tx: Tx, run_id: str) -> None:
     tx.execute(sql.DROP_LINES, places(key))
     tx.execute(sql.DROP_CHECKPOINT, (key,))
     tx.execute(sql.DROP_REQUESTS, (key,))
-    lease_rows.drop(tx, key)
+    leases.drop(tx, key)
     searchable.drop(tx, RUNS + key, RUNS + key)
     session_rows.forget_thoughts(tx, stored.row.session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

@@ -7,8 +7,10 @@ folded texts themselves. Both find the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
+from ..records import Found, ThoughtRow
 from . import sql
 from .sql import INDEXED_CHARS, MAX_SEQ, RUNS, Tx
 
@@ -36,27 +38,31 @@ def drop(tx: Tx, low: int, high: int) -> None:
     tx.execute(sql.DROP_TEXTS, (low, high))
 
 
-def _find(tx: Tx, needle: str, low: int, high: int, limit: int) -> list[int]:
-    """Return the first places, from `low` to `high`, of the texts that contain a folded part."""
-    if len(needle) >= INDEXED_CHARS and tx.dialect.find_text:
-        values = tx.dialect.pattern_of(needle), low, high, needle, limit
-        return [at for (at,) in tx.execute(tx.dialect.find_text, values)]
-    statement = sql.TEXT_WITH.format(has=tx.dialect.has.format("folded", "$3"))
-    return [at for (at,) in tx.execute(statement, (low, high, needle, limit))]
+def find_thoughts(tx: Tx, query: str, low: int, high: int, owner: str | None, limit: int) -> list[Found]:
+    """Return the first thoughts, from `low` to `high`, that contain a part, of all sessions or an owner's."""
+    part = fold(query)
+    is_owned = owner is not None or tx.owner is not None
+    index = _index(tx, part) if not is_owned or _find_few(tx, part) is not None else None
+    if index is not None:
+        tables, test, order = f"{index.tables} CROSS JOIN session", index.test, index.order
+        values = [index.pattern_of(part), low, high, part]
+    else:
+        texts, values = "searchable t", [low, high, part]
+        test = f"t.place BETWEEN $1 AND $2 AND {tx.dialect.has.format('t.folded', '$3')}"
+        # The texts of an owner lie apart: they are read session by session.
+        tables, order = f"{texts} CROSS JOIN session", "t.place"
+        if is_owned:
+            tables, order = f"session CROSS JOIN {texts}", "session.key, t.place"
+            test += f" AND session.key BETWEEN $1 >> 24 AND $2 >> 24 AND {_TEXTS_OF_SESSION}"
+    tests, owners = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, len(values) + 1)
+    statement = sql.FOUND.format(tables=tables, test=test, tests=tests, order=order, limit=limit)
+    found: list[Any] = tx.rows(statement, [*values, *owners])
+    return [(at, session_id, ThoughtRow(sql.seq_of(at), *fields)) for at, session_id, *fields in found]
 
 
-def find_thoughts(tx: Tx, needle: str, low: int, high: int, batch: int) -> Iterator[int]:
-    """Yield the places of the thoughts that contain a folded part."""
-    while found := _find(tx, needle, low, high, batch):
-        yield from (at for at in found if sql.seq_of(at))
-        if len(found) < batch:
-            return
-        low = found[-1] + 1
-
-
-def runs_with(tx: Tx, needle: str, parameter: str) -> tuple[str, bool]:
+def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
     """Return the test of a run in a list that contains a folded part, and whether the test takes it as a parameter."""
-    few = _find_few(tx, needle)
+    few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
@@ -69,20 +75,26 @@ def runs_with(tx: Tx, needle: str, parameter: str) -> tuple[str, bool]:
     return _among(keys), False
 
 
-def sessions_with(tx: Tx, needle: str, parameter: str) -> tuple[str, bool]:
+def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
     """Return the same of a session."""
-    few = _find_few(tx, needle)
+    few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", True
     return _among({at >> sql.PLACE_BITS for at in few if at < RUNS}), False
 
 
-def _find_few(tx: Tx, needle: str) -> list[int] | None:
-    """Return where the index finds a part; None: in too many texts, or it is too short."""
-    if len(needle) < INDEXED_CHARS:
+def _index(tx: Tx, part: str) -> sql.TextIndex | None:
+    return tx.dialect.text_index if len(part) >= INDEXED_CHARS else None
+
+
+def _find_few(tx: Tx, part: str) -> list[int] | None:
+    """Return where the index finds a part; None: in too many texts, or it is too short, or there is no index."""
+    index = _index(tx, part)
+    if index is None:
         return None
-    found = _find(tx, needle, 0, RUNS * 2 - 1, FEW + 1)
+    statement = sql.TEXTS_WITH.format(**index._asdict(), limit=FEW + 1)
+    found = [at for (at,) in tx.execute(statement, (index.pattern_of(part), 0, sql.MAX_INT, part))]
     return found if len(found) <= FEW else None
 
 

@@ -1,22 +1,23 @@
 """Reads and writes sessions and their thoughts within a transaction.
 
-A session's row has the position and the digest of its last thought.
+Lines of a journal are chained by whoever writes the journal, thoughts of a session here: the digest of each covers the
+one before, and the session's row has the position and the digest of the last. So a lost end shows, which the checksums
+of pages cannot tell. They use no secret key: they show damage, not forgery.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from operator import itemgetter
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
+from msgspec import msgpack
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
     Found,
-    InJournal,
     SessionChange,
     SessionFilters,
     SessionRow,
@@ -27,13 +28,105 @@ from ..records import (
     WholeSession,
 )
 from . import searchable, sql
-from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places
-from .thoughts import BATCH, StoredSession, Thoughts, first_digest, next_digest
+from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 Decide = Callable[[SessionView], SessionChange]
 
+BATCH = 500
+"""Thoughts read at once where a whole session is read."""
+
 _PINNED = SessionRow.__struct_fields__.index("pinned")
 """A column that the database keeps as an integer."""
+
+
+_encode = msgpack.Encoder().encode
+
+
+def _digest(before: bytes, values: Sequence[Any]) -> bytes:
+    return hashlib.sha256(before + _encode(values)).digest()[:16]
+
+
+def _first_digest(key: int) -> bytes:
+    """Return the digest that the first thought of a session follows."""
+    return _digest(b"thoughts", (key,))
+
+
+def _next_digest(before: bytes, thought: ThoughtRow) -> bytes:
+    return _digest(before, (thought.seq, thought.number, thought.text, thought.branch, thought.body))
+
+
+class StoredSession(NamedTuple):
+    """A session's row with what only the store knows of it."""
+
+    key: int
+    row: SessionRow
+    last: int
+    """The seq of the last thought; 0: there is none."""
+    digest: bytes
+    """The last thought's."""
+
+
+class Thoughts:
+    """The thoughts of a session as seen in a transaction; not valid after it.
+
+    Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
+    """
+
+    def __init__(self, tx: Tx, stored: StoredSession) -> None:
+        self._tx = tx
+        self._of = stored
+        self._low, self._high = places(stored.key)
+
+    def after(self, seq: int) -> Iterator[ThoughtRow]:
+        """Yield the thoughts after `seq`, in the order of the calls."""
+        before = self._tx.rows(sql.LATEST_THOUGHTS, (self._low, self._low + seq, 1)) if seq else ()
+        at, digest = self._low + seq, before[0][-1] if before else _first_digest(self._of.key)
+        while found := self._tx.rows(sql.THOUGHTS, (at, self._high, BATCH)):
+            yield from self._check_digests(digest, found)
+            at, digest = found[-1][0], found[-1][-1]
+        if seq < self._of.last and (seq_of(at), digest) != (self._of.last, self._of.digest):
+            raise self._damage_error(self._of.last)
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        """Return the latest `count` thoughts, oldest first."""
+        return self._until(self._of.last, count)
+
+    def with_number(self, number: int) -> list[ThoughtRow]:
+        """Return the thoughts that have this number, oldest first."""
+        if not -MAX_INT <= number <= MAX_INT:
+            return []
+        odd = [seq_of(at) for (at,) in self._tx.rows(sql.ODD_NUMBER, (self._of.key, number))]
+        seqs = sorted({*odd, number} if 1 <= number <= self._of.last else odd)
+        return [thought for seq in seqs for thought in self._until(seq, 1) if thought.number == number]
+
+    def _until(self, seq: int, count: int) -> list[ThoughtRow]:
+        """Return the `count` thoughts up to one, oldest first."""
+        values = self._low, self._low + seq, min(count + 1, MAX_INT)
+        found = self._tx.rows(sql.LATEST_THOUGHTS, values)[::-1]
+        before = found.pop(0)[-1] if len(found) > count else _first_digest(self._of.key)
+        thoughts = list(self._check_digests(before, found))
+        end = found[-1][-1] if found else before
+        if seq == self._of.last and end != self._of.digest:
+            raise self._damage_error(seq)
+        return thoughts
+
+    def _check_digests(self, before: bytes, found: Iterable[Sequence[Any]]) -> Iterator[ThoughtRow]:
+        for at, *values, digest in found:
+            thought = ThoughtRow(seq_of(at), *values)
+            if _next_digest(before, thought) != digest:
+                raise self._damage_error(thought.seq)
+            yield thought
+            before = digest
+
+    def _damage_error(self, seq: int) -> StoreError:
+        session_id = self._of.row.session_id
+        return StoreError(
+            f"session {session_id[:100]} is damaged at its thought {seq}; other sessions are not affected. "
+            "Restore it from a backup",
+            code="store_corrupt",
+            session_id=session_id,
+            thought=seq,
+        )
 
 
 def no_session_error(session_id: str) -> NotFoundError:
@@ -42,11 +135,6 @@ def no_session_error(session_id: str) -> NotFoundError:
         f"there is no session {session_id[:100]!r}; list the sessions to see which there are",
         session_id=session_id,
     )
-
-
-def session_exists_error(session_id: str) -> ConflictError:
-    """Return the error for a session that already exists."""
-    return ConflictError(f"session {session_id} already exists", session_id=session_id)
 
 
 def _find(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession | None:
@@ -85,12 +173,17 @@ def _set(tx: Tx, stored: StoredSession) -> None:
     tx.execute(sql.SET_SESSION, (*values, stored.last, stored.digest, stored.key))
 
 
+def _check_new(tx: Tx, session_id: str) -> None:
+    """Raise ConflictError if a session has the id."""
+    if tx.execute(sql.SESSION, (session_id,)).fetchone() is not None:
+        raise ConflictError(f"session {session_id} already exists", session_id=session_id)
+
+
 def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
-    if tx.execute(sql.SESSION, (row.session_id,)).fetchone() is not None:
-        raise session_exists_error(row.session_id)
+    _check_new(tx, row.session_id)
     row = row if tx.owner is None else replace(row, owner=tx.owner)
-    stored = StoredSession(tx.next_key("session"), row, 0, first_digest(row.session_id))
-    stored = _add_thoughts(tx, stored, thoughts)
+    key = tx.next_key("session")
+    stored = _add_thoughts(tx, StoredSession(key, row, 0, _first_digest(key)), thoughts)
     tx.execute(sql.ADD_SESSION, (stored.key, *_values(row), stored.last, stored.digest))
     searchable.put(tx, [(place(stored.key, 0), row.purpose)])
 
@@ -99,7 +192,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
     """Add thoughts, in the order of their `seq`; return the row as it then has to be stored."""
     key, row, last, digest = stored
     for thought in thoughts:
-        at, digest = new_place(key, thought.seq), next_digest(digest, thought)
+        at, digest = new_place(key, thought.seq), _next_digest(digest, thought)
         values = (at, thought.number, thought.text, thought.branch, thought.body, digest)
         if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
             raise ConflictError(
@@ -143,7 +236,12 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
         _drop(tx, stored.key)
         stored = None
     elif wanted.archive_as is not None and stored is not None:
-        stored = _archive(tx, stored, wanted.archive_as)
+        stored = stored._replace(row=replace(stored.row, status="archived"))
+        _set(tx, stored)
+        if wanted.archive_as != session_id:
+            _check_new(tx, wanted.archive_as)
+            tx.execute(sql.NAME_SESSION, (wanted.archive_as, stored.key))
+            stored = None
     if wanted.instead is not None:
         session_id, stored = wanted.instead, _find_known(tx, wanted.instead, lock=True)
     thoughts = [] if wanted.thought is None else [wanted.thought]
@@ -156,22 +254,6 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
             stored = stored._replace(row=replace(wanted.row, owner=stored.row.owner))
         _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
-
-
-def _archive(tx: Tx, stored: StoredSession, session_id: str) -> StoredSession | None:
-    """Archive a session; return it, or None where it now has another id.
-
-    The digests of its thoughts begin with its id, so for another one they are written anew.
-    """
-    row = replace(stored.row, session_id=session_id, status="archived")
-    if session_id == stored.row.session_id:
-        archived = stored._replace(row=row)
-        _set(tx, archived)
-        return archived
-    thoughts = list(Thoughts(tx, stored).after(0))
-    _add(tx, row, thoughts)
-    _drop(tx, stored.key)
-    return None
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
@@ -205,7 +287,7 @@ def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
         searchable.drop(tx, first + 1, last)
         tx.execute(sql.DROP_THOUGHTS, (first, last))
         row = replace(stored.row, thoughts=0)
-        _set(tx, stored._replace(row=row, last=0, digest=first_digest(session_id)))
+        _set(tx, stored._replace(row=row, last=0, digest=_first_digest(stored.key)))
 
 
 def _drop(tx: Tx, key: int) -> None:
@@ -274,41 +356,19 @@ def search_thoughts(
     after: int = 0,
     limit: int = 50,
 ) -> list[Found]:
-    """Return a page of the thoughts that contain `query`, whatever its case, and of the runs that have thoughts."""
-    limit = page_size(limit)
-    low, high, only = min(max(after, 0), MAX_INT - 1) + 1, RUNS - 1, None
+    """Return a page of the thoughts that contain `query`, whatever its case."""
+    low, high = min(max(after, 0), MAX_INT - 1) + 1, RUNS - 1
     if session_id is not None:
-        only = _find_known(tx, session_id).key
-        first, last = places(only)
+        first, last = places(_find_known(tx, session_id).key)
         low, high = max(low, first), min(high, last)
-    journals = _in_journals(tx, owner, low, only)
-    apart = {at >> sql.PLACE_BITS for at, _, _ in journals}
-    found = searchable.find_thoughts(tx, searchable.fold(query), low, high, max(limit, BATCH))
-    here = _matches(tx, found, owner, apart)
-    return list(islice(heapq.merge(here, journals, key=itemgetter(0)), limit))
+    return searchable.find_thoughts(tx, query, low, high, owner, page_size(limit))
 
 
-def _in_journals(tx: Tx, owner: str | None, low: int, only: int | None) -> list[Found]:
-    """Return the sessions of runs some of whose thoughts are in the journal alone."""
-    return [
-        (place(key, MAX_SEQ), session_id, InJournal(run_id, place(key, 0)))
-        for key, session_id, run_id, of in tx.rows(sql.IN_JOURNAL, (low >> sql.PLACE_BITS,))
-        if owner in (None, of) and not tx.hides(of) and only in (None, key)
-    ]
-
-
-def _matches(tx: Tx, found: Iterator[int], owner: str | None, apart: set[int]) -> Iterator[Found]:
-    """Read thoughts, but those of some sessions and of other owners."""
-    session: SessionRow | None = None
-    at_key = -1
-    for at in found:
-        key = at >> sql.PLACE_BITS
-        if key != at_key:
-            at_key, rows = key, tx.rows(sql.SESSION_AT, (key,))
-            session = _read_stored(rows[0]).row if rows and key not in apart else None
-        if session is not None and owner in (None, session.owner) and not tx.hides(session.owner):
-            for _, *values, _ in tx.rows(sql.THOUGHTS, (at - 1, at, 1)):
-                yield at, session.session_id, ThoughtRow(sql.seq_of(at), *values)
+def sessions_behind(tx: Tx, session_id: str | None = None, owner: str | None = None) -> list[tuple[str, str]]:
+    """Return the sessions of runs some of whose thoughts are in the journal alone, with their runs."""
+    which = {"owner": owner, "session_id": session_id}
+    tests, values = sql.tests_of(tx, sql.BEHIND_FILTERS, which, 1)
+    return tx.rows(sql.SESSIONS_BEHIND.format(tests=tests), values)
 
 
 def find_key(tx: Tx, session_id: str) -> int | None:
@@ -328,7 +388,7 @@ def whole_session(tx: Tx, key: int) -> WholeSession:
 
 
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
-    """Put a later state of a session, whose first `count` thoughts are there, in the place of an earlier one."""
+    """Put a later state of a session, whose first `count` thoughts are there, in place of an earlier one."""
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
     searchable.put(tx, [(place(stored.key, 0), session.row.purpose)])
     _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))

@@ -9,7 +9,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import UsageError
@@ -33,6 +33,19 @@ RUNS = 1 << 62
 DAY_MS = 86_400_000
 
 
+class TextIndex(NamedTuple):
+    """How a statement finds texts by an index of their sequences of characters."""
+
+    tables: str
+    """Among them `searchable t`."""
+    test: str
+    """Of the texts from $2 to $3 with the part $4, by the pattern $1."""
+    order: str
+    """What sorts them by place."""
+    pattern_of: Callable[[str], str]
+    """Makes the pattern of a part."""
+
+
 class SqlDialect(NamedTuple):
     """The words of one database."""
 
@@ -52,10 +65,7 @@ class SqlDialect(NamedTuple):
     """With the name of an index: has the statement use it."""
     has: str
     """With a text and a part: whether the part is in the text."""
-    find_text: str
-    """Finds by an index the first $5 places, from $2 to $3, of texts with the part $4, by the pattern $1 that
-    `pattern_of` makes of it; empty: there is no such index."""
-    pattern_of: Callable[[str], str]
+    text_index: TextIndex | None
     clock: str
     """The time as leases count it, in milliseconds: the same for all processes that share the store."""
 
@@ -83,33 +93,20 @@ SQLITE = SqlDialect(
     next_key="SELECT coalesce(max(key), 0) + 1 FROM {}",
     hint=" INDEXED BY {}",
     has="instr({}, {}) > 0",
-    find_text="""
-    SELECT word.rowid FROM word JOIN searchable ON place = word.rowid
-    WHERE word MATCH $1 AND word.rowid BETWEEN $2 AND $3 AND instr(folded, $4) > 0 ORDER BY word.rowid LIMIT $5
-    """,
-    pattern_of=_sequences_of,
+    text_index=TextIndex(
+        tables="word JOIN searchable t ON t.place = word.rowid",
+        test="word MATCH $1 AND word.rowid BETWEEN $2 AND $3 AND instr(t.folded, $4) > 0",
+        order="word.rowid",
+        pattern_of=_sequences_of,
+    ),
     clock="SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 )
-
-
-class Cursor(Protocol):
-    """What a statement finds."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    def fetchone(self) -> Any:
-        """Return the next row; None if there is none."""
-        ...
-
-    def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
-        ...
 
 
 class Executes(Protocol):
     """A connection to a database, as far as a transaction needs it."""
 
-    def execute(self, statements: str, bindings: Any = ..., /) -> Cursor:
+    def execute(self, statements: str, bindings: Any = ..., /) -> Any:
         """Run a statement."""
         ...
 
@@ -161,6 +158,14 @@ class Tx:
     def hides(self, owner: str) -> bool:
         """Whether what belongs to an owner does not exist for the job."""
         return self.owner is not None and self.owner != owner
+
+
+def check_operator(owner: str | None) -> None:
+    """Raise UsageError if what only the operator may do is done for an owner."""
+    if owner is not None:
+        raise UsageError(
+            "only the operator of a store that several people use looks after all of it: with `reasonry store`"
+        )
 
 
 def place(key: int, seq: int) -> int:
@@ -225,15 +230,8 @@ def tests_of(
     return "".join(tests), [int(value) if isinstance(value, bool) else value for _, value in wanted]
 
 
-BEGIN_WRITE = "BEGIN IMMEDIATE"
-BEGIN_READ = "BEGIN"
-COMMIT = "COMMIT"
-ROLLBACK = "ROLLBACK"
-SAVEPOINT = "SAVEPOINT job"
-RELEASE = "RELEASE job"
-ROLLBACK_JOB = "ROLLBACK TO job"
-
 OWNER_FILTER = {"owner": "owner = {}"}
+BEHIND_FILTERS = {**OWNER_FILTER, "session_id": "session_id = {}"}
 
 MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
@@ -253,6 +251,7 @@ SELECT {RUN_COLUMNS} FROM run WHERE key IN (
 """
 RUN_FILTERS = {
     "status": "status = {}",
+    "outcome": "outcome = {}",
     "strategy": "strategy = {}",
     "model": "model = {}",
     "owner": "owner = {}",
@@ -325,11 +324,9 @@ SESSION_FILTERS = {
     "until_ms": "used_at_ms < {}",
 }
 GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
-IN_JOURNAL = """
-SELECT key, session_id, run_id, owner FROM session
-WHERE run_id IS NOT NULL AND last_thought < thoughts AND key >= $1 ORDER BY key
+SESSIONS_BEHIND = """
+SELECT session_id, run_id FROM session WHERE run_id IS NOT NULL AND last_thought < thoughts {tests} ORDER BY key
 """
-"""Sessions of runs some of whose thoughts are in the journal alone."""
 COUNT_SESSIONS = "SELECT count(*) FROM session"
 TALLY_SESSIONS = """
 SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
@@ -340,6 +337,7 @@ UPDATE session SET strategy = $1, created_at_ms = $2, used_at_ms = $3, status = 
   purpose = $7, run_id = $8, head = $9, last_thought = $10, last_digest = $11
 WHERE key = $12
 """
+NAME_SESSION = "UPDATE session SET session_id = $1 WHERE key = $2"
 DROP_SESSION = "DELETE FROM session WHERE key = $1"
 ARCHIVE_OLD = """
 UPDATE session SET status = 'archived' WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1
@@ -363,16 +361,15 @@ SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >>
 """
 """Whether there is a line or thought whose run or session does not exist."""
 
-SHARED = "SELECT body FROM shared WHERE name = $1"
-ADD_SHARED = "INSERT INTO shared (name, body) VALUES ($1, $2)"
-SET_SHARED = "UPDATE shared SET body = $1 WHERE name = $2"
-DROP_SHARED = "DELETE FROM shared WHERE name = $1"
 
 # Texts, their case folded.
 PUT_TEXT = """
 INSERT INTO searchable (place, folded) VALUES ($1, $2) ON CONFLICT (place) DO UPDATE SET folded = excluded.folded
 """
-TEXT_WITH = """
-SELECT place FROM searchable WHERE place BETWEEN $1 AND $2 AND {has} ORDER BY place LIMIT $4
+TEXTS_WITH = "SELECT t.place FROM {tables} WHERE {test} ORDER BY {order} LIMIT {limit}"
+FOUND = """
+SELECT thought.place, session_id, number, thought.text, branch, body FROM {tables} CROSS JOIN thought
+WHERE {test} AND session.key = t.place >> 24 AND thought.place = t.place {tests}
+ORDER BY {order} LIMIT {limit}
 """
 DROP_TEXTS = "DELETE FROM searchable WHERE place BETWEEN $1 AND $2"

@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import ReasonryError, StoreError
+from ..errors import StoreError
 from ..records import Backup, Finding, OnProgress
 from . import backup, sql
-from .database import Source, faults_of, find_faults, is_fault, is_suspicious, read_fault
+from .database import Source, faults_of, find_faults, is_fault, read_fault
 from .row_store import Database, RowStore
-from .verification import verify
+from .whole_rows import verify
 
 T = TypeVar("T")
 
@@ -65,7 +65,6 @@ class SqliteDatabase(Database):
         self._jobs = deque[_Job]()
         self._writing = ThreadPoolExecutor(1, "reasonry-write")
         self._writer: sql.Database | None = None
-        self._is_suspect = False
         self._reading = ThreadPoolExecutor(READERS, "reasonry-read")
         self._idle_readers: list[sql.Database] = []
         self._is_closed = False
@@ -75,7 +74,7 @@ class SqliteDatabase(Database):
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
-    async def write(self, work: Callable[[sql.Tx], T], *, certain: bool = True) -> T:
+    async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`. A call that is cancelled may or may not have been written."""
         self._check_open()
         loop = asyncio.get_running_loop()
@@ -137,31 +136,24 @@ class SqliteDatabase(Database):
         with faults_of(self._source.path):
             db = self._take_reader()
             try:
-                db.execute(sql.BEGIN_READ)
+                db.execute("BEGIN")
                 return work(sql.Tx(db, sql.SQLITE))
             finally:
-                self._give_back(db)
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                self._idle_readers.append(db)
 
     def _take_reader(self) -> sql.Database:
-        with contextlib.suppress(IndexError):
-            db = self._idle_readers.pop()
-            try:
-                self._source.check_in_place(db)
-            except StoreError:
-                db.close()
-                raise
-            return db
-        return self._source.reader()
-
-    def _give_back(self, db: sql.Database) -> None:
         try:
-            if db.in_transaction:
-                db.execute(sql.ROLLBACK)
-            self._idle_readers.append(db)
-        except Exception as error:
+            db = self._idle_readers.pop()
+        except IndexError:
+            return self._source.reader()
+        try:
+            self._source.check_in_place(db)
+        except StoreError:
             db.close()
-            if not is_fault(error):
-                raise
+            raise
+        return db
 
     def _commit_waiting(self) -> None:
         batch = list[_Job]()
@@ -175,42 +167,35 @@ class SqliteDatabase(Database):
                 job.loop.call_soon_threadsafe(_settle, job.done, *outcome)
 
     def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
-        """Commit a batch; if it fails as a whole, but the disk is sound, commit each job on its own."""
+        """Commit a batch; where one of its jobs is too large or meets damage, commit each on its own."""
         if not batch:
             return []
         try:
             return self._commit(batch)
         except Exception as error:
-            if len(batch) == 1 or not is_fault(error) or is_suspicious(error):
-                return [(None, read_fault(error, self._source.path))] * len(batch)
+            meant = read_fault(error, self._source.path)
+            if len(batch) == 1 or getattr(meant, "code", "") not in ("store_full", "store_corrupt"):
+                return [(None, meant)] * len(batch)
         return [outcome for job in batch for outcome in self._perform([job])]
 
     def _commit(self, batch: Sequence[_Job]) -> list[_Outcome]:
-        db = self._take_writer()
         try:
-            db.execute(sql.BEGIN_WRITE)
-            outcomes = [_run(db, job, alone=len(batch) == 1) for job in batch]
+            db = self._take_writer()
+            db.execute("BEGIN IMMEDIATE")
+            outcomes = [_run(db, job) for job in batch]
             if db.in_transaction:
-                db.execute(sql.COMMIT)
-        except Exception as error:
-            if is_suspicious(error):
-                self._is_suspect = True
-                self._drop_writer()
-            elif db.in_transaction:
-                db.execute(sql.ROLLBACK)
+                db.execute("COMMIT")
+        except Exception:
+            # After a disk that failed, nothing is believed of what the connection has in memory.
+            self._drop_writer()
             raise
         return outcomes
 
     def _take_writer(self) -> sql.Database:
         if self._writer is None:
-            self._writer = self._source.writer(verify=self._is_suspect)
-            self._is_suspect = False
-            return self._writer
-        try:
+            self._writer = self._source.writer()
+        else:
             self._source.check_in_place(self._writer)
-        except ReasonryError:
-            self._drop_writer()
-            raise
         return self._writer
 
     def _drop_writer(self) -> None:
@@ -220,18 +205,16 @@ class SqliteDatabase(Database):
                 db.close()
 
 
-def _run(db: sql.Database, job: _Job, *, alone: bool) -> _Outcome:
-    if not alone:
-        db.execute(sql.SAVEPOINT)
+def _run(db: sql.Database, job: _Job) -> _Outcome:
+    db.execute("SAVEPOINT job")
     try:
         outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE)), None
     except Exception as error:
         if is_fault(error):
             raise
         outcome = None, error
-        db.execute(sql.ROLLBACK if alone else sql.ROLLBACK_JOB)
-    if not alone:
-        db.execute(sql.RELEASE)
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
     return outcome
 
 

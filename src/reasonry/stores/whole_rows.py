@@ -1,14 +1,15 @@
-"""Reads and writes whole runs and sessions within a transaction, as one store hands them to another; counts them."""
+"""Whole runs and sessions, as one store hands them to another: read, written, counted and verified."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from ..engine import journal
 from ..errors import StoreError
-from ..records import Damaged, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
+from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
 from . import run_rows, session_rows, sql
 from .sql import Tx
 
@@ -28,6 +29,7 @@ def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Damaged]]:
     """Return the next runs or sessions; see `Store`."""
+    sql.check_operator(tx.owner)
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     statement = sql.NEXT_KEY.format(kind=kind, tests=tests)
@@ -55,6 +57,7 @@ def _size(whole: Whole) -> int:
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
     """Write runs and sessions of another store; see `Store`."""
+    sql.check_operator(tx.owner)
     return [
         _write_run(tx, whole) if isinstance(whole, WholeRun) else _write_session(tx, whole)
         for whole in wholes
@@ -112,6 +115,7 @@ def _compare_sessions(there: WholeSession, other: WholeSession) -> Written:
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
     """Return how much is kept, in a store that is so large."""
+    sql.check_operator(tx.owner)
     tallies, totals = list[Tally](), dict[str, int]()
     statements: dict[WholeKind, str] = {"run": sql.TALLY_RUNS, "session": sql.TALLY_SESSIONS}
     for kind, statement in statements.items():
@@ -119,3 +123,62 @@ def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
         tallies += [Tally(kind, owner, status, count) for owner, status, count, _ in found]
         totals[kind] = sum(parts for *_, parts in found)
     return StoreStats(tuple(tallies), totals["run"], totals["session"], size, free)
+
+
+# -- verification
+
+Look = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
+
+
+async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) -> AsyncGenerator[Finding]:
+    """Verify everything; see `Store`.
+
+    Args:
+        name: The name of the store.
+        look: Runs work in a transaction that sees one state of it.
+        find_faults: Returns what the database itself finds wrong with its file.
+    """
+    try:
+        yield await look(lambda tx: _check_file(tx, name, find_faults))
+        for kind in KINDS:
+            after: int | None = 0
+            while after is not None:
+                findings, after = await look(lambda tx, kind=kind, after=after: _check_page(tx, kind, after))
+                for finding in findings:
+                    yield finding
+    except StoreError as error:
+        if error.code != "store_corrupt":
+            raise
+        yield Finding("file", name, "damaged", message=error.message)
+
+
+def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Finding:
+    faults = find_faults(tx)
+    if faults:
+        return Finding("file", name, "damaged", message="; ".join(faults))
+    entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    return Finding("file", name, entries=entries)
+
+
+def _check_page(tx: Tx, kind: WholeKind, after: int) -> tuple[list[Finding], int | None]:
+    """Check the next few of a kind; return the key of the last one, None after the very last."""
+    page = read(tx, kind, after)
+    if page:
+        return [_check(kind, whole) for _, whole in page], page[-1][0]
+    part = {"run": "line", "session": "thought"}[kind]
+    strays = tx.rows(sql.STRAY.format(part=part, kind=kind))
+    message = f"{part}s of a {kind} that does not exist"
+    return [Finding(kind, "", "damaged", message=message) for _ in strays], None
+
+
+def _check(kind: WholeKind, whole: Whole | Damaged) -> Finding:
+    if isinstance(whole, Damaged):
+        return Finding(kind, whole.id, "damaged", message=whole.message)
+    if not isinstance(whole, WholeRun):
+        return Finding(kind, whole.row.session_id, entries=len(whole.thoughts))
+    run_id = whole.row.run_id
+    try:
+        entries, _ = journal.read(run_id, whole.lines)
+    except StoreError as error:
+        return Finding(kind, run_id, "damaged", message=error.message)
+    return Finding(kind, run_id, entries=len(entries))

@@ -60,7 +60,7 @@ from ..core.strategy import (
 )
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.open_task import is_open_task
+from ..reading.prose import is_open_task
 
 # The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
@@ -323,7 +323,7 @@ _EXAMPLE = {
 PLANNED_THINKING: Strategy[State, Options] = Strategy(
     name="planned_thinking",
     title="Planned thinking",
-    source="seed 001",
+    source="this project",
     summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
     version=4,
     aliases=("chain_of_thought_node",),

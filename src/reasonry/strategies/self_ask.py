@@ -38,8 +38,8 @@ from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, o
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.names import NONE_WORDS
 from ..reading.prose import stated_answer
-from ..reading.yes_no import NONE_WORDS
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \

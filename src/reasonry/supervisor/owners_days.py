@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
@@ -36,7 +35,7 @@ class OwnersDays:
         check_priced("max_usd_a_day", performers.models, performers.prices)
         refusal = allowance.refusal()
         if refusal is not None:
-            raise UsageError(f"{refusal.detail}; it begins anew at midnight, UTC", code="budget_exceeded")
+            raise UsageError(f"{refusal.detail}; it starts over at midnight, UTC", code="budget_exceeded")
         return allowance
 
     async def allowance(self, app: App) -> Allowance | None:
@@ -50,13 +49,9 @@ class OwnersDays:
             async def spent_since(at_ms: int) -> float:
                 return (await app.store.usage_since(at_ms, owner)).usd
 
-            self._allowances[owner] = Allowance(usd, now_ms, spent_since, app.store, owner)
+            self._allowances[owner] = Allowance(usd, now_ms, spent_since)
         await self._allowances[owner].catch_up()
         return self._allowances[owner]
-
-    async def close(self) -> None:
-        """Book what was spent, as far as the store answers."""
-        await asyncio.gather(*(allowance.close() for allowance in self._allowances.values()))
 
 
 def owner_of(app: App) -> str:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from typing import Any, Final
 
 from ..app.participants import Participants
-from ..app.use_cases import Vet
 from ..app.wiring import App
 from ..core.budget import Budget, check_budget
 from ..core.events import Stopped
+from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
-from ..engine.callers_calls import waiting_calls
+from ..engine.callers import waiting_calls
 from ..engine.control import Control
-from ..engine.engine import BY_USER, OpenRun, Order, ReadRun, RecordedRun
+from ..engine.engine import BY_USER, Accepted, OpenRun, Order, RecordedRun
 from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
@@ -28,10 +28,8 @@ from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..records import JobOptions, RequestKey
-from .feed import Feed
 from .owners_days import OwnersDays, now_ms, owner_of
-from .run_events import RunEvent, event_of
-from .suspects import Suspects, set_aside
+from .run_events import Feed, RunEvent, event_of
 
 LOOK_EVERY_S: Final = 0.5
 """How often a run that nobody of this process drives is looked at for news."""
@@ -42,13 +40,13 @@ RETRY_AFTER_S: Final = 1.0
 CUT_S: Final = 1.0
 """How long what is cut off may take to end when the process drains."""
 
-TELL_S: Final = 0.5
-"""How long to wait then for a store that is told what this process holds no more."""
-
 MAX_QUEUED: Final = 100_000
 """Jobs that wait at once; who begins one more is told to try again later."""
 
 FULL_RETRY_S: Final = 5.0
+
+MAX_DEATHS: Final = 5
+"""Processes that may die while they drive a run, one after the other, before it is set aside."""
 
 _log = logging.getLogger("reasonry")
 
@@ -99,7 +97,7 @@ class Supervisor:
         max_runs: How many it drives at once.
         max_queued: How many jobs may wait.
         usd_a_day: Says what an owner may spend in a day; None: as much as they like.
-        reopen: Says who works on a run with these participants in its record, where nobody says so anew.
+        reopen: Says who works on a run with these participants in its record, where nobody says so again.
     """
 
     def __init__(
@@ -118,7 +116,8 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._suspects = Suspects()
+        self._deaths = list[int]()
+        """Of the runs driven here that have cost other processes their lives, how many each."""
         self._draining = False
         self._bell = asyncio.Event()
         """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
@@ -172,12 +171,8 @@ class Supervisor:
             return begun, False
         with self._room(job):
             allowance = await self._days.check(app, performers)
-            run_id, written = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
-            if job is not None:
-                self.has_job.set()
-            elif written is not None:
-                await self._open(app, written, performers, allowance, text=text)
-        return run_id, written is not None
+            accepted = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
+            return await self._begin(app, accepted, performers, allowance, text=text, job=job)
 
     async def fork(
         self,
@@ -208,14 +203,11 @@ class Supervisor:
             named = participants or self._reopen(source.participants)
             order, performers = await app.order_fork(source, named, options or {}, budget)
             allowance = await self._days.check(app, performers)
-            forked, written = await app.engine.fork_once(
+            accepted = await app.engine.fork_once(
                 source, order, at, reworded, job=job, key=request, drive=job is None
             )
-            if job is not None:
-                self.has_job.set()
-            elif written is not None:
-                await self._open(app, written, performers, allowance, source.participants, text=text)
-        return forked, written is not None
+            names = source.participants
+            return await self._begin(app, accepted, performers, allowance, names, text=text, job=job)
 
     async def resume(
         self,
@@ -227,7 +219,7 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> None:
-        """Go on with a run in the background.
+        """Resume a run in the background.
 
         It is paused, was interrupted, or has been ended by a limit, a cancellation or a failure of the world.
 
@@ -272,15 +264,36 @@ class Supervisor:
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
-                if await set_aside(opened):
+                if opened.deaths >= MAX_DEATHS:
+                    await _set_aside(opened)
                     return None
-                held.enter_context(self._suspects.beside(opened))
+                held.enter_context(self._beside_others(opened))
                 allowance = await self._days.allowance(app)
                 named = self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named)
                 drive = self._drive(app, opened, performers, allowance, held.pop_all())
                 self._ring()
                 return drive.ended
+
+    @contextmanager
+    def _beside_others(self, opened: OpenRun) -> Generator[None]:
+        """Note that a run is driven; before the last time it has to be alone, so that each is judged for itself.
+
+        Raises:
+            ConflictError: It has to wait for another one.
+        """
+        deaths, last = opened.deaths, MAX_DEATHS - 1
+        if not deaths:
+            yield
+            return
+        if last in self._deaths or (deaths == last and self._deaths):
+            message = f"run {opened.row.run_id} has cost {deaths} processes their lives; another such run goes first"
+            raise ConflictError(message, run_id=opened.row.run_id, retryable=True)
+        self._deaths.append(deaths)
+        try:
+            yield
+        finally:
+            self._deaths.remove(deaths)
 
     async def _continue(
         self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
@@ -298,9 +311,6 @@ class Supervisor:
         if budget is not None:
             await self.set_budget(app, run_id, budget)
         return True
-
-    async def _recorded_participants(self, app: App, run_id: str) -> Participants:
-        return self._reopen((await app.engine.recorded_run(run_id)).participants)
 
     def check_room(self) -> None:
         """Make sure that there is a place for one more run.
@@ -350,26 +360,32 @@ class Supervisor:
         """How many more runs may be driven here."""
         return self._max_runs - len(self._drives) - self._starting
 
-    async def _open(
+    async def _begin(
         self,
         app: App,
-        written: ReadRun,
+        accepted: Accepted,
         performers: Performers,
         allowance: Allowance | None,
         names: ParticipantNames | None = None,
         *,
-        text: bool = False,
-    ) -> None:
-        """Take the right to drive a run that has just been accepted, and drive it.
+        text: bool,
+        job: JobOptions | None,
+    ) -> tuple[str, bool]:
+        """Drive a run that has just been accepted, unless it is a job; return its id, and whether it is new.
 
         Args:
             names: Who worked on the run it is a fork of.
         """
-        async with AsyncExitStack() as held:
-            opened = await held.enter_async_context(app.engine.open(written.row.run_id, written=written))
-            if names is not None:
-                rewind(performers, opened.run, names)
-            self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+        run_id, written = accepted
+        if job is not None:
+            self.has_job.set()
+        elif written is not None:
+            async with AsyncExitStack() as held:
+                opened = await held.enter_async_context(app.engine.open(run_id, written=written))
+                if names is not None:
+                    rewind(performers, opened.run, names)
+                self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+        return run_id, written is not None
 
     def _drive(
         self,
@@ -434,7 +450,7 @@ class Supervisor:
         await self._steer(app, run_id, Steered(paused=True))
 
     async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
-        """Put other limits in the place of those of an active run; what is spent already counts.
+        """Put other limits in place of those of an active run; what is spent already counts.
 
         Raises:
             UsageError: The budget is not valid, or limits dollars where a price is not known.
@@ -462,14 +478,11 @@ class Supervisor:
         app: App,
         run_id: str,
         answers: Any,
-        *,
-        vet: Vet | None = None,
-        brief: bool = False,
-        says_all: bool = False,
+        named: Participants = Participants(),
     ) -> dict[str, Any]:
         """Take answers to a coached run, as `App.coach_answer` does, and tell who follows it."""
         try:
-            return await app.coach_answer(run_id, answers, vet=vet, brief=brief, says_all=says_all)
+            return await app.coach_answer(run_id, answers, named, brief=True)
         finally:
             self._ring()
 
@@ -491,9 +504,6 @@ class Supervisor:
             drive.control.drain(cut=True)
         if tasks := {*self._tasks}:
             await asyncio.wait(tasks, timeout=CUT_S)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(TELL_S):
-                await self._days.close()
         self._ring()
 
     def _ring(self) -> None:
@@ -575,7 +585,7 @@ class Supervisor:
                 except ConflictError as error:
                     if error.code != "lease_lost":
                         raise
-                # It goes on in another process.
+                # It continues in another process.
                 continue
             if row.paused or row.model == CALLER or self._draining:
                 break
@@ -583,6 +593,13 @@ class Supervisor:
                 break
             await self._wait_for_news()
         return await app.engine.result(run_id)
+
+
+async def _set_aside(opened: OpenRun) -> None:
+    """End a run that has cost too many processes their lives, before it takes all others down with it."""
+    why = f"those that drove it died {opened.deaths} times at the same place; resume it once the reason is found"
+    await opened.stop(SET_ASIDE, why)
+    _log.error("run %s is set aside: %s", opened.row.run_id, why)
 
 
 def _check_known(run_id: str, known: int, last: int) -> None:

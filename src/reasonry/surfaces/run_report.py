@@ -1,7 +1,7 @@
 """What there is to report of a run, as blocks that a terminal, Markdown and HTML draw alike.
 
 `outline` tells how the work went and what came of it, from the strategy's own part of the result document; `run_report`
-is the whole: problem, answer, outline, warnings, path and every thought.
+is the whole: problem, answer, outline, warnings, path and every thought. Text stays text on a terminal and in Markdown.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.strategy import Thought
-from ..core.text import first_words, inert
+from ..core.text import first_words, inert, inline_text, prose_lines
 from ..engine.record import Record
 from . import present
 
 TITLE_CHARS = 120
 
 
-class Heading(Struct, frozen=True):
+class Heading(Struct, frozen=True, tag_field="kind", tag="heading"):
     """A heading; the title of a report has level 1."""
 
     text: str
     level: int = 2
 
 
-class Prose(Struct, frozen=True):
+class Prose(Struct, frozen=True, tag_field="kind", tag="prose"):
     """Text of one or more lines."""
 
     text: str
 
 
-class Bullets(Struct, frozen=True):
+class Bullets(Struct, frozen=True, tag_field="kind", tag="bullets"):
     """A list."""
 
     items: tuple[str, ...]
 
 
-class Grid(Struct, frozen=True):
+class Grid(Struct, frozen=True, tag_field="kind", tag="table"):
     """A table; the last column holds the longest texts."""
 
     heads: tuple[str, ...]
@@ -198,7 +198,7 @@ def _decision(decision: Mapping[str, Any]) -> str:
     advice = decision.get("recommendations_for_next_iteration")
     more = "; ".join(map(str, advice)) if isinstance(advice, list) else _text(advice)
     parts = [
-        "Decision: go on" if goes_on else "Decision: stop",
+        "Decision: continue" if goes_on else "Decision: stop",
         _text(decision.get("quality_summary")),
         _text(decision.get("decision_rationale")),
         more if goes_on else "",
@@ -212,3 +212,53 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+# -- as text
+
+
+def markdown_page(blocks: Iterable[Block]) -> str:
+    """Return a page that holds no link, image or tag of what was thought."""
+    return "\n\n".join("\n".join(_markdown_block(block)) for block in blocks) + "\n"
+
+
+def _markdown_block(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(text, level):
+            yield f"{'#' * level} {inline_text(text)}"
+        case Prose(text):
+            yield from (f"> {line}".rstrip() for line in prose_lines(text))
+        case Bullets(items):
+            yield from (f"- {inline_text(item)}" for item in items)
+        case Grid(heads, rows, chosen):
+            yield _markdown_row(heads)
+            yield "|---" * len(heads) + "|"
+            for place, row in enumerate(rows):
+                cells = (inline_text(cell) for cell in row)
+                yield _markdown_row([f"**{cell}**" if place == chosen and cell else cell for cell in cells])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield the lines that a terminal shows: nothing is cut."""
+    for block in blocks:
+        match block:
+            case Heading(text):
+                yield from ("", text)
+            case Prose(text):
+                yield from (f"  {line}".rstrip() for line in text.splitlines())
+            case Bullets(items):
+                yield from (f"  - {' '.join(item.split())}" for item in items)
+            case Grid():
+                yield from _text_rows(block)
+
+
+def _text_rows(grid: Grid) -> Iterator[str]:
+    columns = list(zip(*grid.rows, strict=True))
+    widths = [max(map(len, column)) for column in columns[:-1]]
+    for row in grid.rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False) if width]
+        yield f"  {'  '.join([*cells, ' '.join(row[-1].split())])}".rstrip()

@@ -102,7 +102,7 @@ def thinking_output() -> Schema:
 
 def sessions_input() -> Schema:
     """Return the JSON schema of the arguments of the tool `sessions`."""
-    from ..guided.session_actions import ACTIONS
+    from ..guided.read_calls import ACTIONS
 
     return actions_schema(ACTIONS)
 

@@ -1,18 +1,21 @@
-"""The catalog: the tools of one run, fixed when it starts."""
+"""The catalog: the tools of one run, fixed when it starts; named by a user, or built in."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.toolcard import ToolCard
+from ..core.toolcard import ANSWER, ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
 from ..plugins import installed_plugins, split_plugin
+from ..strategies import STRATEGIES
+from ..strategies.analysis.state import BUILT_IN
+from ..strategies.rewoo import LLM
 from .python import PythonTool
 
 
@@ -182,3 +185,42 @@ def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
 
 def _is_own_function(module: ModuleType, key: str, value: Any) -> bool:
     return not key.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
+
+
+# -- built-in tools, attached to strategies that request them
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names of built-in tools and resources, which no server's tool may have."""
+    resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
+    return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
+
+
+def built_in(
+    names: Sequence[str], *, documents: Sequence[str] = (), sandbox: str | None = None
+) -> list[Tool]:
+    """Return those of the tools that are available.
+
+    Args:
+        names: What a strategy can use.
+        documents: Files of the user, for `search_documents`.
+        sandbox: The sandbox of `py_executor`; None: the default one.
+
+    Raises:
+        UsageError: A document cannot be read, or there is no such sandbox.
+        SandboxError: The sandbox that was asked for cannot be used here.
+    """
+    tools: list[Tool] = []
+    if "py_executor" in names:
+        from .sandbox import PyExecutor, open_sandbox
+
+        tools.append(PyExecutor(open_sandbox(sandbox) if sandbox else None))
+    if "check_claim" in names:
+        from .logic_kernel import ClaimChecker, can_check
+
+        tools += [ClaimChecker()] if can_check() else []
+    if "search_documents" in names and documents:
+        from .knowledge import DocumentSearch, Library
+
+        tools.append(DocumentSearch(Library.open(documents)))
+    return tools

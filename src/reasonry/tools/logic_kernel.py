@@ -5,25 +5,38 @@ A claim is proved when its denial cannot hold together with its assumptions. The
     {"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}
 
 or the same as SMT-LIB2 text: declarations, one `(assert …)` for each assumption, and `(prove …)`.
+
+Solvers read more than logic: options name files to write, and further commands run for ever. So a claim is taken apart
+here, by the solver's own rules of strings, symbols and comments, and only commands that declare, define and state are
+passed on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import ToolError
 from ..extras import has_extra, install_hint
-from .smtlib import FormalClaim, UnreadableClaimError, read_claim
 
+MAX_CLAIM_CHARS = 100_000
+
+_DECLARES = frozenset(
+    {"declare-const", "declare-fun", "declare-sort", "declare-datatype", "declare-datatypes", "define-const"}
+    | {"define-fun", "define-fun-rec", "define-funs-rec", "define-sort"}
+)
+_IGNORED = frozenset({"set-logic", "set-info", "check-sat", "get-model", "exit"})
+_TOKEN = re.compile(r'\s+|;[^\n]*(?:\n|$)|(?P<token>\(|\)|"(?:[^"]|"")*"|\|[^|\\]*\||[^\s();"|]+)')
 _CHILD = Path(__file__).with_name("logic_child.py")
 _GRACE_S = 2.0
 _MAX_REPLY_BYTES = 1024 * 1024
@@ -59,13 +72,22 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
     if not can_check():
         return SolverVerdict("unknown", reason=f"Z3 is not installed: {install_hint('logic')}")
     try:
-        formal = read_claim(claim)
+        grounds, term = read_claim(claim)
     except UnreadableClaimError as error:
         return SolverVerdict("unknown", reason=str(error))
+    task = msgspec.json.encode(
+        {
+            "assumed": "\n".join(grounds),
+            "denied": "\n".join([*grounds, f"(assert (not {term}))"]),
+            "timeout_ms": max(1, math.ceil(max_seconds * 1000)),
+            "max_memory_mb": max_memory_mb,
+            "max_cpu_s": math.ceil(max_seconds + _GRACE_S),
+        }
+    )
     overran = SolverVerdict("unknown", reason=f"Z3 did not come to an end within {max_seconds:g} s")
     try:
         async with asyncio.timeout(max_seconds + _GRACE_S):
-            reply = await _ask_child(_task(formal, max_seconds, max_memory_mb))
+            reply = await _ask_child(task)
     except TimeoutError:
         return overran
     try:
@@ -73,19 +95,6 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return SolverVerdict("unknown", reason="Z3 died of the claim: too much memory, time or depth")
     return overran if ruling.reason and ruling.reason.endswith(("timeout", "canceled")) else ruling
-
-
-def _task(claim: FormalClaim, max_seconds: float, max_memory_mb: int) -> bytes:
-    assumed = [*claim.declarations, *(f"(assert {term})" for term in claim.assumptions)]
-    return msgspec.json.encode(
-        {
-            "assumed": "\n".join(assumed),
-            "denied": "\n".join([*assumed, f"(assert (not {claim.claim}))"]),
-            "timeout_ms": max(1, math.ceil(max_seconds * 1000)),
-            "max_memory_mb": max_memory_mb,
-            "max_cpu_s": math.ceil(max_seconds + _GRACE_S),
-        }
-    )
 
 
 async def _ask_child(task: bytes) -> bytes:
@@ -104,6 +113,101 @@ async def _ask_child(task: bytes) -> bytes:
             child.kill()
         await child.wait()
     return reply[:_MAX_REPLY_BYTES]
+
+
+# -- reading a claim
+
+
+class UnreadableClaimError(ValueError):
+    """The text is no claim in a form that is taken; says why."""
+
+
+class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
+    """A claim as an object: a term, the commands that declare what is in it, and the terms that are taken to hold."""
+
+    claim: str
+    declarations: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+def read_claim(claim: Any) -> tuple[list[str], str]:
+    """Read a claim: a JSON object (or its text) of that form, or SMT-LIB2 text that states it with `(prove TERM)`.
+
+    Returns:
+        The commands that declare and assume, and the term.
+
+    Raises:
+        UnreadableClaimError: It is neither, or holds a command that may not stand in a claim.
+    """
+    grounds: list[str] = []
+    claims: list[str] = []
+    for command in expressions(_text_of(claim)):
+        head, _, rest = command.removeprefix("( ").partition(" ")
+        if head == "prove":
+            claims.append(rest.removesuffix(")"))
+        elif head in _DECLARES or head == "assert":
+            grounds.append(command)
+        elif head not in _IGNORED:
+            raise UnreadableClaimError(
+                f"{command[:40]!r} may not stand in a claim: declare, (assert …), (prove …)"
+            )
+    if len(claims) != 1:
+        raise UnreadableClaimError(
+            "a claim is stated with one (prove TERM), after its declarations and its (assert …): "
+            f"{len(claims)} were found"
+        )
+    return grounds, claims[0]
+
+
+def _text_of(claim: Any) -> str:
+    """Return a claim as SMT-LIB2 text."""
+    text = claim if isinstance(claim, str) else ""
+    if not isinstance(claim, str) or claim.lstrip().startswith("{"):
+        try:
+            read = msgspec.convert(json.loads(claim) if isinstance(claim, str) else claim, _Claim)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableClaimError(f"the claim does not have the form asked for: {error}") from None
+        # A line end after each term: it may end with a comment.
+        assumed = (f"(assert {term}\n)" for term in read.assumptions)
+        text = "\n".join([*read.declarations, *assumed, f"(prove {read.claim}\n)"])
+    if len(text) > MAX_CLAIM_CHARS:
+        raise UnreadableClaimError(f"the claim is over {MAX_CLAIM_CHARS} characters long")
+    return text
+
+
+def expressions(text: str) -> Iterator[str]:
+    """Yield the expressions of a text: comments gone, one blank between tokens, so that no two run together.
+
+    Raises:
+        UnreadableClaimError: Parentheses, strings or quoted symbols do not close.
+    """
+    depth, tokens = 0, cast(list[str], [])
+    for token in _tokens(text):
+        tokens.append(token)
+        depth += (token == "(") - (token == ")")
+        if depth < 0:
+            raise UnreadableClaimError(f"a parenthesis too many closes in {text[:80]!r}")
+        if depth == 0:
+            yield " ".join(tokens)
+            tokens = []
+    if tokens:
+        raise UnreadableClaimError(f"a parenthesis does not close in {text[:80]!r}")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise UnreadableClaimError(
+                f"a string or quoted symbol does not close: {text[position : position + 40]!r}"
+            )
+        position = match.end()
+        if match["token"] is not None:
+            yield match["token"]
+
+
+# -- the tool
 
 
 class ClaimChecker:
@@ -147,7 +251,7 @@ class ClaimChecker:
         if not can_check():
             raise ToolError(f"check_claim needs Z3: {install_hint('logic')}")
         values = dict(arguments)
-        # A whole SMT-LIB2 text, or the JSON of the object, may stand in the place of the term.
+        # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
         claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values
         ruling = await check_claim(claim, max_seconds=self.max_seconds)
         return {

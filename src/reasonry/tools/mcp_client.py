@@ -4,45 +4,60 @@ Rule 1: which tools there are is fixed when the server is opened; what it says l
 Rule 2: a server that dies, hangs, floods or answers nonsense is a `ToolError`, never more.
 Rule 3: a connection lives in one task of its own, as the client wants it; calls come from anywhere.
 Rule 4: a server's tool never has the name of a built-in tool, of a tool of the caller, or of a tool of another server.
+Rule 5: of a tool only its name, its description and its input schema are looked at, each within bounds. Output schemas
+    are not: what a server says of its own results proves nothing, and checking it can take for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import unicodedata
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.text import inert
 from ..errors import ToolError
 from ..extras import check_extra
-from .built_in import reserved_names
-from .mcp_bounds import MAX_LISTING_BYTES, MAX_PAGES, MAX_TOOLS
+from .catalog import reserved_names
 from .mcp_targets import McpTarget, read_targets
-from .mcp_transport import GRACE_S, ServerProcess, http_transport
-from .results import fit_result
+from .mcp_transport import ServerProcess, http_transport
+from .results import fit_result, json_data
 
 OPEN_TIMEOUT_S = 30.0
-CLOSE_TIMEOUT_S = 30.0
-LEAST_CLOSING_S = 0.2
-"""What a server has for ending by itself, though the time of its run is up."""
+CLOSE_TIMEOUT_S = 5.0
+"""How long saying goodbye may take; a server that was started here is killed before."""
 CLEANUP_S = 1.0
 """What a connection that is cut has for cleaning up."""
+MAX_PAGES = 100
+MAX_TOOLS = 500
+MAX_NAME_CHARS = 128
+MAX_DESCRIPTION_CHARS = 16_384
+MAX_SCHEMA_BYTES = 64 * 1024
+MAX_SCHEMA_DEPTH = 32
+MAX_LISTING_BYTES = 1024 * 1024
+"""Names, descriptions and schemas of all tools of a server together."""
+MAX_PARTS = 10_000
+"""Parts of the content of one result."""
 _MAX_MESSAGE = 2_000
+_MAX_FAULTS = 1_000
+"""Of the SDK's faults of an answer, which are listed all or not at all: a million take seconds."""
 _SERVER_NAME = re.compile(r"[^\w.-]")
 
 
 class RemoteTool:
     """One tool of a server."""
 
-    def __init__(self, server: McpClient, listed: Any) -> None:
-        self.server, self.name, self.remote = server, listed.name, listed.name
-        self.description: str = listed.description or ""
-        self.parameters: Mapping[str, Any] = listed.input_schema
+    def __init__(self, server: McpClient, name: str, description: str, parameters: dict[str, Any]) -> None:
+        self.server, self.name, self.remote = server, name, name
+        self.description = description
+        self.parameters: Mapping[str, Any] = parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call it on its server.
@@ -69,20 +84,19 @@ class McpClient:
         Raises:
             ToolError: The server cannot be started or reached, or does not answer as an MCP server.
         """
-        ready: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        ready: asyncio.Future[tuple[RemoteTool, ...]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready))
         try:
             async with asyncio.timeout(timeout_s):
-                listed = await asyncio.shield(ready)
+                return await asyncio.shield(ready)
         except TimeoutError:
             await self._give_up()
             raise self._fault(f"did not answer within {timeout_s:g} s", "tool_timeout") from None
         except Exception as error:
             await self._give_up()
             raise self._fault(f"could not be used: {_reason(error)}") from None
-        return tuple(RemoteTool(self, tool) for tool in listed)
 
-    async def _live(self, ready: asyncio.Future[list[Any]]) -> None:
+    async def _live(self, ready: asyncio.Future[tuple[RemoteTool, ...]]) -> None:
         from mcp import Client
 
         try:
@@ -104,23 +118,27 @@ class McpClient:
         assert self.target.url is not None
         return http_transport(self.target.url, self.target.headers)
 
-    async def _list(self) -> list[Any]:
-        tools: dict[str, Any] = {}
+    async def _list(self) -> tuple[RemoteTool, ...]:
+        from mcp_types import PaginatedRequestParams
+
+        tools: dict[str, RemoteTool] = {}
         cursor, size = None, 0
         for _ in range(MAX_PAGES):
-            page = await self._client.list_tools(cursor=cursor)
+            page = await self._client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+            if len(tools) + len(page.tools) > MAX_TOOLS:
+                raise ToolError(f"it lists over {MAX_TOOLS} tools")
             for tool in page.tools:
                 if tool.name in tools:
                     raise ToolError(f"it lists two tools named {tool.name}")
-                tools[tool.name] = tool
-                size += len(tool.model_dump_json())
-            if len(tools) > MAX_TOOLS:
-                raise ToolError(f"it lists over {MAX_TOOLS} tools")
+                tools[tool.name] = RemoteTool(
+                    self, *read_tool(tool.name, tool.description, tool.input_schema)
+                )
+                size += len(tool.model_dump_json(include={"name", "description", "input_schema"}))
             if size > MAX_LISTING_BYTES:
                 raise ToolError(f"its tools are described in over {MAX_LISTING_BYTES:,} bytes in all")
             cursor = page.next_cursor
             if not cursor:
-                return list(tools.values())
+                return tuple(tools.values())
         raise ToolError(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -129,27 +147,27 @@ class McpClient:
         Raises:
             ToolError: The tool failed (its own words), or the server did.
         """
+        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+
         if self._client is None:
             raise self._fault("is not connected any more")
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
         try:
-            result = await self._client.call_tool(name, arguments)
+            # Not `call_tool`, which holds the result to the output schema.
+            result = await self._client.session.send_request(request, CallToolResult)
         except Exception as error:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
+        if len(result.content) > MAX_PARTS:
+            raise self._fault(f"failed in {name}: its result has over {MAX_PARTS:,} parts")
         if result.is_error:
             raise ToolError((_text(result) or f"{name} failed without a reason")[:_MAX_MESSAGE])
         return fit_result(_value(result))
 
-    async def close(self, within_s: float = CLOSE_TIMEOUT_S) -> None:
-        """End the connection, and with it a server that was started for it.
-
-        Args:
-            within_s: After so many seconds a server that has not ended by itself is killed.
-        """
-        if self.process is not None:
-            self.process.grace_s = min(GRACE_S, within_s / 2)
+    async def close(self) -> None:
+        """End the connection, and with it a server that was started for it."""
         self._leave.set()
         if self._task is not None:
-            done, _ = await asyncio.wait({self._task}, timeout=within_s if self._client else 0.1)
+            done, _ = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S if self._client else 0.1)
             if not done:
                 if self.process is not None:
                     self.process.kill()
@@ -178,7 +196,6 @@ async def mcp_tools(
     *,
     taken: Collection[str] = (),
     open_within_s: float = OPEN_TIMEOUT_S,
-    time_to_close: Callable[[], float] = lambda: CLOSE_TIMEOUT_S,
 ) -> AsyncGenerator[list[RemoteTool], None]:
     """Open servers side by side and give their tools; close them when done.
 
@@ -188,7 +205,6 @@ async def mcp_tools(
         specs: As `--mcp` takes them.
         taken: Names of other tools, besides those of the built-in ones.
         open_within_s: Until a server counts as one that does not answer.
-        time_to_close: How many seconds are left when they are closed.
 
     Raises:
         UsageError: A spec cannot be read.
@@ -210,8 +226,65 @@ async def mcp_tools(
             [tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken
         )
     finally:
-        within_s = min(max(time_to_close(), LEAST_CLOSING_S), CLOSE_TIMEOUT_S)
-        await asyncio.gather(*(server.close(within_s) for server in servers))
+        await asyncio.gather(*(server.close() for server in servers))
+
+
+class _Arguments(Struct):
+    properties: dict[str, dict[str, Any] | bool] = {}
+    required: list[str] = []
+
+
+def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Return a listed tool's name, description and schema of arguments, all legible.
+
+    Raises:
+        ToolError: One of them is over a bound, or not of its form.
+    """
+    if not 0 < len(name) <= MAX_NAME_CHARS:
+        raise ToolError(f"the name of a tool has {len(name):,} characters; it may have 1 to {MAX_NAME_CHARS}")
+    if not _is_legible(name):
+        raise ToolError(
+            f"the name of a tool begins or ends with a blank or holds characters that are not seen: {name!a}"
+        )
+    if description and len(description) > MAX_DESCRIPTION_CHARS:
+        raise ToolError(f"the description of its tool {name} has over {MAX_DESCRIPTION_CHARS:,} characters")
+    place = f"the inputSchema of its tool {name}"
+    # Not msgspec's encoder: it cannot write every number that JSON can hold.
+    if (size := len(json.dumps(schema))) > MAX_SCHEMA_BYTES:
+        raise ToolError(f"{place} is {size:,} bytes long; at most {MAX_SCHEMA_BYTES:,} are read")
+    if _depth(schema) > MAX_SCHEMA_DEPTH:
+        raise ToolError(f"{place} is nested over {MAX_SCHEMA_DEPTH} deep")
+    try:
+        properties = msgspec.convert(schema, _Arguments).properties
+    except msgspec.ValidationError as error:
+        raise ToolError(f"{place} is no schema of arguments: {error}") from None
+    if bad := [argument for argument in properties if not _is_legible(argument)]:
+        raise ToolError(f"{place} has an argument whose name is not legible: {bad[0][:40]!a}")
+    return name, inert(description or ""), _legible(json_data(schema))
+
+
+def _is_legible(name: str) -> bool:
+    return name.isprintable() and name == inert(name).strip(" ")
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(cast(dict[str, Any], value).values())
+    if not isinstance(value, list):
+        return 0
+    return 1 + max((_depth(item) for item in cast(list[Any], value)), default=0)
+
+
+def _legible(schema: Any) -> Any:
+    """Return a schema whose words for the model hold no character that it alone would see."""
+    if isinstance(schema, list):
+        return [_legible(item) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inert(value) if key in ("description", "title") and isinstance(value, str) else _legible(value)
+        for key, value in cast(dict[str, Any], schema).items()
+    }
 
 
 def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
@@ -260,13 +333,19 @@ def _text(result: Any) -> str:
 
 def _reason(error: BaseException) -> str:
     from mcp import MCPError
+    from mcp_types import PARSE_ERROR
     from pydantic import ValidationError
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, MCPError) and error.code == PARSE_ERROR:
+        # The SDK quotes the answer.
+        return "its answer cannot be read"
     if isinstance(error, MCPError | ToolError):
         return error.message
     if isinstance(error, ValidationError):
+        if error.error_count() > _MAX_FAULTS:
+            return f"its answer is not of the protocol's form in {error.error_count():,} places"
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return f"its answer is not of the protocol's form: {place}: {first['msg']}"

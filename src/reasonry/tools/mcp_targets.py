@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -57,47 +55,45 @@ def split_command(line: str, *, windows: bool = os.name == "nt") -> list[str]:
     return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
 
 
-def _read_config(path: Path) -> tuple[McpTarget, ...]:
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", option="mcp", file=str(path)) from None
-    servers = document.get("mcpServers") if isinstance(document, dict) else None
-    if not isinstance(servers, dict) or not servers:
-        raise UsageError(f"{path} has no `mcpServers`", option="mcp", file=str(path))
-    return tuple(_target(path, str(name), entry) for name, entry in cast(dict[str, Any], servers).items())
-
-
 class _Entry(Struct, frozen=True):
     """A server as a configuration file describes it."""
 
     command: str | None = None
-    args: tuple[str | int | float, ...] = ()
-    env: dict[str, str | int | float | bool] = {}
+    args: tuple[str | int | float, ...] | None = None
+    env: dict[str, str | int | float | bool | None] | None = None
     cwd: str | None = None
     url: str | None = None
-    headers: dict[str, str | int | float] = {}
+    headers: dict[str, str | int | float] | None = None
 
 
-def _target(path: Path, name: str, entry: Any) -> McpTarget:
-    def refusal(why: str) -> UsageError:
-        return UsageError(f"{path}: server {name!r} {why}", option="mcp", file=str(path))
+class _Config(Struct, frozen=True):
+    mcpServers: dict[str, msgspec.Raw] = {}
 
-    known = (
-        {key: value for key, value in entry.items() if value is not None} if isinstance(entry, dict) else {}
-    )
+
+def _read_config(path: Path) -> tuple[McpTarget, ...]:
     try:
-        read = msgspec.convert(known, _Entry)
-    except msgspec.ValidationError as error:
-        raise refusal(f"is not described rightly: {error}") from None
+        servers = msgspec.json.decode(path.read_bytes(), type=_Config).mcpServers
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", option="mcp", file=str(path)) from None
+    if not servers:
+        raise UsageError(f"{path} has no `mcpServers`", option="mcp", file=str(path))
+    return tuple(_target(path, name, entry) for name, entry in servers.items())
+
+
+def _target(path: Path, name: str, entry: msgspec.Raw) -> McpTarget:
+    try:
+        read = msgspec.json.decode(entry, type=_Entry)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        message = f"{path}: server {name!r} is not described rightly: {error}"
+        raise UsageError(message, option="mcp", file=str(path)) from None
     if read.url:
-        headers = {key: str(value) for key, value in read.headers.items()}
+        headers = {key: str(value) for key, value in (read.headers or {}).items()}
         SECRETS.keep_headers(headers)
         SECRETS.keep_password(read.url)
         return McpTarget(name=name, url=read.url, headers=headers)
     if not read.command:
-        raise refusal("has neither `command` nor `url`")
-    command = (read.command, *map(str, read.args))
-    env = {key: str(value) for key, value in read.env.items()}
+        message = f"{path}: server {name!r} has neither `command` nor `url`"
+        raise UsageError(message, option="mcp", file=str(path))
+    env = {key: str(value) for key, value in (read.env or {}).items() if value is not None}
     SECRETS.keep_environment(env)
-    return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
+    return McpTarget(name=name, command=(read.command, *map(str, read.args or ())), env=env, cwd=read.cwd)

@@ -1,8 +1,8 @@
-"""Transports to MCP servers that bound what a server can make us hold in memory.
+"""Connections to MCP servers that bound the size of a message.
 
-The SDK's own stdio transport keeps a line whole however long it grows; this one lets a server go that sends a message
-over the limit. An answer that breaks a rule of `mcp_bounds`, or cannot be read, fails the request it was for, at once.
-What the server writes to standard error is kept, its end only, for the message when it dies.
+The SDK's own stdio transport keeps a line whole however long it grows, and cannot be hurried; this one lets a server
+go that sends a message over the limit. An answer that cannot be read fails the request it was for. The end of the
+server's standard error is kept for the message when it dies.
 """
 
 from __future__ import annotations
@@ -14,21 +14,17 @@ import os
 import re
 import shutil
 import signal
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from ..errors import ToolError
-from .mcp_bounds import MAX_MESSAGE_BYTES, Pace, check_answer
-
-GRACE_S = 2.0
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+GRACE_S = 1.0
+"""How long a server may take to end by itself, and as long again when it is asked to."""
 _REAPED_S = 5.0
 """How long the system may take to end a process that was killed."""
-_STDERR_CHUNKS = 4
+_STDERR_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
-_PARSE_ERROR = -32700
-_UNREADABLE = "its answer cannot be read"
 
 # What the SDK logs of a bad server is told by the error; only a program that listens to the log hears it twice.
 for _name in ("mcp.client", "mcp.shared"):
@@ -47,18 +43,15 @@ class ServerProcess:
         self, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> None:
         self.command, self.env, self.cwd = tuple(command), dict(env or {}), cwd
-        self.stderr: deque[bytes] = deque(maxlen=_STDERR_CHUNKS)
+        self.stderr = b""
         self.fault = ""
-        self.grace_s = GRACE_S
-        """How long the server may take to end by itself, and as long again when it is asked to."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def last_words(self) -> str:
         """Why the server is gone, as far as it can be seen: what we found wrong, else what it wrote last."""
-        lines = b"".join(self.stderr).decode(errors="replace").split("\n")
-        written = [line.strip() for line in lines if line.strip()]
-        return self.fault or (written[-1][-300:] if written else "")
+        written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return self.fault or written.strip()[-300:]
 
     def kill(self) -> None:
         """End it without grace, and all that it has started in its group."""
@@ -105,11 +98,10 @@ class ServerProcess:
             finally:
                 for stream in (to_session, from_server, to_server, from_session):
                     stream.close()
-                await _end(process, 0 if self.fault else self.grace_s)
+                await _end(process, 0 if self.fault else GRACE_S)
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
         assert process.stdout is not None
-        pace = Pace()
         with to_session, contextlib.suppress(Exception):
             while True:
                 try:
@@ -121,7 +113,6 @@ class ServerProcess:
                     return
                 if (message := _message(line)) is not None:
                     await to_session.send(message)
-                await pace.heard(len(line))
 
     async def _write(self, process: asyncio.subprocess.Process, from_session: Any, to_session: Any) -> None:
         assert process.stdin is not None
@@ -135,50 +126,25 @@ class ServerProcess:
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
-        pace = Pace()
-        while chunk := await process.stderr.read(4_096):
-            self.stderr.append(chunk)
-            await pace.heard(len(chunk))
+        while chunk := await process.stderr.read(_STDERR_BYTES):
+            self.stderr = (self.stderr + chunk)[-_STDERR_BYTES:]
 
 
 def _message(line: bytes) -> Any:
     """Return the message on a line; None: banners and stray prints are no messages and are passed over."""
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
     if not line.lstrip().startswith(b"{"):
         return None
     try:
-        message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         found = _ID.search(line) if b'"jsonrpc"' in line else None
-        return _failure(int(found[1]), _UNREADABLE) if found else None
-    return _check_answer(message)
-
-
-def _check_answer(item: Any) -> Any:
-    """Return a message of a server, an answer that breaks a rule as the failure of its request."""
-    from mcp_types import JSONRPCError, JSONRPCResponse
-
-    message = getattr(item, "message", None)
-    if isinstance(message, JSONRPCError) and message.error.code == _PARSE_ERROR:
-        # Over HTTP the SDK reads the answer, and quotes it.
-        return _failure(message.id, _UNREADABLE)
-    if not isinstance(message, JSONRPCResponse):
-        return item
-    try:
-        check_answer(message.result)
-    except ToolError as error:
-        return _failure(message.id, error.message)
-    return item
-
-
-def _failure(request_id: Any, why: str) -> Any:
-    from mcp.shared.message import SessionMessage
-    from mcp_types import ErrorData, JSONRPCError
-
-    error = ErrorData(code=_PARSE_ERROR, message=why)
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
+        if found is None:
+            return None
+        error = ErrorData(code=PARSE_ERROR, message="")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
 
 
 async def _start(starting: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
@@ -235,59 +201,41 @@ async def _has_ended(process: asyncio.subprocess.Process, patience_s: float) -> 
 @asynccontextmanager
 async def http_transport(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any, None]:
     """Connect over streamable HTTP, with bounded bodies."""
-    import anyio
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    pace = Pace()
-
     class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: httpx2.AsyncByteStream, is_endless: bool) -> None:
-            self.stream, self.is_endless = stream, is_endless
+        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+            self.stream = stream
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for chunk in self.stream:
                 size += len(chunk)
-                if size > MAX_MESSAGE_BYTES and not self.is_endless:
+                if size > MAX_MESSAGE_BYTES:
                     raise httpx2.ReadError(f"the server sent over {MAX_MESSAGE_BYTES} bytes")
                 yield chunk
-                await pace.heard(len(chunk))
 
         async def aclose(self) -> None:
             await self.stream.aclose()
 
-    class Transport(httpx2.AsyncHTTPTransport):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            # A packed body may be a thousand times what was sent.
-            request.headers["accept-encoding"] = "identity"
-            response = await super().handle_async_request(request)
-            if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-                raise httpx2.ReadError("the server packed its reply in a way that was not asked for")
-            # An event stream may go on for long; the SDK bounds each event of it.
-            is_endless = "text/event-stream" in response.headers.get("content-type", "")
+    async def bound(response: httpx2.Response) -> None:
+        # A packed body may be a thousand times what was sent.
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise httpx2.ReadError("the server packed its reply in a way that was not asked for")
+        # An event stream may continue for long; the SDK bounds each event of it.
+        if "text/event-stream" not in response.headers.get("content-type", ""):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = Bounded(response.stream, is_endless)
-            return response
+            response.stream = Bounded(response.stream)
 
-    timeout = httpx2.Timeout(30.0, read=300.0)
+    client = httpx2.AsyncClient(
+        headers={**headers, "accept-encoding": "identity"},
+        timeout=httpx2.Timeout(30.0, read=300.0),
+        transport=httpx2.AsyncHTTPTransport(),
+        event_hooks={"response": [bound]},
+    )
     async with (
-        httpx2.AsyncClient(transport=Transport(), headers=dict(headers), timeout=timeout) as client,
-        streamable_http_client(url, http_client=client) as (heard, to_server),
+        client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
-        to_session, from_server = anyio.create_memory_object_stream[Any](0)
-        relay = asyncio.create_task(_relay(heard, to_session, pace))
-        try:
-            yield from_server, to_server
-        finally:
-            relay.cancel()
-            await asyncio.gather(relay, return_exceptions=True)
-            to_session.close()
-            from_server.close()
-
-
-async def _relay(heard: Any, to_session: Any, pace: Pace) -> None:
-    with to_session, contextlib.suppress(Exception):
-        async for item in heard:
-            await to_session.send(_check_answer(item))
-            await pace.heard(0)
+        yield streams

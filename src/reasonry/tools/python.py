@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import inspect
 import re
+import threading
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -14,7 +17,8 @@ from ..core.strategy import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
 from .results import fit_result
-from .threads import in_thread
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
@@ -151,3 +155,33 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         elif inside and (match := _ARGUMENT.match(line)):
             notes[match[1]] = match[2].strip()
     return summary, notes
+
+
+async def in_thread(name: str, function: Callable[..., T], *values: Any, **named: Any) -> T:
+    """Return what a function returns, or raise what it raises.
+
+    The thread is a daemon: unlike one of a pool, it cannot hold up the end of the process. When the caller is
+    cancelled, the thread is left alone; nothing waits for it.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if not future.done():
+            future.set_result((value, error))
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function, *values, **named)
+        except BaseException as raised:
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    value, error = await future
+    if error is not None:
+        raise error
+    return value  # pyright: ignore[reportReturnType]

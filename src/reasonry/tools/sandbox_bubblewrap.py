@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import math
 import os
 import secrets
 import shutil
-import signal
 import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,10 +26,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import SandboxError
-from .bubblewrap_args import CHILD, bubblewrap_command, search_path
 from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Sandbox, Status, conclude
 from .seccomp import filter_program
 
+CHILD = Path(__file__).with_name("sandbox_runner.py")
+PACKAGES = ("numpy", "sympy", "mpmath")
+"""What the world holds besides the standard library, where the host has it installed."""
+
+SCRATCH_BYTES = 16 * 2**20
+_PACKAGES_AT = "/packages"
+_INSIDE_UID = "65534"
 _READY = b"!"
 _FIRST_UID, _UIDS = 0x70000000, 0x0FF00000
 """User ids that no distribution hands out; one for each execution, so that no two can see each other."""
@@ -64,32 +73,35 @@ class BubblewrapSandbox(Sandbox):
     async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
         output, channel, overran = Output(limits.max_output_bytes), bytearray(), False
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            wires = _wires(ours, theirs)
-            wires.fill(_task(code, limits, wires.result_in), self._filter)
-            process = await self._start(wires)
+            result_out, result_in = os.pipe()
+            ours.callback(os.close, result_out)
+            theirs.callback(os.close, result_in)
+            os.set_blocking(result_out, False)
+            task = _in_memory(_task(code, limits, result_in), theirs)
+            process = await self._start(task, _in_memory(self._filter, theirs), result_in)
             theirs.close()
             try:
                 async with asyncio.timeout(limits.max_seconds):
-                    await _listen(process, wires.result_out, output, channel, limits)
+                    await _listen(process, result_out, output, channel, limits)
             except TimeoutError:
                 overran = True
             finally:
-                await _end(process, wires.about_out)
+                await _end(process)
         return self._judge(process.returncode or 0, overran, output, bytes(channel), limits)
 
-    async def _start(self, wires: _Wires) -> asyncio.subprocess.Process:
+    async def _start(self, task: int, rules: int, result: int) -> asyncio.subprocess.Process:
         as_root = os.geteuid() == 0
         try:
             return await asyncio.create_subprocess_exec(
-                *bubblewrap_command(self.bwrap, wires.rules, wires.about_in, as_root=as_root),
+                *_command(self.bwrap, rules, as_root=as_root),
                 "-c",
                 CHILD.read_text("utf-8"),
-                stdin=wires.task,
+                stdin=task,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 env={},
                 cwd="/",
-                pass_fds=(wires.rules, wires.about_in, wires.result_in),
+                pass_fds=(rules, result),
                 extra_groups=[] if as_root else None,
             )
         except OSError as error:
@@ -129,7 +141,7 @@ def _task(code: str, limits: ExecutionLimits, channel: int) -> bytes:
             "code": code,
             "channel": channel,
             "uid": _FIRST_UID + secrets.randbelow(_UIDS),
-            "paths": search_path(),
+            "paths": _search_path(),
             "max_output_bytes": limits.max_output_bytes,
             "rlimits": {
                 "RLIMIT_AS": (limits.max_memory_mb * mebibyte,) * 2,
@@ -144,38 +156,13 @@ def _task(code: str, limits: ExecutionLimits, channel: int) -> bytes:
     ).encode()
 
 
-class _Wires(Struct, frozen=True):
-    """Descriptors between here and the world; `_in` is its end, `_out` ours."""
-
-    task: int
-    rules: int
-    result_in: int
-    result_out: int
-    about_in: int
-    about_out: int
-
-    def fill(self, task: bytes, rules: bytes) -> None:
-        for descriptor, content in ((self.task, task), (self.rules, rules)):
-            os.write(descriptor, content)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-
-
-def _wires(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> _Wires:
-    def pipe() -> tuple[int, int]:
-        out, into = os.pipe()
-        ours.callback(os.close, out)
-        theirs.callback(os.close, into)
-        os.set_blocking(out, False)
-        return out, into
-
-    def memory() -> int:
-        descriptor = os.memfd_create("sandbox")
-        theirs.callback(os.close, descriptor)
-        return descriptor
-
-    result_out, result_in = pipe()
-    about_out, about_in = pipe()
-    return _Wires(memory(), memory(), result_in, result_out, about_in, about_out)
+def _in_memory(content: bytes, until: contextlib.ExitStack) -> int:
+    """Return a descriptor that the content is read from."""
+    descriptor = os.memfd_create("sandbox")
+    until.callback(os.close, descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 async def _listen(
@@ -208,26 +195,16 @@ async def _listen(
         loop.remove_reader(ours)
 
 
-async def _end(process: asyncio.subprocess.Process, about: int) -> None:
-    """Kill what is left: its first process, with which all of the world dies, then bubblewrap itself."""
-    if process.returncode is None:
-        _kill_first(about)
-    for seconds in (_AFTER_KILL_S, _AFTER_KILL_S):
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                # Until the last end of the pipe is closed, somebody in there is still alive.
-                while process.stdout is not None and await process.stdout.read(64 * 1024):
-                    pass
-                await process.wait()
-                return
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-
-
-def _kill_first(about: int) -> None:
-    # Bubblewrap waits for it, so the number still means the same process.
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        os.kill(int(json.loads(os.read(about, 4096))["child-pid"]), signal.SIGKILL)
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill bubblewrap, with which all of its world dies, and wait until the last process in there is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_AFTER_KILL_S):
+            # Until the last end of the pipe is closed, somebody in there is still alive.
+            while process.stdout is not None and await process.stdout.read(64 * 1024):
+                pass
+            await process.wait()
 
 
 def _ending(code: int) -> str:
@@ -235,3 +212,96 @@ def _ending(code: int) -> str:
     if number > 0:
         return f"it was killed by signal {number} before it had a result"
     return "it ended without a result that can be read"
+
+
+# -- the small world that bubblewrap builds: which files of the host are in it, and nothing else
+
+
+def _command(bwrap: str, rules: int, *, as_root: bool) -> list[str]:
+    """Return the command line up to the interpreter's own arguments.
+
+    Args:
+        rules: Descriptor that the filter of system calls is read from.
+        as_root: Started by root, no user namespace is made: the code runs under an id of its own, for the kernel counts
+            the processes of root, whatever it is called inside, for nobody. The child changes to that id.
+    """
+    identity = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if as_root else _nobody()
+    return [
+        bwrap,
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *("--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"),
+        *("--cap-drop", "ALL", *identity),
+        *_files(),
+        *("--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"),
+        *("--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"),
+        *("--remount-ro", "/", "--chdir", "/tmp", "--seccomp", str(rules)),
+        *("--", _interpreter(), "-I", "-S", "-B", "-X", "utf8"),
+    ]
+
+
+def _search_path() -> list[str]:
+    """Return what the child adds to where it looks for modules."""
+    return [_PACKAGES_AT] if _packages() else []
+
+
+@cache
+def _packages() -> dict[str, Path]:
+    """Return the packages that the world holds, with where the host has them."""
+    found: dict[str, Path] = {}
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        for place in (spec.submodule_search_locations or [])[:1] if spec else []:
+            found[name] = Path(place)
+    return found
+
+
+def _nobody() -> list[str]:
+    return ["--unshare-user", "--uid", _INSIDE_UID, "--gid", _INSIDE_UID]
+
+
+def _interpreter() -> str:
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+def _files() -> list[str]:
+    binds = {place: place for place in [_interpreter(), *_libraries()]} | _package_binds()
+    arguments: list[str] = []
+    # Folders that bubblewrap makes by itself on the way are closed to all but their owner, who may be root.
+    for folder in sorted(
+        {str(parent) for inside in [*binds, "/dev/null"] for parent in Path(inside).parents}
+    ):
+        arguments += [] if folder == "/" else ["--perms", "0755", "--dir", folder]
+    for inside, place in binds.items():
+        arguments += ["--ro-bind", place, inside]
+    for name in ("site-packages", "dist-packages"):
+        masked = os.path.join(_stdlib(), name)
+        if os.path.isdir(masked):
+            arguments += ["--size", "4096", "--tmpfs", masked, "--remount-ro", masked]
+    return arguments
+
+
+def _package_binds() -> dict[str, str]:
+    binds: dict[str, str] = {}
+    for name, place in _packages().items():
+        binds[f"{_PACKAGES_AT}/{name}"] = str(place)
+        libraries = place.with_name(f"{name}.libs")
+        if libraries.is_dir():
+            binds[f"{_PACKAGES_AT}/{name}.libs"] = str(libraries)
+    return binds
+
+
+def _stdlib() -> str:
+    return os.path.dirname(os.path.realpath(os.__file__))
+
+
+def _libraries() -> list[str]:
+    """Return the standard library and the folders in which the loader looks for shared libraries."""
+    machine = sysconfig.get_config_var("MULTIARCH") or "-"
+    shared = [f"/lib/{machine}", f"/usr/lib/{machine}"]
+    if not any(map(os.path.isdir, shared)):
+        shared = ["/lib", "/usr/lib"]
+    places = [_stdlib(), sysconfig.get_config_var("DESTSHARED"), *shared, "/lib64", "/usr/lib64"]
+    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        library = sysconfig.get_config_var("INSTSONAME")
+        places.append(os.path.join(sysconfig.get_config_var("LIBDIR"), library))
+    return [place for place in dict.fromkeys(places) if place and os.path.exists(place)]

@@ -6,10 +6,9 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from symtable import symtable
-from typing import Any, Literal
+from typing import Any
 
 from ..core.effects import Verify
 from ..core.events import Verified
@@ -32,8 +31,8 @@ from ..puzzles import (
 from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
 from .execution import Sandbox
+from .python import in_thread
 from .sandbox import open_sandbox
-from .threads import in_thread
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE", "PACKAGE/NAME:…")
 MAX_FILE_BYTES = 16_000_000
@@ -161,7 +160,7 @@ class JsonSchemaVerifier:
 
 
 class CallableVerifier:
-    """Asks a Python callable `(problem, path)`, or `(problem, path, final)`.
+    """Asks a Python callable `(problem, path)`, or one that has a parameter `final` besides.
 
     It is asked about every candidate, steps on the way included; `final` says whether this one claims to be the
     answer. True is a proof that it is right, so that the run ends with it; False that it is wrong, so that it is
@@ -171,13 +170,14 @@ class CallableVerifier:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.final = _final_of(function)
+        self.takes_final = _takes_final(function)
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate; whatever the callable raises is raised."""
-        values = (claim.problem, list(claim.path), *([claim.final] if self.final == "by place" else []))
-        named = {"final": claim.final} if self.final == "by name" else {}
+        values, named = (claim.problem, list(claim.path)), {}
+        if self.takes_final:
+            named = {"final": claim.final}
         if inspect.iscoroutinefunction(self.function):
             verdict = await self.function(*values, **named)
         else:
@@ -186,19 +186,19 @@ class CallableVerifier:
 
 
 class SandboxedVerifier:
-    """Runs `verify(problem, path)`, or `verify(problem, path, final)`, of a Python file in a sandbox.
+    """Runs `verify(problem, path)`, which may have a parameter `final`, of a Python file in a sandbox.
 
     What it returns means what a callable's does. One that raises, overruns its limits or does what the sandbox denies
     has failed.
 
     Args:
         source: The text of the file.
-        sandbox: Where it is run, each time anew.
+        sandbox: Where it is run, each time again.
     """
 
     def __init__(self, source: str, sandbox: Sandbox, name: str) -> None:
         self.source, self.sandbox, self.name = source, sandbox, name
-        self.final = _final_in(source)
+        self.takes_final = "final" in _parameters_of_verify(source)
 
     @classmethod
     def open(cls, path: str) -> SandboxedVerifier:
@@ -210,24 +210,18 @@ class SandboxedVerifier:
         """
         try:
             source = _source(path, "verifier")
-            names = {
-                symbol.get_name()
-                for symbol in symtable(source, path, "exec").get_symbols()
-                if symbol.is_assigned()
-            }
+            parameters = _parameters_of_verify(source)
         except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
             message = f"the verifier {path!r} cannot be read: {error}"
             raise UsageError(message, option="verifier", file=path) from None
-        if "verify" not in names:
+        if not parameters:
             message = f"the verifier {path!r} has no function `verify(problem, path)`"
             raise UsageError(message, option="verifier", file=path)
         return cls(source, open_sandbox(), f"python:{path}")
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
-        final = {"by name": f", final={claim.final}", "by place": f", {claim.final}"}.get(
-            self.final or "", ""
-        )
+        final = f", final={claim.final}" if self.takes_final else ""
         call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}]{final})"
         execution = await self.sandbox.run(f"{self.source}\n\n{call}")
         if execution.status == "ok":
@@ -263,41 +257,20 @@ def _failure(why: str) -> Verified:
     return Verified("unknown", why[:500], failed=True)
 
 
-_Final = Literal["by name", "by place"] | None
-"""How a verifier wants to be told whether a candidate is final, if at all."""
-
-
-def _final_of(function: Callable[..., Any]) -> _Final:
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return None
-    placed = [
-        parameter
-        for parameter in parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+def _parameters_of_verify(source: str) -> list[str]:
+    """Return the names of the parameters of the function `verify` in a text; none without such a function."""
+    named = [
+        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "verify"
     ]
-    return _how(parameters, [parameter.name for parameter in placed if parameter.default is parameter.empty])
+    arguments = [named[-1].args.posonlyargs, named[-1].args.args, named[-1].args.kwonlyargs] if named else []
+    return [argument.arg for each in arguments for argument in each]
 
 
-def _final_in(source: str) -> _Final:
+def _takes_final(function: Callable[..., Any]) -> bool:
     try:
-        functions = [function for function in ast.parse(source).body if isinstance(function, ast.FunctionDef)]
-    except (SyntaxError, ValueError):
-        return None
-    for function in reversed(functions):
-        if function.name == "verify":
-            placed = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-            named = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
-            return _how(named, placed[: len(placed) - len(function.args.defaults)])
-    return None
-
-
-def _how(named: Iterable[str], required: Sequence[str]) -> _Final:
-    """Return how to say it: to a parameter named `final`, or to a third one that has to be given."""
-    if "final" in named and "final" not in required[:2]:
-        return "by name"
-    return "by place" if len(required) > 2 else None
+        return "final" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from reasonry.surfaces.http import mcp_runs
+from reasonry.surfaces.http import mcp as mcp_runs
 from tests.servers import ModelServer
 
 from .serving import Serving, serve_in_thread

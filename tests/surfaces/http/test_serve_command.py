@@ -21,6 +21,7 @@ import pytest
 from reasonry.app.wiring import App
 from reasonry.errors import UsageError
 from reasonry.surfaces.cli import serve as serve_command
+from reasonry.surfaces.cli import settings
 from reasonry.surfaces.cli.settings import Common
 from reasonry.surfaces.http.context import Wiring
 from reasonry.surfaces.http.serve import serve
@@ -91,7 +92,7 @@ def test_a_secret_that_was_not_set_lets_nobody_in(
         work.close()
         raise LookupError("it starts")
 
-    monkeypatch.setattr(serve_command, "run_async", start)
+    monkeypatch.setattr(settings, "run_async", start)
     starts = (variable, value) == ("REASONRY_ALLOWED_HOSTS", "")
     with pytest.raises(
         LookupError if starts else UsageError, match="it starts" if starts else "REASONRY_TOKENS"

@@ -1,4 +1,4 @@
-"""Requests that are turned away: nothing is begun for them, and the connection goes on as after any other answer."""
+"""Requests that are turned away: nothing is begun for them, and the connection continues as after any other answer."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-COMMAND = [sys.executable, "-m", "reasonry.surfaces.mcp"]
+COMMAND = [sys.executable, "-m", "reasonry.surfaces.mcp.serve"]
 INFO = {"name": "raw", "version": "1"}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

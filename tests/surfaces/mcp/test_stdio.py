@@ -17,7 +17,7 @@ from .raw import COMMAND, ENVELOPE, Raw, document, thought
 
 each_wire = pytest.mark.parametrize(
     "command",
-    [COMMAND, without_posix("reasonry.surfaces.mcp")],
+    [COMMAND, without_posix("reasonry.surfaces.mcp.serve")],
     ids=["descriptors are polled", "threads read and write"],
 )
 

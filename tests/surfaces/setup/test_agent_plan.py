@@ -14,13 +14,18 @@ import pytest
 from msgspec import structs
 
 from reasonry.errors import ConflictError, NotFoundError, ReasonryError, UsageError
-from reasonry.surfaces.setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
-from reasonry.surfaces.setup.agent_table import AGENTS, Agent, find_agent
+from reasonry.surfaces.setup.agent_plan import (
+    AgentPlan,
+    SetupRequest,
+    carry_out,
+    compare_skills,
+    plan_setup,
+    skill_files,
+)
+from reasonry.surfaces.setup.agents import AGENTS, Agent, Machine, find_agent
 from reasonry.surfaces.setup.config_file import FileChange, make_change
 from reasonry.surfaces.setup.formats import edit_text, find_entry, read_data
 from reasonry.surfaces.setup.launch import Launch, read_launch, server_options, this_installation
-from reasonry.surfaces.setup.places import Machine
-from reasonry.surfaces.setup.skill_copies import compare_skills, skill_files
 
 from .fixtures import CLAUDE, CODEX, texts
 

@@ -11,11 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.surfaces.setup.agent_table import find_agent
-from reasonry.surfaces.setup.entries import BrokenFile, SetUpEntry, find_entries
+from reasonry.surfaces.setup.agents import Machine, find_agent
+from reasonry.surfaces.setup.checks import (
+    BrokenFile,
+    ServerCheck,
+    SetUpEntry,
+    agent_environ,
+    agent_folder,
+    check_server,
+    find_entries,
+)
 from reasonry.surfaces.setup.launch import Launch
-from reasonry.surfaces.setup.places import Machine
-from reasonry.surfaces.setup.server_check import ServerCheck, agent_environ, agent_folder, check_server
 
 GOOD = """
 import json, sys

@@ -52,7 +52,7 @@ class Shown:
         self.path.write_text(text, "utf-8", newline="\n")
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.emulate_media(color_scheme=theme, media="screen")
-        self.page.goto("about:blank")  # else another `#…` of the same file would not be read anew
+        self.page.goto("about:blank")  # else another `#…` of the same file would not be read again
         self.page.goto(self.path.as_uri() + at)
         return self.page
 

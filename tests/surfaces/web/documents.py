@@ -31,14 +31,10 @@ def node(id: str, parent: str | None, text: str, state: str = "expanded", **more
         "why": None,
         "begun_at_ms": None,
         "ended_at_ms": None,
-        "number": None,
         "revises": None,
         "merges": [],
         "fields": [],
         "cost": NO_COST,
-        "subtree_cost": NO_COST,
-        "questions": [],
-        "calls": [],
         **more,
     }
 
@@ -92,7 +88,6 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
         "path": [],
         "spend": [],
         "votes": [],
-        "rounds": [],
         "nodes": nodes,
         "questions": questions,
         "calls": [],
@@ -100,7 +95,6 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
         "prompts": [[-1, 0], [0, 1], [1, 2]],
         "notes": [],
         "outline": [],
-        "branches": [],
         "cuts": {"texts": 0, "characters": 0, "nodes": 0, "questions": 0, "notes": 0},
         **more,
     }
@@ -211,7 +205,6 @@ def tree() -> Document:
                 round=label.count(".") + 1,
                 why=why and {"code": why[0], "text": why[1]},
                 cost=cost(1, 240, 0.0004),
-                subtree_cost=cost(5, 1200, 0.002) if label in {"1", "4"} else cost(1, 240, 0.0004),
                 begun_at_ms=0,
                 ended_at_ms=1500,
             )
@@ -259,12 +252,6 @@ def tree() -> Document:
             {"name": "usd", "used": 0.0048, "limit": 0.05, "on_dropped": 0.002},
             {"name": "seconds", "used": 9.0, "limit": 60, "on_dropped": None},
             {"name": "nodes", "used": 13, "limit": 14, "on_dropped": None},
-        ],
-        rounds=[
-            {"number": 1, "begun_at_ms": 0, "ended_at_ms": 1450, "questions": ["e1"]},
-            {"number": 2, "begun_at_ms": 1500, "ended_at_ms": 2980, "questions": ["q1", "q2", "q3", "q4"]},
-            {"number": 3, "begun_at_ms": 4000, "ended_at_ms": 5740, "questions": ["q1.1", "q1.2"]},
-            {"number": 4, "begun_at_ms": 6500, "ended_at_ms": 7460, "questions": ["q1.1.1"]},
         ],
         notes=[
             {
@@ -352,7 +339,6 @@ def vote() -> Document:
             {"answer": "6 × 7", "count": 1, "nodes": ["s4"], "leads": False},
         ],
         early_stop={"at_ms": 2500, "counted": 6, "spared": 2, "confidence": 1.0},
-        rounds=[{"number": 1, "begun_at_ms": 0, "ended_at_ms": 2500, "questions": []}],
         spend=[{"name": "calls", "used": 8, "limit": None, "on_dropped": 4}],
     )
 

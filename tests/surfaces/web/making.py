@@ -10,7 +10,7 @@ from typing import Any
 
 import reasonry
 from reasonry.app.wiring import App
-from reasonry.stores.open import open_store
+from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.web.page import PageDocument
 from reasonry.surfaces.web.run_page import run_page

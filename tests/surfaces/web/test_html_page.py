@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.surfaces.web.html_page import embedded_json, html_page
+from reasonry.surfaces.web.html_page import KEPT_S, can_show, embedded_json, html_page, write_page
 from reasonry.surfaces.web.page import PageDocument, PageNode, plain
-from reasonry.surfaces.web.page_files import KEPT_S, can_show, write_page
 
 from .making import page_in
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+CHOOSING = Path(__file__).parents[3] / "docs" / "choosing.md"
 HOSTILE = "<img src=x onerror='broken = 1'><script>broken = 2</script> \u202egnp.exe [x](javascript:broken=3)"
 
 
@@ -94,7 +95,7 @@ def test_an_empty_store_shows_an_example_until_it_is_removed(live: Live, server:
     page.wait_for_selector("text=Nothing here yet.")
     page.reload()
     page.wait_for_selector("text=Nothing here yet.")
-    assert texts(page, ".rows li") == []
+    assert texts(page, ".rows tbody tr") == []
 
 
 def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
@@ -134,13 +135,23 @@ def test_an_address_of_the_list_changes_what_the_list_shows(live: Live, server: 
         assert client.post("/api/runs", json={"problem": problem, "mode": "coached"}).status_code == 201
     page = live.open("#/?query=rain&kind=runs")
     page.wait_for_selector("text=1 found")
-    assert "snow" not in "".join(texts(page, ".rows li"))
+    assert "snow" not in "".join(texts(page, ".rows tbody tr"))
     live.open("#/?query=snow")
     page.wait_for_selector(".rows >> text=What is snow?")
     assert (page.input_value("#find"), page.input_value("[aria-label=Kind]")) == ("snow", "")
     live.open("#/")
     page.wait_for_selector(".rows >> text=What is rain?")
     assert page.input_value("#find") == ""
+    page.click(".rows th button:has-text('Problem')")
+    page.wait_for_url("**sort=problem**")
+    titles = [title.casefold() for title in texts(page, ".rows .title")]
+    assert titles == sorted(titles)
+    page.select_option("[aria-label=Outcome]", "waiting")
+    page.wait_for_selector(".rows tr .status >> text=Waiting for you")
+    page.fill("#find", "zzzz")
+    page.wait_for_selector("text=Nothing matches “zzzz”")
+    page.click("text=Clear the search and filters")
+    page.wait_for_selector(".rows >> text=What is rain?")
     live.open("#/sessions/none")
     page.wait_for_selector("#problem >> text=cannot be shown")
 
@@ -150,15 +161,54 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     page.wait_for_selector("#model option:nth-child(2)", state="attached")
     page.select_option("#model", "coached")
     page.click("text=Start")
-    page.fill(".asked textarea", '{"steps": []}')
-    page.click(".asked button")
+    asked = page.locator(".asked")
+    asked.locator(".problem >> text=What is 17 + 25?").wait_for()
+    assert not asked.locator("pre").is_visible(), "how a model is asked is folded"
+    asked.locator("textarea[id^=answer-]").evaluate(
+        "(field) => field.closest('details')?.setAttribute('open', '')"
+    )
+    page.fill(".asked textarea[id^=answer-]", '{"steps": []}')
+    page.click(".asked .main")
     page.wait_for_selector(".asked .wrong:not([hidden])")
-    assert page.input_value(".asked textarea") == '{"steps": []}'
-    page.fill(".asked textarea", "17 + 25 = 42. The answer is 42.")
+    assert page.input_value(".asked textarea[id^=answer-]") == '{"steps": []}'
+    page.fill(".asked textarea[id^=answer-]", "17 + 25 = 42. The answer is 42.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".status[data-status=answered]")
     assert page.inner_text("#outcome .answer") == "42"
     assert page.is_hidden(".asked")
+
+
+def test_a_form_for_people_makes_the_answer_that_a_stage_wants(live: Live, server: Serving) -> None:
+    order = {"problem": "Which bridge first?", "mode": "coached", "strategy": "tree_of_thoughts"}
+    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    page = live.open(f"#/runs/{run_id}")
+    page.wait_for_selector(".asked .entry")
+    steps = page.locator(".asked .entry textarea")
+    scores = page.locator(".asked .entry input")
+    assert steps.count() == scores.count() == 3
+    for number in range(2):
+        steps.nth(number).fill(f"Close bridge {number + 1}")
+        scores.nth(number).fill(f"0.{number + 5}")
+    page.click(".asked .main")
+    page.wait_for_selector("[role=treeitem] >> text=Close bridge 2")
+    thoughts = {
+        one["text"]: one["score"] for one in server.client().get(f"/api/runs/{run_id}/page").json()["nodes"]
+    }
+    assert (thoughts["Close bridge 1"], thoughts["Close bridge 2"]) == (0.5, 0.6)
+
+
+def test_the_form_of_a_new_run_is_filled_in_for_who_is_new(live: Live) -> None:
+    page = live.open("#/")
+    page = live.open("#/new")
+    page.click(".chips button >> nth=0")
+    assert page.input_value("#problem") == PUZZLE
+    assert page.input_value("#limit-calls") == "30"
+    page.wait_for_selector("#strategy option[value=analysis]", state="attached")
+    documented = re.findall(r"^\| `(\w+)` \| (\d+) \| \d+ \|", CHOOSING.read_text("utf-8"), re.MULTILINE)
+    assert documented
+    for name, calls in documented:
+        page.select_option("#strategy", name)
+        assert f"about {calls} call" in page.inner_text("#about")
 
 
 def listed(server: Serving, filters: str) -> Any:
@@ -187,7 +237,7 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     page.keyboard.press("/")
     page.keyboard.type("onerror")
     page.wait_for_url("**query=onerror**")
-    page.wait_for_selector(".rows li:only-child")
+    page.wait_for_selector(".rows tbody tr:only-child")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=treeitem]")
@@ -195,7 +245,8 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     page.wait_for_selector("text=Thought 2", timeout=2_000)
     assert page.evaluate("window.broken") is None
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
-    page.click("text=Delete")
+    page.click(".menu summary")
+    page.click("text=Delete this session")
     page.click("dialog .main")
     page.wait_for_selector(".rows", state="attached")
     page.wait_for_selector(f"a[href='#/sessions/{session}']", state="detached")
@@ -237,7 +288,7 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
         page.keyboard.press("Enter")
         line = page.inner_text("p:has-text('waiting')")
         assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s", line)
-        assert page.inner_text("li:has-text('13 + 31') .status").casefold() == "resumable"
+        assert page.inner_text("tr:has-text('13 + 31') .status").casefold() == "resumable"
         told = server.client(TOKENS["ana"]).get("/api/queue").json()["queue"]
         assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0}
         context.close()

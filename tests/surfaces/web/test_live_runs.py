@@ -81,10 +81,10 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
     page.select_option("#strategy", "chain_of_thought")
     page.fill("#problem", PROBLEM)
     page.keyboard.press("Control+Enter")
-    page.locator("textarea:focus[id^=answer-]").wait_for()
+    page.locator(".asked :focus").wait_for()
     assert "at the stage sequential reasoning" in page.inner_text("#outcome")
-    delete = page.locator("button", has_text="Delete")
-    assert delete.is_hidden(), "it has not ended"
+    menu = page.locator(".menu summary")
+    assert menu.is_hidden(), "it has not ended"
     page.locator("#page-tools button", has_text="Limits").click()
     page.fill("#limit-calls", "7")
     page.keyboard.press("Control+Enter")
@@ -92,18 +92,19 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
     run_id = page.url.rpartition("/")[2]
     assert server.client().get(f"/api/runs/{run_id}").json()["budget"]["calls"] == 7
     page.locator("#page-tools button", has_text="Cancel").click()
-    delete.wait_for()
+    menu.click()
+    page.locator(".menu button", has_text="Delete").wait_for()
 
 
-def test_a_wide_tree_begins_where_its_root_is(live: Live, server: Serving) -> None:
+def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving) -> None:
     run_id = begin(server, options={"max_depth": 6, "branching_factor": 3})
     live.page.set_viewport_size({"width": 1600, "height": 900})
     page = live.open(f"#/runs/{run_id}")
     page.locator(".status[data-status='answered']").wait_for()
     page.reload()
-    page.locator("#tree[data-form=cards] [role=treeitem]").first.wait_for()
+    page.click("#view-cards")
     at, ground = page.evaluate(
-        """() => [document.querySelector("[role=treeitem]"), document.getElementById("tree")]
+        """() => [document.querySelector("[aria-selected=true]"), document.getElementById("tree")]
             .map((one) => one.getBoundingClientRect())
             .map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
     )
@@ -123,15 +124,16 @@ def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, ser
     page.locator(f"#detail details[data-id='{chosen['id']}'] button", has_text="Fork").click()
     before = page.input_value("#fork-prompt")
     page.click("dialog summary:has-text('Limits')")
-    assert "seconds, thoughts and nodes count what is taken over" in page.inner_text("dialog details[open]")
-    assert "taken over and cost $0" in page.inner_text("dialog .kept")
+    assert "seconds, thoughts and nodes count what is reused" in page.inner_text("dialog details[open]")
+    assert "reused and cost $0" in page.inner_text("dialog .kept")
     page.fill("#fork-prompt", f"{before}\nThink of the moon.")
     page.click("dialog button[type=submit]")
     page.wait_for_url(lambda address: first not in address)
     page.locator(".status[data-status='answered']").wait_for()
-    assert "Taken over from the run it was forked from, for $0" in page.inner_text("#spend")
+    assert "Reused for $0: " in page.inner_text("#spend")
 
-    page.click("#page-tools button:has-text('Compare')")
+    page.locator("#page-tools button", has_text="Compare with parent").wait_for()
+    page.click("#page-tools button:has-text('Compare …')")
     page.locator("#compare-with option", has_text="forked from").wait_for(state="attached")
     page.click("dialog button[type=submit]")
     page.locator(".alignment").wait_for()

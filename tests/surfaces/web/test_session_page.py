@@ -69,7 +69,6 @@ class SessionMachine(RuleBasedStateMachine):
         page = self.loop.run_until_complete(find_page(self.app, self.session_id))
         check_page(page)
         assert [node.text for node in page.nodes[1:]] == [plain(text) for text in self.texts]
-        assert sum(branch.nodes for branch in page.branches) == len(self.texts)
         ids = {node.id for node in page.nodes}
         assert self.ids <= ids
         self.ids = ids
@@ -84,11 +83,8 @@ async def test_branches_a_revision_and_a_merge_are_where_they_were_thought() -> 
     page = await making.a_session("memory")
     check_page(page)
     by_id = {node.id: node for node in page.nodes}
-    assert {(branch.name, branch.start, branch.merged) for branch in page.branches} == {
-        ("", None, False),
-        ("cache key", "t3", False),
-        ("size", "t3", True),
-    }
+    assert {node.branch for node in page.nodes} == {"", "cache key", "size"}
+    assert (by_id["t5"].parent, by_id["t6"].parent) == ("t3", "t3")
     assert by_id["t4"].revises == "t2"
     assert by_id["t9"].merges == ["t8"]
     assert (by_id["t10"].state, by_id["t8"].state, by_id["t7"].state) == ("answer", "on_path", "expanded")

@@ -2,6 +2,10 @@
 
 Nothing waits for the database without an end: every transaction has a deadline, which the client itself keeps, and a
 connection that does not answer by then is closed.
+
+The extension `pg_trgm` indexes texts where the server has it; elsewhere a search reads them. PostgreSQL keeps no text
+with the character NUL: such texts are kept in another spelling, which leaves their order, how they begin, and all other
+texts as they are.
 """
 
 from __future__ import annotations
@@ -12,18 +16,40 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from ...errors import ReasonryError, StoreError, UsageError
 from .. import schema, sql
-from . import jobs
 from .address import Address
-from .texts import ADD_INDEX, FIND, HAS_INDEX, INDEX, keep_any_text, pattern_of
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
+
+INDEX = "searchable_trigrams"
+ADD_INDEX = (
+    "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+    f"CREATE INDEX {INDEX} ON searchable USING GIN (folded gin_trgm_ops)",
+)
+HAS_INDEX = "SELECT to_regclass($1) IS NOT NULL"
+
+
+def pattern_of(part: str) -> str:
+    """Return the pattern of the texts that contain a part."""
+    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+TEXT_INDEX = sql.TextIndex(
+    tables="searchable t",
+    test="t.folded LIKE $1 AND t.place BETWEEN $2 AND $3 AND strpos(t.folded, $4) > 0",
+    order="t.place",
+    pattern_of=pattern_of,
+)
 
 POSTGRES = sql.SqlDialect(
     integer="BIGINT",
@@ -36,10 +62,20 @@ POSTGRES = sql.SqlDialect(
     next_key="SELECT nextval('{}_key')",
     hint="",
     has="strpos({}, {}) > 0",
-    find_text=FIND,
-    pattern_of=pattern_of,
+    text_index=TEXT_INDEX,
     clock="SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 )
+
+SCRIPTS: Final = "procrastinate/"
+"""How the scripts of its tables are called among the steps of the store."""
+HAS_WORKERS: Final = (
+    "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
+)
+
+OWN_INDEXES: Final = """
+CREATE INDEX reasonry_job_owner ON procrastinate_jobs ((args->>'owner')) WHERE status = 'todo';
+CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
+"""
 
 CONNECTIONS = 10
 """Most connections of one store."""
@@ -61,7 +97,6 @@ MIGRATE_LOCK = 0x5265736E
 
 BEGIN_WRITE = "BEGIN"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-UNCERTAIN = "SET LOCAL synchronous_commit TO off"
 _AGAIN = ("40001", "40P01", "23505")
 """Serialization failure, deadlock, and a row that another transaction has added meanwhile."""
 
@@ -101,7 +136,7 @@ class RawConnection:
         self._db = db
         self._cursor: Any = None
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> sql.Cursor:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
         """Run a statement."""
         self._cursor = _raw_cursor()(self._db)
         return self._cursor.execute(statement, values)
@@ -131,12 +166,11 @@ class Connections:
 
     async def read(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that sees one state of the store."""
-        return await self._in_thread(lambda until: self._do(work, (BEGIN_READ,), until, limit_s), limit_s)
+        return await self._in_thread(lambda until: self._do(work, BEGIN_READ, until, limit_s), limit_s)
 
-    async def write(self, work: Work[T], limit_s: float | None = None, *, certain: bool = True) -> T:
+    async def write(self, work: Work[T], limit_s: float | None = None) -> T:
         """Run work in a transaction that writes; it may be run again where another comes into it."""
-        begin = (BEGIN_WRITE,) if certain else (BEGIN_WRITE, UNCERTAIN)
-        return await self._in_thread(lambda until: self._do(work, begin, until, limit_s), limit_s)
+        return await self._in_thread(lambda until: self._do(work, BEGIN_WRITE, until, limit_s), limit_s)
 
     async def maintain(self, statement: str) -> None:
         """Run a statement outside any transaction, for as long as it takes."""
@@ -171,7 +205,7 @@ class Connections:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, do_in_time)
 
-    def _do(self, work: Work[T], begin: Sequence[str], until: float, limit_s: float | None) -> T:
+    def _do(self, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
             db: Any = None
             try:
@@ -196,13 +230,10 @@ class Connections:
         is_stale = db is not None and db.closed and not _is_timeout(error)
         return is_stale or getattr(error, "sqlstate", None) in _AGAIN
 
-    def _transact(
-        self, db: Any, work: Work[T], begin: Sequence[str], until: float, limit_s: float | None
-    ) -> T:
+    def _transact(self, db: Any, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         db.deadline = until
         try:
-            for statement in begin:
-                db.execute(statement)
+            db.execute(begin)
             if limit_s is not None:
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     db.execute(f"SET LOCAL {setting} = {int(limit_s * 1000)}")
@@ -218,7 +249,7 @@ class Connections:
             db.execute("COMMIT")
         except Exception as error:
             db.close()
-            if begin[0] == BEGIN_READ:
+            if begin == BEGIN_READ:
                 raise
             why = "the last write was not acknowledged, and may have been done or not"
             raise self._unavailable(why) from error
@@ -234,7 +265,7 @@ class Connections:
             except PoolTimeout:
                 if left <= PATIENCE_S:
                     raise
-                # The pool goes on trying; a connection of one's own tells why there is none.
+                # The pool continues trying; a connection of one's own tells why there is none.
                 self._connect(until).close()
 
     def _open_pool(self, until: float) -> Any:
@@ -250,7 +281,7 @@ class Connections:
                     self._migrate(db)
                     found = RawConnection(db).execute(HAS_INDEX, (f"{self._address.schema}.{INDEX}",))
                     if not found.fetchone()[0]:
-                        self._dialect = POSTGRES._replace(find_text="")
+                        self._dialect = POSTGRES._replace(text_index=None)
                 self._pool = ConnectionPool(
                     self._address.url,
                     connection_class=_connection_class(),
@@ -328,9 +359,9 @@ class Connections:
     def _pending(self, tables: RawConnection) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
         """Return the steps of our tables that are to be taken, and the scripts of those of the jobs."""
         every = sorted(name for (name,) in tables.execute(sql.MIGRATIONS))
-        ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
+        ours = [name for name in every if not name.startswith(SCRIPTS)]
         steps = schema.pending(ours, self._address.name)
-        scripts, is_new = jobs.pending_scripts({*every}), len(ours) == len(every)
+        scripts, is_new = pending_scripts({*every}), len(ours) == len(every)
         # What older workers need stays until they have ended.
         while not is_new and scripts and "_post_" in (last := [*scripts][-1]) and _has_workers(tables):
             del scripts[last]
@@ -369,7 +400,7 @@ class Connections:
 
 
 def _has_workers(tables: RawConnection) -> bool:
-    return tables.execute(jobs.HAS_WORKERS).fetchone() is not None
+    return tables.execute(HAS_WORKERS).fetchone() is not None
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -387,3 +418,63 @@ def _first_line(error: Any) -> str:
     # Lines that are indented are advice on the one before.
     lines = [line for line in lines if not line.startswith("\t")]
     return lines[-1][:200] if lines else type(error).__name__
+
+
+# -- the tables of the jobs
+
+
+def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
+    """Return the scripts of procrastinate's tables that are to be run, by their names, in their order.
+
+    Args:
+        applied: The names of those that were run.
+    """
+    folder = _folder()
+    scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
+    if applied.isdisjoint(scripts):
+        whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
+        return {**dict.fromkeys(scripts, ""), min(scripts): whole}
+    return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}
+
+
+def _folder() -> Path:
+    # The package itself need not be loaded for that.
+    spec = find_spec("procrastinate")
+    assert spec is not None, "the extra `server` brings it"
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "sql"
+
+
+# -- the spelling of texts
+
+
+def spell(text: str) -> str:
+    """Return a text as it is kept: with two characters for NUL, and for the one that begins them."""
+    return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
+
+
+def read(kept: str) -> str:
+    """Return the text that is kept so."""
+    return kept.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
+
+
+def keep_any_text(db: Any) -> None:
+    """Have a connection spell texts, and read them back."""
+    dumper, loader = _adapters()
+    db.adapters.register_dumper(str, dumper)
+    db.adapters.register_loader("text", loader)
+
+
+@cache
+def _adapters() -> tuple[Any, Any]:
+    from psycopg.types.string import StrDumperUnknown, TextLoader
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(spell(obj))
+
+    class Loader(TextLoader):
+        def load(self, data: Any) -> Any:
+            return read(str(super().load(data)))
+
+    return Dumper, Loader

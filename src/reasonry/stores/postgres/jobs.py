@@ -6,16 +6,13 @@ stands still"; what works it off is in `queues`.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ...records import JobOptions, JobStanding
 from .. import sql
-from .texts import spell
+from .connections import spell
 
 TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
@@ -25,16 +22,6 @@ MOST_TURNS: Final = 9
 WORKER: Final = "reasonry-worker"
 """How connections of workers are named, with the schema, the process and the machine after it."""
 
-SCRIPTS: Final = "procrastinate/"
-"""How the scripts of its tables are called among the steps of the store."""
-HAS_WORKERS: Final = (
-    "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
-)
-
-OWN_INDEXES: Final = """
-CREATE INDEX reasonry_job_owner ON procrastinate_jobs ((args->>'owner')) WHERE status = 'todo';
-CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
-"""
 OF_OWNER: Final = f"""
 SELECT count(*) FROM (
   SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND args->>'owner' = $1 LIMIT {MOST_TURNS}
@@ -111,28 +98,3 @@ def _client() -> Any:
     import procrastinate
 
     return procrastinate.App(connector=procrastinate.PsycopgConnector())
-
-
-# -- the tables
-
-
-def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the scripts of procrastinate's tables that are to be run, by their names, in their order.
-
-    Args:
-        applied: The names of those that were run.
-    """
-    folder = _folder()
-    scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
-    if applied.isdisjoint(scripts):
-        whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
-        return {**dict.fromkeys(scripts, ""), min(scripts): whole}
-    return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}
-
-
-def _folder() -> Path:
-    # The package itself need not be loaded for that.
-    spec = find_spec("procrastinate")
-    assert spec is not None, "the extra `server` brings it"
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "sql"

@@ -23,8 +23,8 @@ from ...reading.candidates import (
     parse_thoughts,
 )
 from ...reading.fit import Unreadable
-from ...reading.hidden_thinking import without_thinking
 from ...reading.json_in_text import json_values
+from ...reading.no_answer import without_thinking
 from .state import Node, Options, State, children
 
 GENERATION_PROMPT = """\

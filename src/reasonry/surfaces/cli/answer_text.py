@@ -16,14 +16,15 @@ from typing import Any, Final
 
 from ...core.text import inert
 from .output import print_line
-from .terminal import open_console
+from .tables import open_console
 
 _LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
 _FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
 _SIGN: Final = re.compile(r"\\(?:times|cdot|left|right)(?![A-Za-z])")
 _SPACING: Final = re.compile(r"(?:\\[,;: ]|\\!|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*")
-_GROUP: Final = re.compile(r"\\(?P<name>frac|text)\s*\{")
+_BRACED: Final = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
+_GROUP: Final = re.compile(rf"\\(?:text\s*{_BRACED}|frac\s*{_BRACED}\s*{_BRACED})")
 _ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
@@ -60,37 +61,20 @@ def plain_latex(text: str) -> str:
         inside = next(filter(None, match.groups()))
         return inside.strip() if "\\" in inside else match[0]
 
-    text = _groups(_FORMULA.sub(open_formula, text))
+    text = _FORMULA.sub(open_formula, text)
+    while (plainer := _GROUP.sub(_plain_group, text)) != text:
+        text = plainer
     text = _SIGN.sub(lambda match: _SIGNS[match[0]], text)
     return _SPACING.sub(" ", text)
 
 
-def _groups(text: str) -> str:
-    r"""Return a text with its `\frac{a}{b}` as `a/b` and its `\text{…}` as what stands in it."""
-    match = _GROUP.search(text)
-    if match is None:
-        return text
-    first = _end_of_group(text, match.end() - 1)
-    second = _end_of_group(text, first) if first and match["name"] == "frac" else first
-    if not first or not second:
-        return text[: match.end()] + _groups(text[match.end() :])
-    inside = _groups(text[match.end() : first - 1])
-    if match["name"] == "frac":
-        below = text[first:second].strip()[1:-1]
-        inside = f"{_with_brackets(inside)}/{_with_brackets(_groups(below))}"
-    before, after = text[: match.start()], _groups(text[second:])
-    inside = inside.lstrip() if before[-1:].isspace() else inside
-    return before + (inside.rstrip() if after[:1].isspace() else inside) + after
-
-
-def _end_of_group(text: str, start: int) -> int:
-    """Return where a group ends whose brace stands at `start`, perhaps after blanks; 0 if there is none."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] == "{") - (text[place] == "}")
-        if depth == 0 and not text[place].isspace():
-            return place + 1 if text[place] == "}" else 0
-    return 0
+def _plain_group(match: re.Match[str]) -> str:
+    r"""Return `\frac{a}{b}` as `a/b`, and `\text{…}` as what stands in it."""
+    text, above, below = match.groups()
+    if text is None:
+        return f"{_with_brackets(above)}/{_with_brackets(below)}"
+    text = text.lstrip() if match.string[match.start() - 1 : match.start()].isspace() else text
+    return text.rstrip() if match.string[match.end() : match.end() + 1].isspace() else text
 
 
 def _with_brackets(term: str) -> str:

@@ -12,66 +12,62 @@ from cyclopts import Parameter
 
 from ...app.agent_calls import MAX_PAGE_ENTRIES, ListRuns
 from ...app.agent_runs import list_runs
-from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...engine.answers import SHAPE
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
-from .candidates import RunId, SessionId, StrategyName
-from .instants import local_time
-from .output import print_document, print_line, print_note, print_warnings
-from .settings import Common, Equipment, Limits, pairs, run_async, with_app
+from .arguments import (
+    Context,
+    NewOptions,
+    Options,
+    Problem,
+    RunId,
+    Strategy,
+    WholeNumber,
+    read_pairs,
+    read_text,
+)
+from .output import print_line, print_note, print_warnings
+from .settings import CoachSettings, Common, Equipment, check_between
 from .solve import read_problem
 from .tables import Column, print_table
-from .whole_numbers import WholeNumber
 
-Brief = Annotated[bool, Parameter(negative=())]
+Brief = Annotated[
+    bool,
+    Parameter(
+        help="Refer to texts that were shown before, rather than repeat them; equal questions come as one."
+    ),
+]
+_COLUMNS = (
+    Column("ID", "run_id", kind="id"),
+    Column("USED", "updated_at", kind="instant", rank=2),
+    Column("STATUS", lambda row: "waiting" if "questions_open" in row else row["status"], rank=1),
+    Column("QUESTIONS", "questions_open", rank=3, align_right=True),
+    Column("STRATEGY", "strategy", rank=4),
+    Column("PROBLEM", "problem", narrowest=20),
+)
 
 
 def start_(
-    problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    problem: Problem = None,
     /,
     *,
-    session: SessionId | None = None,
-    strategy: StrategyName = DEFAULT_STRATEGY,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    session: Context = None,
+    strategy: Strategy = DEFAULT_STRATEGY,
+    option: Options = (),
     brief: Brief = False,
-    equipment: Equipment = Equipment(),
-    limits: Limits = Limits(),
+    settings: CoachSettings = CoachSettings(),
     common: Common = Common(),
 ) -> int:
-    """Start a run whose questions you answer.
-
-    Parameters
-    ----------
-    problem
-        What is to be solved; `-` reads it from standard input. With --session it may be left out.
-    session
-        A session whose thoughts come with the problem, as quoted text: its id, the beginning of it, or `last`. Without
-        a problem its first thought is the problem.
-    strategy
-        The way of thinking; `reasonry strategies` lists them.
-    option
-        An option of the strategy, as NAME=VALUE; may be repeated.
-    brief
-        Refer to texts that were shown before, rather than repeat them; equal questions come as one.
-    """
+    """Start a run whose questions you answer."""
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        request = RunRequest(
-            problem=text,
-            session=session,
-            strategy=strategy,
-            options=pairs(option),
-            budget=limits.budget(),
-            participants=equipment.participants(),
-        )
-        return await app.coach_start(request, brief=brief)
+        return await app.coach_start(settings.request(text, strategy, option, session), brief=brief)
 
-    return show_coached(work, common, equipment)
+    return show_coached(work, common, settings)
 
 
 def answer_(
@@ -94,14 +90,10 @@ def answer_(
 
     Parameters
     ----------
-    run_id
-        As `coach start` gave it, how that begins, or `last`.
     answer
         The answers, in any of these forms.
     answers
         The file with the answers.
-    brief
-        As for `coach start`.
     """
     if answer is not None and answers is not None:
         raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
@@ -125,56 +117,26 @@ def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common 
     cursor
         `next_cursor` of the page before.
     """
-    if not 1 <= limit <= MAX_PAGE_ENTRIES:
-        raise UsageError(f"--limit must be from 1 to {MAX_PAGE_ENTRIES}, got {limit}", option="limit")
+    check_between("limit", limit, 1, MAX_PAGE_ENTRIES)
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         document = await list_runs(app.engine, ListRuns(limit=limit, cursor=cursor))
         return document, await shorten_ids([row["run_id"] for row in document["runs"]], app.store.run_ids)
 
-    document, short = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-        return 0
-    rows = document["runs"]
-    print_table(
-        _COLUMNS,
-        [_row(row, short[row["run_id"]], local_time(row.get("updated_at", ""))) for row in rows],
-        [_row(row, row["run_id"], row.get("updated_at", "")) for row in rows],
-    )
-    if not rows:
-        print_note("no runs yet; `reasonry coach start PROBLEM` starts one")
-    elif document["next_cursor"]:
-        print_note(f"go on with: --cursor {document['next_cursor']}")
-    return 0
+    document, short = common.do(work)
 
+    def draw() -> None:
+        print_table(_COLUMNS, document["runs"], short)
+        if not document["runs"]:
+            print_note("no runs yet; `reasonry coach start PROBLEM` starts one")
+        elif document["next_cursor"]:
+            print_note(f"next page: --cursor {document['next_cursor']}")
 
-_COLUMNS = (
-    Column("ID"),
-    Column("USED", rank=2),
-    Column("STATUS", rank=1),
-    Column("QUESTIONS", rank=3, align_right=True),
-    Column("STRATEGY", rank=4),
-    Column("PROBLEM", narrowest=20),
-)
-
-
-def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
-    waits = "questions_open" in row
-    questions = str(row["questions_open"]) if waits else ""
-    return name, used, "waiting" if waits else row["status"], questions, row["strategy"], row["problem"]
+    return common.show(document, draw)
 
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
-    """Say where a run stands and what it asks.
-
-    Parameters
-    ----------
-    run_id
-        As `coach start` gave it, how that begins, or `last`.
-    brief
-        As for `coach start`.
-    """
+    """Say where a run stands and what it asks."""
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
@@ -188,31 +150,22 @@ def resume_(
     /,
     *,
     brief: Brief = False,
-    equipment: Equipment = Equipment(),
-    limits: Limits = Limits(),
+    settings: CoachSettings = CoachSettings(),
     common: Common = Common(),
 ) -> int:
-    """Take a run up again after a cancellation, a limit or a failure, whoever answered its questions so far.
-
-    Parameters
-    ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
-    brief
-        As for `coach start`.
-    """
-    return take_over(run_id, equipment, limits, common, brief=brief)
+    """Take a run up again after a cancellation, a limit or a failure, whoever answered its questions so far."""
+    return take_over(run_id, settings, common, brief=brief)
 
 
-def take_over(run: str, equipment: Equipment, limits: Limits, common: Common, *, brief: bool = False) -> int:
+def take_over(run: str, settings: CoachSettings, common: Common, *, brief: bool = False) -> int:
     """Hand a run over to its caller and show where it stands."""
 
     async def work(app: App) -> dict[str, Any]:
-        run_id = await app.run_id(run)
-        participants = await app.equip(equipment.participants(), limits.budget(), run_id=run_id)
-        return await app.coach_take_over(run_id, participants, limits.budget(), brief=brief)
+        run_id, budget = await app.run_id(run), settings.budget()
+        participants = await app.equip(settings.participants(), budget, run_id=run_id)
+        return await app.coach_take_over(run_id, participants, budget, brief=brief)
 
-    return show_coached(work, common, equipment)
+    return show_coached(work, common, settings)
 
 
 def fork_(
@@ -220,46 +173,31 @@ def fork_(
     /,
     *,
     at: WholeNumber,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    option: NewOptions = (),
     brief: Brief = False,
-    equipment: Equipment = Equipment(),
-    limits: Limits = Limits(),
+    settings: CoachSettings = CoachSettings(),
     common: Common = Common(),
 ) -> int:
     """Start a run whose questions you answer from a point of another.
 
     Parameters
     ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
     at
         How many of the run's recorded answers the new one starts with; 0 starts afresh.
-    option
-        An option of the strategy to set anew, as NAME=VALUE; may be repeated.
-    brief
-        As for `coach start`.
     """
 
     async def work(app: App) -> dict[str, Any]:
         source = await app.engine.recorded_run(await app.run_id(run_id))
-        budget = limits.budget() or source.budget
-        participants = await app.equip(equipment.participants(), budget)
-        document, _ = await app.coach_fork(
-            source, at, pairs(option), budget, lambda _: participants, brief=brief
-        )
+        budget = settings.budget() or source.budget
+        participants = await app.equip(settings.participants(), budget)
+        document, _ = await app.coach_fork(source, at, read_pairs(option), budget, participants, brief=brief)
         return document
 
-    return show_coached(work, common, equipment)
+    return show_coached(work, common, settings)
 
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run.
-
-    Parameters
-    ----------
-    run_id
-        As `coach start` gave it, how that begins, or `last`.
-    """
+    """End a run."""
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach().cancel(await app.run_id(run_id))
@@ -269,16 +207,10 @@ def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def _read_answers(path: Path | None) -> Any:
-    place = "standard input" if path is None else str(path)
     if path is None and sys.stdin.isatty():
         print_note("Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter).")
-    try:
-        content = sys.stdin.buffer.read() if path is None else path.read_bytes()
-        return _parse_answers(content.decode("utf-8-sig"), place)
-    except OSError as error:
-        raise UsageError(f"{place} cannot be read: {error.strerror}", option="answers") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option="answers") from None
+    text = read_text("-" if path is None else str(path), "answers")
+    return _parse_answers(text, "standard input" if path is None else str(path))
 
 
 def _parse_answers(text: str, place: str) -> Any:
@@ -298,15 +230,12 @@ def show_coached(
 ) -> int:
     """Do something with a coached run and show where it stands."""
     try:
-        document = run_async(with_app(common.app(equipment.policy()), work))
+        document = common.do(work, equipment.policy())
     except AnswerRefusedError as error:
         if not common.json:
             _print_standing(error.standing)
         raise
-    if common.json:
-        print_document(document)
-    else:
-        _print_standing(document)
+    common.show(document, lambda: _print_standing(document))
     result = document.get("result")
     return 0 if result is None else present.exit_code_of(result)
 
@@ -336,7 +265,7 @@ def _print_result(result: dict[str, Any]) -> None:
     print_note(present.end_text(result))
     print_warnings({"warnings": (), **result})
     if result["outcome"] not in ("solved", "answered"):
-        print_note(f"take it up again with: reasonry coach resume {result['run_id']}")
+        print_note(f"resume it with: reasonry coach resume {result['run_id']}")
     if result["answer"] is not None:
         print_line(result["answer"])
 

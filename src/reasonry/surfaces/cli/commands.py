@@ -1,144 +1,143 @@
-"""The commands, each with the module that is loaded when it is used, so that `--help` is quick."""
+"""The commands, each with the module that is loaded when it is used, so that `--help` is quick; and their help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from ...core.text import inert
 from ...errors import UsageError
-from .help import CommandLine
+from ...reading.names import did_you_mean
 
-_HERE = "reasonry.surfaces.cli"
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "solve": ("solve:solve", "Solve a problem with a strategy and a model."),
+    "strategies": ("strategies:strategies", "Show the strategies, or one of them."),
+    "plugins": ("strategies:plugins", "List the installed plugins."),
+    "doctor": ("doctor:doctor", "Check the installation, keys and agents."),
+    "open": ("pages:open_", "Show a run or a session as a page in the browser."),
+    "think": ("think:think", "Record one thought of a session."),
+    "compare": ("compare:compare", "Run strategies on your own problems, side by side."),
+    "setup": ("setup:setup", "Install Reasonry in your coding agents, or remove it."),
+    "mcp": ("serve:mcp", "Serve MCP over standard input and output."),
+    "serve": ("serve:serve", "Serve the page, the API and MCP over HTTP."),
+    "submit": ("submit:submit", "Queue a file of problems for workers or a server."),
+    "worker": ("worker:worker", "Run a worker on a store in PostgreSQL."),
+    "runs": (
+        "",
+        "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
+    ),
+    "runs list": ("runs:list_", "List runs, newest first."),
+    "runs show": ("runs:show_", "Show one run: its path, questions, events and result."),
+    "runs resume": ("runs:resume_", "Resume a run after a crash, a cancellation, a limit or a failure."),
+    "runs fork": ("runs:fork_", "Start a run from a point in another one."),
+    "runs replay": ("runs:replay_", "Walk a run again without a model and compare."),
+    "runs cancel": ("runs:cancel_", "End a run; it can be resumed."),
+    "runs delete": ("runs:delete_", "Delete a run that has ended, and its session, for good."),
+    "runs stats": (
+        "runs:stats_",
+        "Show how the replies of the latest runs were read, by model and strategy.",
+    ),
+    "runs start": ("submit:start_", "Start a run that a server or workers drive."),
+    "runs pause": (
+        "runs:pause_",
+        "Pause a run, whichever process drives it; resume continues it.",
+    ),
+    "runs limit": ("runs:limit_", "Raise or lower limits of a run, whichever process drives it."),
+    "runs diff": ("run_diff:diff", "Show where two runs differ, and how each ended."),
+    "sessions": ("", "List, show, search, export, import, delete and pin sessions."),
+    "sessions list": ("sessions:list_", "List sessions, last used first."),
+    "sessions show": ("sessions:show_", "Draw a session: main line, branches, revisions, stages."),
+    "sessions search": ("sessions:search_", "Find thoughts that contain a text."),
+    "sessions export": ("sessions:export_", "Export a session as JSON, Markdown or Mermaid."),
+    "sessions import": ("sessions:import_", "Import a session."),
+    "sessions delete": ("sessions:delete_", "Delete a session for good."),
+    "sessions pin": ("sessions:pin_", "Keep a session from expiring."),
+    "store": ("", "Back up, restore, verify, copy or compact the store."),
+    "store verify": ("store:verify_", "Check everything in the store for damage."),
+    "store backup": ("store:backup_", "Copy the store to a file, also while it is in use."),
+    "store restore": ("store:restore_", "Replace the store with a backup."),
+    "store copy": ("store:copy_", "Copy a store into another one; run it again after an interruption."),
+    "store stats": ("store:stats_", "Count the contents of the store and the space they take."),
+    "store vacuum": ("store:vacuum_", "Return the space of deleted data to the disk."),
+    "coach": ("", "Run a strategy whose questions you answer."),
+    "coach start": ("coach:start_", "Start a run whose questions you answer."),
+    "coach answer": ("coach:answer_", "Answer questions of a run."),
+    "coach status": ("coach:status_", "Show the state of a run and its questions."),
+    "coach list": ("coach:list_", "List runs; those that wait for your answers come first."),
+    "coach cancel": ("coach:cancel_", "End a run; it can be resumed."),
+    "coach resume": ("coach:resume_", "Resume a run, whether a model or you answered so far."),
+    "coach fork": ("coach:fork_", "Start a run from a point in another one."),
+    "tools": ("", "List the tools, and run code in a sandbox."),
+    "tools list": ("tools:list_", "List the tools and the sandboxes."),
+    "tools run": ("tools:run_", "Run code in a sandbox."),
+    "completion": (
+        "",
+        "Complete commands, options, strategies, runs and sessions with the Tab key.",
+    ),
+    "completion install": (
+        "completion:install_",
+        "Install the script for your shell.",
+    ),
+    "completion show": ("completion:show_", "Print the script for a shell."),
+}
+"""Where each command is, and what it does; a name without a place is a group."""
 
-app = CommandLine(
-    name="reasonry",
-    help="Reasoning strategies of the literature as durable, inspectable state machines.",
-    help_flags=["--help", "-h"],
-    # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
-    default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
-)
-app.command(f"{_HERE}.solve:solve", name="solve", help="Solve a problem with a strategy and a model.")
-app.command(f"{_HERE}.strategies:strategies", name="strategies", help="Show the strategies, or one of them.")
-app.command(f"{_HERE}.plugins:plugins", name="plugins", help="List what installed packages bring.")
-app.command(f"{_HERE}.doctor:doctor", name="doctor", help="Say what is installed and what would be used.")
 
-app.command(f"{_HERE}.open_page:open_", name="open", help="Show a run or a session as a page in the browser.")
-app.command(f"{_HERE}.think:think", name="think", help="Record one thought of a session.")
-app.command(
-    f"{_HERE}.compare:compare", name="compare", help="Run strategies on your own problems, side by side."
-)
-app.command(f"{_HERE}.setup:setup", name="setup", help="Put Reasonry into your agents, or take it out.")
-app.command(f"{_HERE}.mcp:mcp", name="mcp", help="Serve MCP over standard input and output.")
-app.command(f"{_HERE}.serve:serve", name="serve", help="Serve the page, the API and MCP over HTTP.")
-app.command(
-    f"{_HERE}.submit:submit",
-    name="submit",
-    help="Have the problems of a file solved, in the background of a store.",
-)
-app.command(
-    f"{_HERE}.worker:worker", name="worker", help="Drive runs of a store in PostgreSQL, beside other workers."
-)
+class CommandLine(App):
+    """An app whose help ends with an example."""
+
+    def help_print(
+        self,
+        tokens: Annotated[str | Iterable[str] | None, Parameter(show=False)] = None,
+        *,
+        console: Annotated[Any, Parameter(parse=False)] = None,
+    ) -> None:
+        """Print the help page."""
+        tokens = tokens.split() if isinstance(tokens, str) else list(tokens or ())
+        super().help_print(tokens, console=console)
+        command, apps, _ = self.parse_commands(tokens)
+        example = read_examples().get(" ".join(name for name in command if not name.startswith("-")))
+        if example is not None:
+            console = console or apps[-1].console
+            for line in ("Example:", "", *example.split("\n")):
+                console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
 
 
-def _group(name: str, module: str, help: str, commands: dict[str, str]) -> None:
-    group = App(name=name, help=help)
-    for command, line in commands.items():
-        group.command(f"{_HERE}.{module}:{command}_", name=command, help=line)
-    app.command(group)
+@cache
+def read_examples() -> dict[str, str]:
+    """Return an example for every command, by its name: what was typed, and what it printed in 80 columns.
+
+    They stand in `examples.txt`, in the order in which they were run one after another, over one store; a test runs
+    them again. What an example leaves out, and what differs each time, is "…".
+    """
+    text = Path(__file__).with_name("examples.txt").read_text("utf-8")
+    sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
+    return {name.strip(): example.strip("\n") for name, _, example in sections}
 
 
-_group(
-    "runs",
-    "runs",
-    "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
-    {
-        "list": "List runs, newest first.",
-        "show": "Show one run: its path, questions, events and result.",
-        "resume": "Go on with a run after a crash, a cancellation, a limit or a failure.",
-        "fork": "Start a new run from a point of another.",
-        "replay": "Walk a run again without a model and compare.",
-        "cancel": "End a run; it can be resumed.",
-        "delete": "Forget a run that has ended, and its session, for good.",
-        "stats": "Show how the replies of the latest runs were read, by model and strategy.",
-    },
-)
-app["runs"].command(
-    f"{_HERE}.run_start:start_", name="start", help="Begin a run that a server or workers drive."
-)
-app["runs"].command(
-    f"{_HERE}.run_steering:pause_",
-    name="pause",
-    help="Have a run begin nothing new, whichever process drives it; resume goes on.",
-)
-app["runs"].command(
-    f"{_HERE}.run_steering:limit_",
-    name="limit",
-    help="Raise or lower limits of a run, whichever process drives it.",
-)
-app["runs"].command(
-    f"{_HERE}.run_diff:diff", name="diff", help="Say where two runs part, and what came of it."
-)
-_group(
-    "sessions",
-    "sessions",
-    "List, show, search, export, import, delete and pin sessions.",
-    {
-        "list": "List sessions, last used first.",
-        "show": "Draw a session: main line, branches, revisions, stages.",
-        "search": "Find thoughts that contain a text.",
-        "export": "Write a session out as JSON, Markdown or Mermaid.",
-        "import": "Take a session in.",
-        "delete": "Forget a session for good.",
-        "pin": "Keep a session from expiring.",
-    },
-)
-_group(
-    "store",
-    "store",
-    "Look after the store.",
-    {
-        "verify": "Check everything that is stored, and say what is whole.",
-        "backup": "Copy the store to a file, also while it is in use.",
-        "restore": "Put a backup in the place of the store.",
-        "copy": "Copy all of a store into another one, again if interrupted.",
-        "stats": "Count what is kept and say what space it takes.",
-        "vacuum": "Give the space of what was deleted back to the disk.",
-    },
-)
-_group(
-    "coach",
-    "coach",
-    "Run a strategy whose questions you answer.",
-    {
-        "start": "Start a run whose questions you answer.",
-        "answer": "Answer questions of a run.",
-        "status": "Say where a run stands and what it asks.",
-        "list": "List runs, those that wait for your answers first.",
-        "cancel": "End a run; it can be resumed.",
-        "resume": "Take a run up again, whoever answered its questions so far.",
-        "fork": "Start a run from a point of another.",
-    },
-)
-_group(
-    "tools",
-    "tools",
-    "List the tools, and run code in a sandbox.",
-    {
-        "list": "List the tools and the sandboxes.",
-        "run": "Run code in a sandbox.",
-    },
-)
-_group(
-    "completion",
-    "completion",
-    "Have the Tab key complete commands, options, strategies, runs and sessions.",
-    {
-        "install": "Put the script for your shell where it looks for it.",
-        "show": "Print the script for a shell.",
-    },
-)
+def _command_line() -> CommandLine:
+    app = CommandLine(
+        name="reasonry",
+        help="Reasoning strategies of the literature as durable, inspectable state machines.",
+        help_flags=["--help", "-h"],
+        # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
+        default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
+    )
+    for command, (place, help) in COMMANDS.items():
+        *groups, name = command.split()
+        parent = app[groups[0]] if groups else app
+        if place:
+            parent.command(f"reasonry.surfaces.cli.{place}", name=name, help=help)
+        else:
+            parent.command(App(name=name, help=help))
+    return app
+
+
+app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
@@ -150,7 +149,14 @@ def call(arguments: list[str]) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        raise UsageError(f"{inert(str(error)).strip()} {_usage(error.command_chain or ())}") from None
+        chain = error.command_chain or ()
+        fault = inert(str(error)).strip()
+        if isinstance(error, UnknownCommandError):
+            written = arguments[len(chain)]
+            beside = [name.split() for name in COMMANDS]
+            names = {name[len(chain)] for name in beside if name[: len(chain)] == [*chain] != name}
+            fault = f"there is no command {written[:40]!r}.{did_you_mean(written, names)}"
+        raise UsageError(f"{fault} {_usage(chain)}") from None
     return code if isinstance(code, int) else 0
 
 

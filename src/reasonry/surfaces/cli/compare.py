@@ -7,25 +7,21 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from ...app.wiring import App
 from ...compare.comparison import Comparison, Report, Terms, check_strategies
-from ...compare.judging import Item, read_dataset
+from ...compare.judging import read_dataset
 from ...compare.standings import Standing, Trial, describe_ties
 from ...core.budget import Budget
 from ...core.text import clip
-from ...engine.observe import Unwatched
+from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
+from .arguments import WholeNumber, read_pairs, read_text
 from .output import check_writable, print_document, print_note, print_notes, write_text
-from .settings import Common, Limits, Workers, check_above_0, pairs, run_async, with_app
+from .settings import Common, RunSettings, check_above_0
 from .tables import Column, print_table
-from .whole_numbers import WholeNumber
-
-MAX_DATASET_BYTES = 50_000_000
 
 
 def compare(
@@ -35,19 +31,18 @@ def compare(
     strategies: str,
     judge: str = "exact",
     limit: WholeNumber | None = None,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    option: tuple[str, ...] = (),
     parallel: WholeNumber = 4,
     series: str = "",
-    retry_failed: Annotated[bool, Parameter(negative=())] = False,
+    retry_failed: bool = False,
     total_usd: float | None = None,
     html: Path | None = None,
-    workers: Workers = Workers(),
-    limits: Limits = Limits(),
+    settings: RunSettings = RunSettings(),
     common: Common = Common(),
 ) -> int:
     """Run strategies on your own problems and see which one is worth its money.
 
-    Called again with the same problems it goes on where it stopped: every run is kept in the store.
+    Called again with the same problems it continues where it stopped: every run is kept in the store.
 
     Parameters
     ----------
@@ -64,7 +59,7 @@ def compare(
     parallel
         Runs at once. The limits --max-… hold for each run.
     series
-        Any name; another one runs everything anew beside what is there.
+        Any name; another one runs everything again beside what is there.
     retry_failed
         Run once more what failed because a provider or a tool did, verdicts of the judge model included.
     total_usd
@@ -72,9 +67,8 @@ def compare(
     html
         Write a report with plots to this file.
     """
-    numbers = {"parallel": parallel, "limit": limit, "total_usd": total_usd}
-    check_above_0({name: number for name, number in numbers.items() if number is not None})
-    items = _read(dataset)[:limit]
+    check_above_0({"parallel": parallel, "limit": limit, "total_usd": total_usd})
+    items = read_dataset(read_text(str(dataset), "dataset"), str(dataset))[:limit]
     if html is not None:
         check_writable(html)
 
@@ -82,14 +76,14 @@ def compare(
         names = check_strategies(strategies.split(","), app)
         terms = Terms(
             options=_options(option, names),
-            budget=limits.budget() or Budget(),
+            budget=settings.budget() or Budget(),
             judge=judge.strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        participants = await app.equip(workers.participants(), limits.budget(), shared=True)
+        participants = await app.equip(settings.participants(), settings.budget(), shared=True)
         note = print_note if sys.stderr.isatty() or not common.json else _silent
         comparison = Comparison(app, items, names, participants, terms, _teller(note), Pauses(note))
         facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
@@ -100,13 +94,13 @@ def compare(
         except asyncio.CancelledError:
             return comparison.report(), facts, True
 
-    report, facts, interrupted = run_async(with_app(common.app(workers.policy()), work))
+    report, facts, interrupted = common.do(work, settings.policy())
     return _show(report, facts, interrupted, html, common)
 
 
 def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
     options: dict[str, dict[str, str]] = {}
-    for written, value in pairs(texts).items():
+    for written, value in read_pairs(texts).items():
         strategy, dot, name = written.partition(".")
         strategy = strategy.replace("-", "_")
         if not dot or not name or strategy not in names:
@@ -119,22 +113,7 @@ def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str
     return options
 
 
-def _read(path: Path) -> list[Item]:
-    try:
-        size = path.stat().st_size
-        if size > MAX_DATASET_BYTES:
-            raise UsageError(
-                f"{path} has {size:,} bytes; the limit is {MAX_DATASET_BYTES:,}", option="dataset"
-            )
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", option="dataset") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})", option="dataset") from None
-    return read_dataset(text, str(path))
-
-
-class Pauses(Unwatched):
+class Pauses(Observer):
     """Says why nothing moves."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -144,6 +123,33 @@ class Pauses(Unwatched):
         """See `Observer`."""
         if delay_s >= 1:
             self.note(f"{reason}; on in {delay_s:.0f} s")
+
+
+_COLUMNS = (
+    Column("STRATEGY", lambda row: row.strategy),
+    Column("FRONT", lambda row: "*" if _is_front(row) else ""),
+    Column("RIGHT", lambda row: _right(row), align_right=True),
+    Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
+    Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
+    Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), rank=5, align_right=True),
+    Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
+    Column("ROUNDS", lambda row: f"{row.rounds:.1f}", rank=4, align_right=True),
+    Column("TOKENS", lambda row: f"{row.tokens:,.0f}", rank=3, align_right=True),
+    Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
+    Column("SECONDS", lambda row: f"{row.seconds:.2f}", rank=2, align_right=True),
+)
+
+
+def _is_front(row: Standing) -> bool:
+    return bool(row.front_by_calls if row.front_by_usd is None else row.front_by_usd)
+
+
+def _right(row: Standing) -> str:
+    return f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else "")
+
+
+def _format(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 _REASON_CHARS = 200
@@ -187,7 +193,7 @@ def _show(
 
 def _print_table(report: Report) -> None:
     priced = any(row.front_by_usd is not None for row in report.standings)
-    print_table(_COLUMNS, [_cells(row) for row in report.standings])
+    print_table(_COLUMNS, report.standings)
     cost = "dollars" if priced else "calls"
     notes = [
         f"means per run; *: right at least once, and none is at least as accurate and as cheap in {cost}, and better "
@@ -237,36 +243,4 @@ def _ending(report: Report) -> str:
     there = f"{len(report.trials)} of {report.wanted} runs are there, {report.reused} taken from the store"
     usd = f", ${report.spent.usd:.4f}" if report.spent.usd else ""
     spent = f"this call took {report.spent.calls} calls{usd}"
-    return f"{there}; {spent}" + ("" if report.complete else "; the same command goes on from here")
-
-
-_COLUMNS = (
-    Column("STRATEGY"),
-    Column("FRONT"),
-    Column("RIGHT", align_right=True),
-    Column("ACCURACY", align_right=True),
-    Column("95 %", rank=1, align_right=True),
-    Column("ANY", rank=5, align_right=True),
-    Column("CALLS", align_right=True),
-    Column("ROUNDS", rank=4, align_right=True),
-    Column("TOKENS", rank=3, align_right=True),
-    Column("$", align_right=True),
-    Column("SECONDS", rank=2, align_right=True),
-)
-
-
-def _cells(row: Standing) -> tuple[str, ...]:
-    front = row.front_by_calls if row.front_by_usd is None else row.front_by_usd
-    return (
-        row.strategy,
-        "*" if front else "",
-        f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
-        f"{row.accuracy:.0%}",
-        f"{row.low:.0%}–{row.high:.0%}",
-        "–" if row.any_accuracy is None else f"{row.any_accuracy:.0%}",
-        f"{row.calls:.1f}",
-        f"{row.rounds:.1f}",
-        f"{row.tokens:,.0f}",
-        "–" if row.usd is None else f"{row.usd:.4f}",
-        f"{row.seconds:.2f}",
-    )
+    return f"{there}; {spent}" + ("" if report.complete else "; the same command continues from here")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from cyclopts import Parameter
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
 
 from ...errors import UsageError
+from .arguments import Json
 from .output import print_document, print_line, print_note
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
-Json = Annotated[bool, Parameter(negative=())]
 
 
 def show_(shell: Shell | None = None, /) -> int:
@@ -34,8 +33,6 @@ def install_(shell: Shell | None = None, /, *, json: Json = False) -> int:
     ----------
     shell
         Without it, the one this command is called from.
-    json
-        Print one JSON document on standard output and nothing else.
     """
     shell = shell or _find_shell()
     try:

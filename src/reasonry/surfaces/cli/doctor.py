@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -14,13 +15,11 @@ from ...errors import ReasonryError
 from ...extras import EXTRAS, has_extra, install_hint
 from ...masking import SECRETS
 from .. import present
-from ..setup.agent_table import Agent
-from ..setup.entries import BrokenFile, SetUpEntry, find_entries, try_entries
-from ..setup.places import Machine
-from ..setup.server_check import DEADLINE_S, ServerCheck
-from ..setup.skill_copies import compare_skills
-from .output import print_document, print_line, print_lines
-from .settings import Common, check_above_0, run_async, with_app
+from ..setup.agent_plan import compare_skills
+from ..setup.agents import Agent, Machine
+from ..setup.checks import DEADLINE_S, BrokenFile, ServerCheck, SetUpEntry, find_entries, try_entries
+from .output import print_line, print_lines
+from .settings import Common, check_above_0, run_async
 
 _NOT_WORKING = 1
 
@@ -32,6 +31,7 @@ _FOR: Mapping[str, str] = {
     "mcp": "tools of other MCP servers, and MCP over HTTP",
     "providers": "models of other providers",
     "sandbox": "code in the Monty sandbox",
+    "server": "the page, the API and stores in PostgreSQL",
     "telemetry": "traces for OpenTelemetry",
 }
 """What each extra is for."""
@@ -57,72 +57,43 @@ def doctor(
         Seconds that a server may take to answer.
     """
     check_above_0({"deadline": deadline})
+    from ...models.choose import default_model, describe_models
+    from ...tools.sandbox import describe_sandboxes
+
+    async def look(app: App) -> dict[str, Any]:
+        await app.store.runs(limit=1)
+        return {"name": app.store.name, "durable": app.store.durable}
+
     document: dict[str, Any] = {
         "reasonry": metadata.version("reasonry"),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "installation": sys.prefix,
-        "store": _store(common),
-        "model": _model(problem),
-        "models": _models(),
-        "sandboxes": _sandboxes(),
+        "store": _try(lambda: common.do(look)),
+        "model": _try(lambda: dict(zip(("name", "why"), default_model(problem, os.environ), strict=True))),
+        "models": describe_models(),
+        "sandboxes": run_async(describe_sandboxes()),
         "extras": _extras(),
         "plugins": describe_plugins(),
         "agents": _agents(Machine.here(), deadline),
     }
     document["problems"] = list(_problems(document))
-    if common.json:
-        print_document(document)
-    else:
-        _show(document)
+    common.show(document, lambda: _show(document))
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
     return _NOT_WORKING if document["problems"] else 0
 
 
-def _store(common: Common) -> dict[str, Any]:
-    async def work(app: App) -> dict[str, Any]:
-        await app.store.runs(limit=1)
-        return {"ok": True, "name": app.store.name, "durable": app.store.durable}
-
+def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     try:
-        return run_async(with_app(common.app(), work))
+        return {"ok": True, **look()}
     except ReasonryError as error:
         return {"ok": False, "error": error.document()}
-
-
-def _model(problem: str) -> dict[str, Any]:
-    import os
-
-    from ...models.choose import default_model
-
-    try:
-        spec, why = default_model(problem, os.environ)
-    except ReasonryError as error:
-        return {"ok": False, "error": error.document()}
-    return {"ok": True, "name": spec, "why": why}
-
-
-def _models() -> Any:
-    from ...models.choose import describe_models
-
-    return describe_models()
-
-
-def _sandboxes() -> Any:
-    from ...tools.sandbox import describe_sandboxes
-
-    return run_async(describe_sandboxes())
 
 
 def _extras() -> list[dict[str, Any]]:
     return [
-        {
-            "name": name,
-            "installed": has_extra(name),
-            "for": _FOR.get(name, ""),
-            "install": install_hint(name),
-        }
+        {"name": name, "installed": has_extra(name), "for": _FOR[name], "install": install_hint(name)}
         for name in EXTRAS
     ]
 
@@ -135,8 +106,7 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
         SECRETS.keep_environment(
             {**launch.env, **{str(place): word for place, word in enumerate(launch.args)}}
         )
-    tried = [entry for entry in entries if not entry.note]
-    checks = dict(zip(map(id, tried), run_async(try_entries(machine, tried, deadline_s)), strict=True))
+    checks = run_async(try_entries(machine, entries, deadline_s))
     installed = {agent.name for agent in machine.agents()}
     here = {agent.name: agent for agent in machine.agents()} | {part.agent.name: part.agent for part in found}
     return [
@@ -146,7 +116,9 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
             "installed": name in installed,
             "skills": _skills(machine, agent),
             "entries": [
-                _entry_row(entry, checks.get(id(entry))) for entry in entries if entry.agent.name == name
+                _entry_row(entry, check)
+                for entry, check in zip(entries, checks, strict=True)
+                if entry.agent.name == name
             ],
             "unreadable": [
                 {"file": str(part.file), "message": part.message}
@@ -177,64 +149,60 @@ def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
     if check.problem:
         stderr = [SECRETS.mask(line) for line in check.stderr]
         return row | {"ok": False, "problem": check.problem, "remedy": check.remedy, "stderr": stderr}
-    return row | {
-        "ok": True,
-        "ms": check.ms,
-        "server": check.server,
-        "protocol": check.protocol,
-        "tools": list(check.tools),
-    }
+    works = {"ms": check.ms, "server": check.server, "protocol": check.protocol, "tools": list(check.tools)}
+    return row | {"ok": True, **works}
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield what does not work and should, each with what to do."""
+
+    def problem(about: str, problem: str, remedy: str) -> dict[str, str]:
+        return {"about": about, "problem": problem, "remedy": remedy}
+
     if not document["store"]["ok"]:
         remedy = "name another with --store or REASONRY_STORE, or put right what the message says"
-        yield {"about": "store", "problem": document["store"]["error"]["message"], "remedy": remedy}
+        yield problem("store", document["store"]["error"]["message"], remedy)
     for row in document["plugins"]:
         if not row["loaded"]:
             remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
-            yield {
-                "about": row["name"],
-                "problem": f"the plugin cannot be loaded: {row['why']}",
-                "remedy": remedy,
-            }
+            yield problem(row["name"], f"the plugin cannot be loaded: {row['why']}", remedy)
     for agent in document["agents"]:
+        title = agent["title"]
         for file in agent["unreadable"]:
-            problem = f"{file['file']} cannot be read: {file['message']}"
-            remedy = f"put the file right; {agent['title']} cannot read it either"
-            yield {"about": agent["title"], "problem": problem, "remedy": remedy}
+            why = f"{file['file']} cannot be read: {file['message']}"
+            yield problem(title, why, f"put the file right; {title} cannot read it either")
         for row in agent["entries"]:
             if row["ok"] is False:
-                problem = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
-                yield {"about": agent["title"], "problem": problem, "remedy": row["remedy"]}
+                why = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
+                yield problem(title, why, row["remedy"])
 
 
 def _show(document: dict[str, Any]) -> None:
     print_lines(_about_installation(document))
     print_lines(_about_models(document["models"]))
     for row in document["sandboxes"]:
-        print_lines(
-            [
-                f"The sandbox {row['name']} "
-                + ("works." if row["usable"] else f"cannot be used: {row['reason']}")
-            ]
-        )
-    print_lines(
-        f"Not installed, for {extra['for']}: {extra['install']}"
-        for extra in document["extras"]
-        if not extra["installed"]
-    )
+        reason = row.get("reason", "")
+        print_line(f"The sandbox {row['name']} works." if row["usable"] else reason[:1].upper() + reason[1:])
+    missing = [extra for extra in document["extras"] if not extra["installed"]]
+    if missing:
+        print_line(f"Optional parts that are not installed; to add one: {missing[0]['install']}")
+    for extra in missing:
+        print_line(f"  {extra['name']}: {extra['for']}")
     loaded = [row["name"] for row in document["plugins"] if row["loaded"]]
     if loaded:
-        print_lines([f"Installed packages bring {', '.join(loaded)}."])
+        print_line(f"Installed packages bring {', '.join(loaded)}.")
     print_lines(_about_agents(document["agents"]))
     for problem in document["problems"]:
-        print_line()
-        print_lines([f"PROBLEM: {problem['about']}: {problem['problem']}", f"  Remedy: {problem['remedy']}."])
-    print_line()
+        print_lines(["", f"PROBLEM: {problem['about']}: {problem['problem']}"])
+        print_line(f"  Remedy: {problem['remedy']}.")
     count = len(document["problems"])
-    print_line(f"{count} problem{'s' * (count > 1)} to put right." if count else "All that is set up works.")
+    print_line()
+    if count:
+        print_line(f"{present.count_of(count, 'problem')} to put right.")
+    elif any(agent["entries"] for agent in document["agents"]):
+        print_line("Everything that is set up works.")
+    else:
+        print_line("No problem was found. Reasonry is not set up in an agent yet: reasonry setup")
 
 
 def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
@@ -246,15 +214,17 @@ def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
     if store["ok"]:
         kept = "" if store["durable"] else ", which forgets everything at exit"
         yield f"The store is {store['name']}{kept}."
-    if model["ok"]:
-        yield f"Where no model is named, {model['name']} is taken: {model['why']}."
+    if model["ok"] and model["name"] == "offline":
+        yield "Without --model, only number puzzles can be solved: no key is set and no Ollama runs."
+    elif model["ok"]:
+        yield f"Without --model, a run uses {model['name']}: {model['why']}."
     else:
-        yield f"Where no model is named, there is none: {model['error']['message']}."
+        yield f"Without --model, a run has no model: {model['error']['message']}."
 
 
 def _about_models(rows: list[dict[str, Any]]) -> Iterator[str]:
     ready = [row["model"] for row in rows if row["ready"]]
-    yield f"Models that can be named now: {', '.join(ready)}."
+    yield f"Models ready to use: {', '.join(ready)}."
     for row in rows:
         if not row["ready"]:
             yield f"  {row['model']}: {row['note']}"

@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,17 +34,18 @@ def print_long_document(
         chunks: Entries of the lists, a list after the other.
     """
     _write(sys.stdout, _json_text(dict(head)).removesuffix("\n}"), end="")
-    left, rest = list(names), iter(chunks)
-    name, entries = next(rest, ("", ()))
-    while left:
-        key, before = left.pop(0), "["
-        _write(sys.stdout, f",\n  {json.dumps(key)}: ", end="")
-        while name == key:
+    lists = itertools.groupby(chunks, key=itemgetter(0))
+    name, found = next(lists, ("", iter(())))
+    for key in names:
+        _write(sys.stdout, f",\n  {json.dumps(key)}: [", end="")
+        separator = ""
+        for _, entries in found if key == name else ():
             if entries:
-                _write(sys.stdout, before + _indent(entries), end="")
-                before = ","
-            name, entries = next(rest, ("", ()))
-        _write(sys.stdout, "[]" if before == "[" else "\n  ]", end="")
+                _write(sys.stdout, separator + _indent(entries), end="")
+                separator = ","
+        _write(sys.stdout, "\n  ]" if separator else "]", end="")
+        if key == name:
+            name, found = next(lists, ("", iter(())))
     _write(sys.stdout, "\n}")
 
 

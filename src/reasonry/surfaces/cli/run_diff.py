@@ -10,8 +10,8 @@ from ...app.wiring import App
 from ...core.text import clip
 from ...engine.run_diff import diff_runs
 from ...ids import shorten_ids
-from .output import print_document, print_line, print_lines
-from .settings import Common, run_async, with_app
+from .output import print_line, print_lines
+from .settings import Common
 from .tables import Column, print_table
 
 _AROUND = 60
@@ -43,12 +43,8 @@ def diff(a: str, b: str, /, *, common: Common = Common()) -> int:
         document = diff_runs(*[await app.engine.record(run_id) for run_id in ids])
         return document, await shorten_ids(ids, app.store.run_ids)
 
-    document, short = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-    else:
-        _show(document, short)
-    return 0
+    document, short = common.do(work)
+    return common.show(document, lambda: _show(document, short))
 
 
 def _show(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
@@ -111,10 +107,8 @@ def _from_difference(a: str, b: str) -> list[str]:
 
 
 def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
-    print_table(
-        (Column(heading), Column("A", narrowest=16), Column("B", narrowest=16)),
-        [(row["name"], _value(row["a"]), _value(row["b"])) for row in rows],
-    )
+    sides = (Column(side.upper(), lambda row, side=side: _value(row[side]), narrowest=16) for side in "ab")
+    print_table((Column(heading, "name"), *sides), rows)
 
 
 def _value(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""`reasonry runs`: what was run, and going on with it."""
+"""`reasonry runs`: what was run, and continuing it."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,41 +13,38 @@ from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
 from ...engine.journal import CALLER
-from ...engine.readings import Readings
-from ...engine.record import LISTS, Record
+from ...engine.record import LISTS, Record, rungs_of
 from ...engine.result import Result
 from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
-from ...records import RunRow
+from ...records import OutcomeName, RunRow
 from .. import present
-from ..report_pages import text_lines
-from ..run_report import outline, path_text, thought_title, whole_thought
-from .candidates import RunId, StrategyName
+from ..run_report import outline, path_text, text_lines, thought_title, whole_thought
+from .arguments import Filters, NewOptions, RunId, WholeNumber, list_strategies, read_pairs
 from .coach import take_over
-from .draw_tree import print_tree
-from .filters import Filters
-from .instants import local_time
-from .output import (
-    confirm,
-    print_document,
-    print_line,
-    print_lines,
-    print_long_document,
-    print_note,
-    print_notes,
-)
-from .report_files import check_report, write_report
-from .settings import Common, Limits, Shown, Workers, pairs, run_async, with_app, with_run
+from .draw import print_tree
+from .output import confirm, print_line, print_lines, print_long_document, print_note, print_notes
+from .pages import check_report, write_report
+from .settings import Common, Limits, RunSettings, Shown, check_above_0, check_between
 from .solve import Driven, await_drive, show_result
 from .tables import Column, print_table
-from .view import watching
-from .whole_numbers import WholeNumber
+from .watch import watching
+
+_COLUMNS = (
+    Column("ID", "run_id", kind="id"),
+    Column("BEGUN", lambda row: instant(row["created_at_ms"]), kind="instant", rank=2),
+    Column("OUTCOME", lambda row: row.get("outcome") or row["status"], rank=1),
+    Column("STRATEGY", "strategy", rank=3),
+    Column("PROBLEM", "problem", narrowest=20),
+    Column("ANSWER", lambda row: _answer_or_end(row), rank=4, narrowest=16),
+)
 
 
 def list_(
     *,
     status: str | None = None,
+    outcome: OutcomeName | None = None,
     model: str | None = None,
     filters: Filters = Filters(),
     limit: WholeNumber = 50,
@@ -59,58 +57,50 @@ def list_(
     ----------
     status
         Only those that are active, done, failed or cancelled.
+    outcome
+        Only those that ended so; waiting: for the answers of their caller.
     model
         Only those of this model, named as a run names it: openai:gpt-5-mini.
     limit
         How many at most.
     before
-        Go on after this run, the last of the page before.
+        Continue after this run, the last of the page before.
     """
     _check_status(status)
-    if not 1 <= limit <= 1000:
-        raise UsageError(f"--limit must be from 1 to 1000, got {limit}", option="limit")
+    check_between("limit", limit, 1, 1000)
 
-    async def work(app: App) -> tuple[list[RunRow], dict[str, str], set[str]]:
+    async def work(app: App) -> tuple[list[dict[str, Any]], dict[str, str]]:
         last = None if before is None else await app.run_id(before)
         which = filters.read(app)
-        rows = await app.store.runs(status=status, model=model, limit=limit, before=last, **which)
-        short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
-        return rows, short, await app.resumable(rows)
+        rows = await app.store.runs(
+            status=status, outcome=outcome, model=model, limit=limit, before=last, **which
+        )
+        left = await app.resumable(rows)
+        documents = [
+            {**msgspec.to_builtins(row), **({"resumable": True} if row.run_id in left else {})}
+            for row in rows
+        ]
+        return documents, await shorten_ids([row.run_id for row in rows], app.store.run_ids)
 
-    rows, short, left = run_async(with_app(common.app(), work))
-    if common.json:
-        cursor = rows[-1].run_id if len(rows) == limit else None
-        print_document({"runs": [_document(row, left) for row in rows], "next": cursor})
-        return 0
-    print_table(
-        _COLUMNS,
-        [_row(row, left, short[row.run_id], local_time(instant(row.created_at_ms))) for row in rows],
-        [_row(row, left, row.run_id, instant(row.created_at_ms)) for row in rows],
-    )
-    if not rows:
-        is_all = status is None and model is None and not filters.are_any
-        print_note("no runs yet" if is_all else "no such runs")
-    elif len(rows) == limit:
-        print_note(f"go on with: --before {short[rows[-1].run_id]}")
-    return 0
+    rows, short = common.do(work)
+    more = rows[-1]["run_id"] if len(rows) == limit else None
 
+    def draw() -> None:
+        print_table(_COLUMNS, rows, short)
+        if not rows:
+            is_all = (status, outcome, model) == (None, None, None) and not filters.are_any
+            print_note("no runs yet" if is_all else "no such runs")
+        elif more is not None:
+            print_note(f"next page: --before {short[more]}")
 
-_COLUMNS = (
-    Column("ID"),
-    Column("BEGUN", rank=2),
-    Column("OUTCOME", rank=1),
-    Column("STRATEGY", rank=3),
-    Column("PROBLEM", narrowest=20),
-    Column("ANSWER", rank=4, narrowest=16),
-)
+    return common.show({"runs": rows, "next": more}, draw)
 
 
-def _row(row: RunRow, left: set[str], name: str, begun: str) -> tuple[str, ...]:
-    is_answered = row.outcome in ("solved", "answered")
-    why = f"({row.detail or row.reason or ''})" if row.detail or row.reason else ""
-    end = "(resumable)" if row.run_id in left else why
-    answer = (row.answer or "") if is_answered else end
-    return name, begun, row.outcome or row.status, row.strategy, row.problem, answer
+def _answer_or_end(row: dict[str, Any]) -> str:
+    if row.get("outcome") in ("solved", "answered"):
+        return row.get("answer") or ""
+    why = row.get("detail") or row.get("reason")
+    return "(resumable)" if row.get("resumable") else f"({why})" if why else ""
 
 
 def _check_status(status: str | None) -> None:
@@ -121,22 +111,16 @@ def _check_status(status: str | None) -> None:
         )
 
 
-def _document(row: RunRow, left: set[str]) -> dict[str, Any]:
-    return {**msgspec.to_builtins(row), **({"resumable": True} if row.run_id in left else {})}
-
-
 def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
     """Show one run: its path, thoughts, questions and result.
 
     Parameters
     ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
     report
         Write a report of it to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    record = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.record(run_id)))
+    record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
     head = {**record.result.document(), **record.head}
     write_report(report, record)
     if common.json:
@@ -150,7 +134,7 @@ def stats_(
     *,
     limit: WholeNumber = 200,
     status: str | None = None,
-    strategy: StrategyName | None = None,
+    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None,
     common: Common = Common(),
 ) -> int:
     """Show how the replies of the latest runs were read, by model and strategy.
@@ -168,31 +152,37 @@ def stats_(
         Only runs of this strategy.
     """
     _check_status(status)
-    if limit < 1:
-        raise UsageError(f"--limit must be at narrowest 1, got {limit}", option="limit")
+    check_above_0({"limit": limit})
 
     async def work(app: App) -> dict[str, Any]:
         wanted = None if strategy is None else app.strategy(strategy).name
-        readings, cursor = Readings(), None
-        while readings.runs < limit:
-            rows = await app.store.runs(status=status, limit=100, before=cursor)
-            for row in rows:
-                if wanted in (None, row.strategy) and readings.runs < limit:
-                    readings.add(await app.engine.record(row.run_id))
-            if len(rows) < 100:
-                break
-            cursor = rows[-1].run_id
-        return readings.document()
+        rows = await app.store.runs(status=status, strategy=wanted, limit=limit)
+        counts = defaultdict[tuple[str, str], Counter[str]](Counter)
+        for row in rows:
+            counts[row.model, row.strategy] += rungs_of(await app.engine.record(row.run_id))
+        in_order = sorted(counts.items(), key=lambda count: (-count[1].total(), count[0]))
+        readings = [
+            {
+                "model": model,
+                "strategy": name,
+                "replies": rungs.total(),
+                "unreadable": rungs["unreadable"],
+                "rungs": dict(rungs.most_common()),
+            }
+            for (model, name), rungs in in_order
+            if rungs
+        ]
+        return {"runs": len(rows), "readings": readings}
 
-    document = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-        return 0
-    print_line(present.count_of(document["runs"], "run"))
-    for row in document["readings"]:
-        rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
-        print_line(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
-    return 0
+    document = common.do(work)
+
+    def draw() -> None:
+        print_line(present.count_of(document["runs"], "run"))
+        for row in document["readings"]:
+            rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
+            print_line(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
+
+    return common.show(document, draw)
 
 
 def _print_trace(trace: dict[str, Any], record: Record) -> None:
@@ -230,45 +220,41 @@ def resume_(
     run_id: RunId,
     /,
     *,
-    coach: Annotated[bool, Parameter(negative=())] = False,
+    coach: bool = False,
     shown: Shown = Shown(),
-    workers: Workers = Workers(),
-    limits: Limits = Limits(),
+    settings: RunSettings = RunSettings(),
     common: Common = Common(),
 ) -> int:
-    """Go on with a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
+    """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
 
     Parameters
     ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
     coach
         Answer its questions yourself from here on, with `coach answer`.
     """
     if coach:
-        workers.refuse_models()
-        return take_over(run_id, workers, limits, common)
-    app = common.app(workers.policy())
+        settings.refuse_models()
+        return take_over(run_id, settings, common)
 
     async def work(app: App, run_id: str) -> Driven:
-        limit = limits.budget()
-        participants = await app.equip(workers.participants(), limit, run_id=run_id)
+        limit = settings.budget()
+        participants = await app.equip(settings.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
-            model, budget = workers.model or opened.run.participants.model, limit or opened.run.budget
+            model, budget = settings.model or opened.run.participants.model, limit or opened.run.budget
             if not common.json:
                 print_notes(_reopening(opened.result))
             with watching(common.json, model, "", budget, full=shown.full) as watch:
                 return await await_drive(app, run_id, app.go_on(opened, participants, limit, watch))
 
-    return run_async(with_run(app, run_id, work)).show(common, shown)
+    return common.do_on_run(run_id, work, settings.policy()).show(common, shown)
 
 
 def _reopening(result: Result) -> list[str]:
-    """Return what there is to say of a run that had ended before it was gone on with."""
+    """Return what there is to say of a run that had ended before it was continued."""
     if result.status == "active":
         return []
     if result.outcome in ("solved", "answered"):
-        return ["This run came to its end, so there is nothing to go on with; fork it to try another way."]
+        return ["This run came to its end, so there is nothing to continue; fork it to try another way."]
     ending = f"{result.outcome}: {result.termination.reason}"
     return [f"This run had ended ({ending}); resuming reopens it. Nothing that was answered is asked again."]
 
@@ -278,91 +264,95 @@ def fork_(
     /,
     *,
     at: WholeNumber,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    option: NewOptions = (),
     shown: Shown = Shown(),
-    workers: Workers = Workers(),
-    limits: Limits = Limits(),
+    settings: RunSettings = RunSettings(),
     common: Common = Common(),
 ) -> int:
     """Start a new run from a point of another, with another model, budget or options if you like.
 
     Parameters
     ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
     at
         How many of the run's recorded answers the new one starts with; 0 starts afresh.
-    option
-        An option of the strategy to set anew, as NAME=VALUE; may be repeated.
     """
-    app = common.app(workers.policy())
 
     async def work(app: App, run_id: str) -> Result:
-        budget: Budget | None = limits.budget()
+        budget = settings.budget()
         source = await app.engine.recorded_run(run_id)
-        participants = await app.equip(workers.participants(), budget or source.budget)
-        model = workers.model or source.row.model
+        participants = await app.equip(settings.participants(), budget or source.budget)
+        model = settings.model or source.row.model
         with watching(common.json, model, "", budget, full=shown.full) as watch:
-            return await app.fork(source, at, participants, pairs(option), budget, watch)
+            return await app.fork(source, at, participants, read_pairs(option), budget, watch)
 
-    return show_result(run_async(with_run(app, run_id, work)), common, shown)
+    return show_result(common.do_on_run(run_id, work, settings.policy()), common, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome.
-
-    Parameters
-    ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
-    """
-    document = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.replay(run_id)))
+    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
+    document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
     replay = document["replay"]
-    identical = replay["identical"]
-    if common.json:
-        print_document(document)
-    else:
-        verdict = {
-            True: "the same",
-            False: f"SOMETHING ELSE (other {', '.join(replay['differs'])})",
-            None: "an unfinished run; it can be resumed",
-        }[identical]
-        print_line(f"{replay['events']} events lead to {verdict}: {document['answer']}")
-    return 1 if identical is False else 0
+    verdict = {
+        True: "the same",
+        False: f"SOMETHING ELSE (other {', '.join(replay['differs'])})",
+        None: "an unfinished run; it can be resumed",
+    }[replay["identical"]]
+    common.show(document, f"{replay['events']} events lead to {verdict}: {document['answer']}")
+    return 1 if replay["identical"] is False else 0
+
+
+def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
+    """Have a run begin nothing new; what it has asked comes in, then it stands still until it is resumed.
+
+    It may be driven by any process on this store, which heeds it within a second.
+    """
+
+    async def work(app: App, run_id: str) -> str:
+        await app.pause(run_id)
+        return run_id
+
+    paused = common.do_on_run(run_id, work)
+    done = f"paused; resume it with: reasonry runs resume {paused}"
+    return common.show({"run_id": paused, "paused": True}, done)
+
+
+def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Common()) -> int:
+    """Raise or lower limits of a run that has not ended; those that are not named stay. What is spent counts.
+
+    It may be driven by any process on this store, which heeds it within a second.
+    """
+    named = limits.budget()
+    if named is None:
+        raise UsageError(
+            "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …", option="budget"
+        )
+
+    async def work(app: App, run_id: str) -> tuple[str, dict[str, Any]]:
+        recorded = await app.engine.recorded_run(run_id)
+        kept: dict[str, Any] = {**msgspec.to_builtins(recorded.budget), **msgspec.to_builtins(named)}
+        await app.set_budget(run_id, msgspec.convert(kept, Budget))
+        return run_id, kept
+
+    limited, budget = common.do_on_run(run_id, work)
+    shown = ", ".join(f"{value:g} {name}" for name, value in budget.items())
+    return common.show({"run_id": limited, "budget": budget}, f"the limits of {limited} are now: {shown}")
 
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run; whoever drives it stops, and it can be resumed.
-
-    Parameters
-    ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
-    """
-    result = run_async(with_run(common.app(), run_id, lambda app, run_id: app.engine.cancel(run_id)))
-    if common.json:
-        print_document(result.document())
-    else:
-        way = "coach resume" if result.model == CALLER else "runs resume"
-        print_line(f"cancelled; take it up again with: reasonry {way} {result.run_id}")
-    return 0
+    """End a run; whoever drives it stops, and it can be resumed."""
+    result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
+    way = "coach resume" if result.model == CALLER else "runs resume"
+    done = f"cancelled; resume it with: reasonry {way} {result.run_id}"
+    return common.show(result.document(), done)
 
 
-def delete_(
-    run_id: RunId,
-    /,
-    *,
-    yes: Annotated[bool, Parameter(negative=())] = False,
-    common: Common = Common(),
-) -> int:
+def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -> int:
     """Forget a run that has ended and the session of its thoughts, for good.
 
-    A session of your own that the run began with, or that goes on with it, is kept.
+    A session of your own that the run began with, or that continues it, is kept.
 
     Parameters
     ----------
-    run_id
-        As `runs list` shows it, how that begins, or `last`.
     yes
         Do not ask.
     """
@@ -375,7 +365,7 @@ def delete_(
             )
         return row
 
-    row = run_async(with_run(common.app(), run_id, find))
+    row = common.do_on_run(run_id, find)
     about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
     if not yes and not confirm(f"Delete run {row.run_id} ({about}) and its session?"):
         print_note("nothing was deleted")
@@ -385,9 +375,5 @@ def delete_(
         await find(app, row.run_id)
         return await app.sessions().manage({"action": "delete", "session_id": row.session_id})
 
-    document = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document({"run_id": row.run_id, "session_id": row.session_id, **document})
-        return 0
-    print_line(f"deleted run {row.run_id} and its session {row.session_id}")
-    return 0
+    document = {"run_id": row.run_id, "session_id": row.session_id, **common.do(work)}
+    return common.show(document, f"deleted run {row.run_id} and its session {row.session_id}")

@@ -1,8 +1,9 @@
-"""`reasonry serve`: the server over HTTP."""
+"""`reasonry serve` and `reasonry mcp`: the servers, over HTTP and over standard input and output."""
 
 from __future__ import annotations
 
 import os
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -14,9 +15,27 @@ from ...errors import UsageError
 from ...extras import check_extra
 from ...supervisor import CONCURRENCY, MAX_QUEUED
 from ..present import masked_output
+from .arguments import WholeNumber
 from .output import print_document, print_notes
-from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
-from .whole_numbers import WholeNumber
+from .settings import AgentSettings, Common, ProviderRates, overlay
+
+_IN_A_TERMINAL = (
+    "This is Reasonry's MCP server. It waits for an agent that speaks MCP on its standard input; agents start it by "
+    "themselves, once they know it.",
+    "Tell yours with: reasonry setup (`reasonry setup --help` lists the agents)",
+    "Ctrl-C ends it.",
+)
+"""What is said where a person started the server, and would see nothing."""
+
+
+def mcp(*, agents: AgentSettings = AgentSettings(), common: Common = Common()) -> int:
+    """Serve MCP over standard input and output until the client leaves."""
+    from ..mcp.serve import main
+
+    if sys.stdin.isatty():
+        print_notes(_IN_A_TERMINAL)
+    main(common.store, agents.environ(), strategies=common.strategies())
+    return 0
 
 
 def serve(
@@ -31,9 +50,8 @@ def serve(
     concurrency: WholeNumber = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
-    listed: Listed = Listed(),
+    agents: AgentSettings = AgentSettings(),
     rates: ProviderRates = ProviderRates(),
-    rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal comes.
@@ -70,35 +88,23 @@ def serve(
     if concurrency < 0:
         raise UsageError(f"--concurrency must be at least 0, got {concurrency}", option="concurrency")
     policy = Policy(rates=rates.limits())
-    environ = listed.overlay(rules.environ())
+    named_here = {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day}
+    environ = overlay(agents.environ(), named_here)
     # What this process starts has no use for them.
     tokens_text = environ.pop(settings_.TOKENS, None)
     os.environ.pop(settings_.TOKENS, None)
-    if tokens_file is not None and tokens_text is not None:
-        raise UsageError(
-            f"--tokens-file and {settings_.TOKENS} are both set: use one of them", option="tokens_file"
-        )
-    limits = {"max_runs": max_runs, "requests_per_minute": requests_per_minute}
     settings = settings_.ServerSettings(
         host=host,
         port=port,
-        tokens=settings_.read_tokens_file(tokens_file)
-        if tokens_file is not None
-        else {}
-        if tokens_text is None
-        else settings_.read_tokens(tokens_text, settings_.TOKENS),
-        allowed_hosts=settings_.read_allowed_hosts(
-            environ.get(settings_.ALLOWED_HOSTS, "") if allowed_hosts is None else allowed_hosts
-        ),
-        usd_a_day=settings_.read_usd_a_day(
-            environ.get(settings_.USD_A_DAY, "") if usd_a_day is None else usd_a_day
-        ),
+        tokens=_read_tokens(tokens_file, tokens_text),
+        allowed_hosts=settings_.read_allowed_hosts(environ.get(settings_.ALLOWED_HOSTS, "")),
+        usd_a_day=settings_.read_usd_a_day(environ.get(settings_.USD_A_DAY, "")),
         concurrency=concurrency,
         max_queued=max_queued,
     )
-    settings = structs.replace(
-        settings, **{name: value for name, value in limits.items() if value is not None}
-    )
+    limits = {"max_runs": max_runs, "requests_per_minute": requests_per_minute}
+    named = {name: value for name, value in limits.items() if value is not None}
+    settings = structs.replace(settings, **named)
     settings.check()
 
     def tell(address: str) -> None:
@@ -112,5 +118,16 @@ def serve(
         await serve_http(app, settings, tell)
 
     with masked_output(environ):
-        run_async(with_app(common.app(policy, environ), work), make_loop)
+        common.do(work, policy, environ, make_loop)
     return 0
+
+
+def _read_tokens(file: Path | None, text: str | None) -> dict[bytes, str]:
+    from ..http.settings import TOKENS, read_tokens, read_tokens_file
+
+    if file is not None and text is not None:
+        message = f"--tokens-file and {TOKENS} are both set: use one of them"
+        raise UsageError(message, option="tokens_file")
+    if file is not None:
+        return read_tokens_file(file)
+    return {} if text is None else read_tokens(text, TOKENS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,22 +12,30 @@ from ...app.wiring import App
 from ...errors import ConflictError, UsageError
 from ...ids import shorten_ids
 from .. import present
-from .candidates import SessionId
-from .draw_session import draw
-from .filters import Filters
-from .instants import local_time
+from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions
+from .draw import draw_session
 from .output import print_document, print_line, print_note, print_text, write_text
-from .settings import Common, run_async, with_app
+from .settings import Common
 from .tables import Column, print_table
 
 _CHARS_BEFORE_MATCH = 12
+_COLUMNS = (
+    Column("ID", "session_id", kind="id", narrowest=36),
+    Column("USED", "used_at", kind="instant", rank=2),
+    Column("STATUS", lambda row: _status(row), rank=1),
+    Column("THOUGHTS", "thought_history_length", rank=4, align_right=True),
+    Column("STRATEGY", "strategy", rank=3),
+    Column("PURPOSE", "purpose", narrowest=20),
+)
+_MATCHES = (
+    Column("SESSION", "session_id", kind="id", narrowest=36),
+    Column("THOUGHT", "thought_number", rank=1, align_right=True),
+    Column("TEXT", "shown", narrowest=20),
+)
 
 
 def _manage(common: Common, action: str, **arguments: Any) -> dict[str, Any]:
-    async def work(app: App) -> dict[str, Any]:
-        return await app.sessions().manage(_call(action, **arguments))
-
-    return run_async(with_app(common.app(), work))
+    return common.do(lambda app: app.sessions().manage(_call(action, **arguments)))
 
 
 def _call(action: str, **arguments: Any) -> dict[str, Any]:
@@ -36,9 +45,9 @@ def _call(action: str, **arguments: Any) -> dict[str, Any]:
 def list_(
     *,
     status: str | None = None,
-    unfinished: Annotated[bool, Parameter(negative=())] = False,
+    unfinished: bool = False,
     filters: Filters = Filters(),
-    limit: str | None = None,
+    limit: Limit = None,
     cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
@@ -49,12 +58,10 @@ def list_(
     status
         active, archived, unfinished or all (the default).
     unfinished
-        Only those whose last thought was not said to be the last: what `think` may go on with. The same as --status
+        Only those whose last thought was not said to be the last: what `think` may continue. The same as --status
         unfinished.
-    limit
-        How many at most.
     cursor
-        Go on after this session, the last of the page before.
+        Continue after this session, the last of the page before.
     """
     if unfinished and status not in (None, "unfinished"):
         raise UsageError(f"--unfinished is --status unfinished, not {status}", option="status")
@@ -64,44 +71,28 @@ def list_(
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
         document = await sessions.list(_call("list", **wanted, cursor=last), **filters.read(app))
-        return document, await shorten_ids(_ids(document["sessions"]), app.store.session_ids)
+        return document, await _shorten(app, document["sessions"])
 
-    document, short = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-        return 0
-    rows = document["sessions"]
-    print_table(
-        _COLUMNS,
-        [_row(row, short[row["session_id"]], local_time(row.get("used_at", ""))) for row in rows],
-        [_row(row, row["session_id"], row.get("used_at", "")) for row in rows],
-    )
-    if not rows:
-        print_note("no such sessions" if wanted["status"] or filters.are_any else "no sessions yet")
-    elif document["next_cursor"]:
-        print_note(f"go on with: --cursor {short[document['next_cursor']]}")
-    return 0
+    document, short = common.do(work)
+
+    def draw() -> None:
+        print_table(_COLUMNS, document["sessions"], short)
+        if not document["sessions"]:
+            print_note("no such sessions" if wanted["status"] or filters.are_any else "no sessions yet")
+        elif document["next_cursor"]:
+            print_note(f"next page: --cursor {short[document['next_cursor']]}")
+
+    return common.show(document, draw)
 
 
-_COLUMNS = (
-    Column("ID", narrowest=36),
-    Column("USED", rank=2),
-    Column("STATUS", rank=1),
-    Column("THOUGHTS", rank=4, align_right=True),
-    Column("STRATEGY", rank=3),
-    Column("PURPOSE", narrowest=20),
-)
-
-
-def _row(row: dict[str, Any], name: str, used: str) -> tuple[str, ...]:
+def _status(row: dict[str, Any]) -> str:
     status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
-    marks = ", pinned" if row.get("pinned") else ""
-    count = str(row["thought_history_length"])
-    return name, used, status + marks, count, row.get("strategy", ""), row["purpose"]
+    return f"{status}, pinned" if row.get("pinned") else status
 
 
-def _ids(rows: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(row["session_id"] for row in rows))
+async def _shorten(app: App, rows: list[dict[str, Any]]) -> dict[str, str]:
+    ids = dict.fromkeys(row["session_id"] for row in rows)
+    return await shorten_ids([*ids], app.store.session_ids)
 
 
 def show_(
@@ -119,8 +110,6 @@ def show_(
 
     Parameters
     ----------
-    session_id
-        As `sessions list` shows it, how that begins, or `last`.
     from_
         First thought number.
     to
@@ -137,17 +126,17 @@ def show_(
         print_document(_manage(common, "get", **selection, limit=limit, cursor=cursor))
         return 0
     chosen = {name: value for name, value in {**selection, "cursor": cursor}.items() if value is not None}
-    draw(*run_async(with_app(common.app(), lambda app: app.sessions().get_all(chosen))))
+    draw_session(*common.do(lambda app: app.sessions().get_all(chosen)))
     return 0
 
 
 def search_(
-    query: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    query: Text,
     /,
     *,
-    session: SessionId | None = None,
-    limit: str | None = None,
-    cursor: str | None = None,
+    session: Annotated[str | None, Parameter(completer=list_sessions)] = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
     common: Common = Common(),
 ) -> int:
     """Find thoughts that contain a text, whatever its case.
@@ -158,47 +147,29 @@ def search_(
         Any text; no character has a special meaning.
     session
         Only in this session.
-    limit
-        How many at most.
-    cursor
-        `next_cursor` of the page before.
     """
     wanted = {"query": query, "session_id": session, "limit": limit}
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         document = await app.sessions().manage(_call("search", **wanted, cursor=cursor))
-        # Reading the records of many runs takes time; a page in which nothing was found is none to look at.
-        while not (common.json or document["matches"]) and document["next_cursor"]:
-            notices, after = document["notices"], document["next_cursor"]
-            document = await app.sessions().manage(_call("search", **wanted, cursor=after))
-            document["notices"] = notices + document["notices"]
-        return document, await shorten_ids(_ids(document["matches"]), app.store.session_ids)
+        return document, await _shorten(app, document["matches"])
 
-    document, short = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-        return 0
-    found = [
-        (match, str(match["thought_number"]), match.get("excerpt") or match.get("thought", ""))
-        for match in document["matches"]
-    ]
-    print_table(
-        (
-            Column("SESSION", narrowest=36),
-            Column("THOUGHT", rank=1, align_right=True),
-            Column("TEXT", narrowest=20),
-        ),
-        [(short[match["session_id"]], number, _from_match(text, query)) for match, number, text in found],
-        [(match["session_id"], number, text) for match, number, text in found],
-    )
-    for notice in document["notices"]:
-        about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
-        print_note(f"{about}{notice['message']}")
-    if document["next_cursor"]:
-        print_note(f"go on with: --cursor {document['next_cursor']}")
-    elif not found:
-        print_note("nothing found")
-    return 0
+    document, short = common.do(work)
+
+    def draw() -> None:
+        for match in (rows := document["matches"]):
+            text = match.get("excerpt") or match.get("thought", "")
+            match["shown"] = _from_match(text, query) if sys.stdout.isatty() else text
+        print_table(_MATCHES, rows, short)
+        for notice in document["notices"]:
+            about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
+            print_note(f"{about}{notice['message']}")
+        if document["next_cursor"]:
+            print_note(f"next page: --cursor {document['next_cursor']}")
+        elif not rows:
+            print_note("nothing found")
+
+    return common.show(document, draw)
 
 
 def _from_match(text: str, query: str) -> str:
@@ -214,15 +185,13 @@ def export_(
     *,
     format: str = "json",
     output: Path | None = None,
-    force: Annotated[bool, Parameter(negative=())] = False,
+    force: bool = False,
     common: Common = Common(),
 ) -> int:
     """Write a session out.
 
     Parameters
     ----------
-    session_id
-        As `sessions list` shows it, how that begins, or `last`.
     format
         json (can be imported again), markdown or mermaid.
     output
@@ -232,19 +201,15 @@ def export_(
     """
     document = _manage(common, "export", session_id=session_id, format=format)
     if output is None:
-        if common.json or format == "json":
+        if format == "json":
             print_document(document)
-        else:
-            print_text(document["text"].rstrip("\n"))
-        return 0
+            return 0
+        return common.show(document, lambda: print_text(document["text"].rstrip("\n")))
     if output.exists() and not force:
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))
     write_text(output, document if format == "json" else document["text"])
-    if common.json:
-        print_document({"session_id": session_id, "format": format, "output": str(output)})
-    else:
-        print_note(f"written to {output}")
-    return 0
+    written = {"session_id": session_id, "format": format, "output": str(output)}
+    return common.show(written, lambda: print_note(f"written to {output}"))
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
@@ -259,52 +224,30 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
         content = file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", path=str(file)) from None
+    document = common.do(lambda app: app.sessions().import_(content))
 
-    async def work(app: App) -> dict[str, Any]:
-        return await app.sessions().import_(content)
+    def draw() -> None:
+        count = present.count_of(document["thought_history_length"], "thought")
+        print_line(f"session {document['session_id']}, {count}")
+        for notice in document["notices"]:
+            print_note(f"note: {notice['message']}")
 
-    document = run_async(with_app(common.app(), work))
-    if common.json:
-        print_document(document)
-        return 0
-    print_line(
-        f"session {document['session_id']}, {present.count_of(document['thought_history_length'], 'thought')}"
-    )
-    for notice in document["notices"]:
-        print_note(f"note: {notice['message']}")
-    return 0
+    return common.show(document, draw)
 
 
 def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
-    """Forget a session for good.
-
-    Parameters
-    ----------
-    session_id
-        As `sessions list` shows it, how that begins, or `last`.
-    """
+    """Forget a session for good."""
     document = _manage(common, "delete", session_id=session_id)
-    print_document(document) if common.json else print_line(f"deleted {document['session_id']}")
-    return 0
+    return common.show(document, f"deleted {document['session_id']}")
 
 
-def pin_(
-    session_id: SessionId,
-    /,
-    *,
-    off: Annotated[bool, Parameter(negative=())] = False,
-    common: Common = Common(),
-) -> int:
+def pin_(session_id: SessionId, /, *, off: bool = False, common: Common = Common()) -> int:
     """Keep a session from expiring.
 
     Parameters
     ----------
-    session_id
-        As `sessions list` shows it, how that begins, or `last`.
     off
         Let it expire again.
     """
     document = _manage(common, "pin", session_id=session_id, pinned=not off)
-    done = f"{'unpinned' if off else 'pinned'} {document['session_id']}"
-    print_document(document) if common.json else print_line(done)
-    return 0
+    return common.show(document, f"{'unpinned' if off else 'pinned'} {document['session_id']}")

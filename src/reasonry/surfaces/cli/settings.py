@@ -1,28 +1,29 @@
-"""Options that several commands share."""
+"""Options that several commands share, and running a command's work."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from cyclopts import Parameter
 from msgspec import structs
 
 from ...app.installed import installed_strategies, read_strategies
 from ...app.participants import Participants
+from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.registry import Registry
-from ...engine.policy import Policy
+from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
-from ...engine.rate import RateLimits
 from ...errors import UsageError
 from ..signals import on_ending
-from .whole_numbers import WholeNumber
+from .arguments import WholeNumber, read_pairs
+from .output import print_document, print_line
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Common:
 
     store: str | None = None
     strategies_dir: str | None = None
-    json: Annotated[bool, Parameter(negative=())] = False
+    json: bool = False
 
     def strategies(self) -> Registry:
         """Return the registry, with those of installed packages and the user's own tables if a folder is named."""
@@ -53,6 +54,46 @@ class Common:
     def app(self, policy: Policy | None = None, environ: Mapping[str, str] = os.environ) -> App:
         """Wire everything together."""
         return App(self.store, policy or Policy(), environ, self.strategies())
+
+    def do(
+        self,
+        work: Callable[[App], Awaitable[T]],
+        policy: Policy | None = None,
+        environ: Mapping[str, str] = os.environ,
+        make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> T:
+        """Do a command's work with an app, and close it whatever happens."""
+
+        async def main(app: App) -> T:
+            async with app:
+                return await work(app)
+
+        return run_async(main(self.app(policy, environ)), make_loop)
+
+    def do_on_run(
+        self, run: str, work: Callable[[App, str], Awaitable[T]], policy: Policy | None = None
+    ) -> T:
+        """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
+
+        async def on_run(app: App) -> T:
+            return await work(app, await app.run_id(run))
+
+        return self.do(on_run, policy)
+
+    def show(self, document: Any, text: str | Callable[[], object]) -> int:
+        """Print a document, or what there is to say of it to people, and return the exit code 0."""
+        show(document, text, as_json=self.json)
+        return 0
+
+
+def show(document: Any, text: str | Callable[[], object], *, as_json: bool) -> None:
+    """Print a document, or what there is to say of it to people: a line, or what the function prints."""
+    if as_json:
+        print_document(document)
+    elif isinstance(text, str):
+        print_line(text)
+    else:
+        text()
 
 
 @Parameter(name="*")
@@ -78,11 +119,6 @@ class SessionRules:
     max_thought_chars: str | None = None
     max_history_chars: str | None = None
 
-    def environ(self) -> dict[str, str]:
-        """Return the environment with what was named laid over it."""
-        named = {f"REASONRY_{name.upper()}": value for name, value in vars(self).items() if value is not None}
-        return {**os.environ, **named}
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +139,24 @@ class Listed:
     tools: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
-    def overlay(self, environ: Mapping[str, str]) -> dict[str, str]:
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings(SessionRules, Listed):
+    """What a server of agents is told about them."""
+
+    def environ(self) -> dict[str, str]:
         """Return the environment with what was named laid over it."""
-        lists = ("models", "verifiers", "tools", "documents")
-        named = {"model": self.model, **{name: ",".join(getattr(self, name)) for name in lists}}
-        return {**environ, **{f"REASONRY_{name.upper()}": value for name, value in named.items() if value}}
+        texts = {
+            name: ",".join(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+        }
+        return overlay(os.environ, {name: text or None for name, text in texts.items()})
+
+
+def overlay(environ: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the environment with the options that are named laid over their variables."""
+    named = {f"REASONRY_{name.upper()}": value for name, value in options.items() if value is not None}
+    return {**environ, **named}
 
 
 @Parameter(name="*")
@@ -120,8 +169,8 @@ class Shown:
         partial: Print the best so far where a run gave no answer; the exit code stays.
     """
 
-    full: Annotated[bool, Parameter(negative=())] = False
-    partial: Annotated[bool, Parameter(negative=())] = False
+    full: bool = False
+    partial: bool = False
 
 
 @Parameter(name="*")
@@ -151,11 +200,12 @@ class Limits:
         Raises:
             UsageError: A limit is not above 0.
         """
-        limits = {name: value for name, value in vars(self).items() if value is not None}
+        named = {name: getattr(self, name) for name in Limits.__annotations__}
+        limits = {name: value for name, value in named.items() if value is not None}
         check_above_0(limits)
-        return (
-            Budget(**{name.removeprefix("max_"): value for name, value in limits.items()}) if limits else None
-        )
+        if not limits:
+            return None
+        return Budget(**{name.removeprefix("max_"): value for name, value in limits.items()})
 
 
 @Parameter(name="*")
@@ -195,6 +245,25 @@ class Equipment:
         """Return the policy these options name."""
         check_above_0({"max_concurrency": self.max_concurrency, "tool_timeout": self.tool_timeout})
         return Policy(max_concurrency=self.max_concurrency, tool_timeout_s=self.tool_timeout)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CoachSettings(Limits, Equipment):
+    """The settings of a run, whoever answers its questions."""
+
+    def request(
+        self, problem: str | None, strategy: str, options: Sequence[str], session: str | None = None
+    ) -> RunRequest:
+        """Return the request for a run with these settings."""
+        return RunRequest(
+            problem=problem,
+            session=session,
+            strategy=strategy,
+            options=read_pairs(options),
+            budget=self.budget(),
+            participants=self.participants(),
+        )
 
 
 @Parameter(name="*")
@@ -241,8 +310,8 @@ class ProviderRates:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Workers(ProviderRates, Equipment):
-    """Who and what works on a run.
+class RunSettings(ProviderRates, CoachSettings):
+    """The settings of a run: who and what works on it, and its limits.
 
     Args:
         model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
@@ -299,8 +368,8 @@ class Workers(ProviderRates, Equipment):
         """
         idle = [
             name
-            for name in (*Workers.__annotations__, *ProviderRates.__annotations__)
-            if getattr(self, name) != getattr(Workers, name)
+            for name in (*RunSettings.__annotations__, *ProviderRates.__annotations__)
+            if getattr(self, name) != getattr(RunSettings, name)
         ]
         if idle:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
@@ -308,12 +377,18 @@ class Workers(ProviderRates, Equipment):
             raise UsageError(message, option=idle[0])
 
 
-def check_above_0(options: Mapping[str, float]) -> None:
-    """Raise UsageError if one of these options is not a number above 0."""
+def check_above_0(options: Mapping[str, float | None]) -> None:
+    """Raise UsageError if one of these options is named and not a number above 0."""
     for name, value in options.items():
-        if not 0 < value < math.inf:
+        if value is not None and not 0 < value < math.inf:
             message = f"--{name.replace('_', '-')} must be above 0, got {value:g}"
             raise UsageError(message, option=name)
+
+
+def check_between(option: str, value: int, lower: int, upper: int) -> None:
+    """Raise UsageError if an option's number is out of its bounds."""
+    if not lower <= value <= upper:
+        raise UsageError(f"--{option} must be from {lower} to {upper}, got {value}", option=option)
 
 
 def _load_tools(specs: tuple[str, ...]) -> list[Any]:
@@ -322,23 +397,6 @@ def _load_tools(specs: tuple[str, ...]) -> list[Any]:
     from ...tools.catalog import load_tools
 
     return [tool for spec in specs for tool in load_tools(spec)]
-
-
-def pairs(options: tuple[str, ...]) -> dict[str, str]:
-    """Return `k=v` options as a dictionary.
-
-    Raises:
-        UsageError: One has no `=`, or stands twice.
-    """
-    values: dict[str, str] = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--option takes NAME=VALUE, got {option!r}", option=option)
-        if name in values:
-            raise UsageError(f"option {name} is given twice", option=name)
-        values[name.strip()] = value
-    return values
 
 
 def run_async(
@@ -363,15 +421,3 @@ def run_async(
             return runner.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-
-
-async def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
-    """Do a command's work with an app, and close it whatever happens."""
-    async with app:
-        return await work(app)
-
-
-async def with_run(app: App, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
-    """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
-    async with app:
-        return await work(app, await app.run_id(run))

@@ -5,38 +5,35 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
 from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
-from ..setup.agent_table import AGENTS, NAME, find_agent
+from ..setup.agents import AGENTS, NAME, Machine, find_agent
 from ..setup.launch import server_options, this_installation
-from ..setup.places import Machine
-from .candidates import AgentName
+from .arguments import AgentName, Json
 from .output import print_document, print_error, print_line, print_lines, print_note
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_Flag = Annotated[bool, Parameter(negative=())]
 
 
 def setup(
     *agents: AgentName,
-    remove: _Flag = False,
-    dry_run: _Flag = False,
-    yes: _Flag = False,
-    project: _Flag = False,
-    force: _Flag = False,
-    no_skills: _Flag = False,
+    remove: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    project: bool = False,
+    force: bool = False,
+    no_skills: bool = False,
     name: str = NAME,
     store: str | None = None,
     model: str | None = None,
     models: tuple[str, ...] = (),
-    json: _Flag = False,
+    json: Json = False,
 ) -> int:
     """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
 
@@ -67,8 +64,6 @@ def setup(
         The model of the server, as `reasonry mcp --model` takes it.
     models
         Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
-    json
-        Print one JSON document on standard output and nothing else.
     """
     machine = Machine.here()
     if not _NAME.fullmatch(name):

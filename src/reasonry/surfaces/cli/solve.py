@@ -3,75 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.text import clip
 from ...engine.journal import CALLER
 from ...engine.result import Result
-from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
-from ..report_pages import text_lines
-from ..run_report import outline
+from ..run_report import outline, text_lines
 from .answer_text import print_answer
-from .candidates import SessionId, StrategyName
+from .arguments import Context, Options, Problem, Strategy, read_text
 from .output import print_document, print_note, print_notes, print_warnings
-from .report_files import check_report, write_report
-from .settings import Common, Limits, Shown, Workers, pairs, run_async, with_app
-from .view import watching
+from .pages import check_report, write_report
+from .settings import Common, RunSettings, Shown
+from .watch import watching
 
 
 def solve(
-    problem: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    problem: Problem = None,
     /,
     *,
-    session: SessionId | None = None,
-    strategy: StrategyName = DEFAULT_STRATEGY,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    session: Context = None,
+    strategy: Strategy = DEFAULT_STRATEGY,
+    option: Options = (),
     report: Path | None = None,
     shown: Shown = Shown(),
-    workers: Workers = Workers(),
-    limits: Limits = Limits(),
+    settings: RunSettings = RunSettings(),
     common: Common = Common(),
 ) -> int:
     """Solve a problem.
 
     Parameters
     ----------
-    problem
-        What is to be solved; `-` reads it from standard input. With --session it may be left out.
-    session
-        A session whose thoughts come with the problem, as quoted text: its id, the beginning of it, or `last`. Without
-        a problem its first thought is the problem.
-    strategy
-        The way of thinking; `reasonry strategies` lists them.
-    option
-        An option of the strategy, as NAME=VALUE; may be repeated.
     report
         Write a report of the run to this file too: FILE.md or FILE.html.
     """
     check_report(report)
     text = read_problem(problem)
-    app = common.app(workers.policy())
 
     async def work(app: App) -> Driven:
-        request = RunRequest(
-            problem=text,
-            session=session,
-            strategy=strategy,
-            options=pairs(option),
-            budget=limits.budget(),
-            participants=workers.participants(),
-        )
-        order, performers = await app.receive(request)
+        order, performers = await app.receive(settings.request(text, strategy, option, session))
         model, why = order.participants.model, app.pool.model_why
         with watching(common.json, model, why, order.budget, full=shown.full) as watch:
             if not common.json:
@@ -80,10 +54,10 @@ def solve(
                 run_id = opened.row.run_id
                 driven = await await_drive(app, run_id, opened.drive(performers, watch))
         if report is not None:
-            write_report(report, await app.engine.record(run_id), app.engine.policy.max_concurrency)
+            write_report(report, await app.engine.record(run_id))
         return driven
 
-    return run_async(with_app(app, work)).show(common, shown)
+    return common.do(work, settings.policy()).show(common, shown)
 
 
 @dataclass(frozen=True)
@@ -133,10 +107,4 @@ def show_result(result: Result, common: Common, shown: Shown) -> int:
 
 def read_problem(problem: str | None) -> str | None:
     """Return the problem, if there is one; `-` reads it from standard input."""
-    if problem != "-":
-        return problem
-    data = sys.stdin.buffer.read()
-    try:
-        return data.decode("utf-8").rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"standard input is not UTF-8 text (byte {error.start})") from None
+    return problem if problem != "-" else read_text("-", "problem").rstrip("\n")

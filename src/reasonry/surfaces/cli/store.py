@@ -5,27 +5,38 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import Parameter
 
 from ...app.wiring import App
 from ...errors import UsageError
-from ...records import Backup, Finding, OnProgress
+from ...records import Backup, Finding, OnProgress, StoreStats
+from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
-from ...stores.open import open_pair
 from .. import present
-from .output import print_document, print_line, print_note
-from .settings import Common, run_async, with_app
+from .output import print_line, print_note
+from .settings import Common, run_async
 from .tables import Column, print_table
 
 SHOW_EVERY = 100
 """Runs and sessions between two words about how far a check has come."""
+_TALLIES = (
+    Column("WHAT", lambda row: f"{row['kind']}s"),
+    Column("OWNER", "owner", narrowest=8),
+    Column("STATUS", "status"),
+    Column("COUNT", lambda row: f"{row['count']:,}"),
+)
+_FINDINGS = (
+    Column("STATE", "state"),
+    Column("WHAT", "kind"),
+    Column("ID", lambda row: "" if row["kind"] == "file" else row["id"], narrowest=8),
+    Column("MESSAGE", "message", narrowest=20, wraps=True),
+)
 
 
-def verify_(*, all: Annotated[bool, Parameter(negative=())] = False, common: Common = Common()) -> int:
-    """Check everything that is stored and say what is whole. Nothing is changed, and others may go on writing.
+def verify_(*, all: bool = False, common: Common = Common()) -> int:
+    """Check everything that is stored and say what is whole. Nothing is changed, and others may continue writing.
 
     The exit code is 6 if anything is damaged.
 
@@ -34,22 +45,12 @@ def verify_(*, all: Annotated[bool, Parameter(negative=())] = False, common: Com
     all
         List what is whole as well, not only what is not.
     """
-    findings = run_async(with_app(common.app(), _verify))
-    document = _document(findings, every=all)
-    if common.json:
-        print_document(document)
-    else:
-        _show(document)
+    document = _document(common.do(_verify), every=all)
+    common.show(document, lambda: _show(document))
     return 0 if document["whole"] else present.EXIT_CODES["store_corrupt"]
 
 
-def backup_(
-    file: Path,
-    /,
-    *,
-    force: Annotated[bool, Parameter(negative=())] = False,
-    common: Common = Common(),
-) -> int:
+def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) -> int:
     """Copy the store to a file, also while it is in use. The copy is checked before it is said to be made.
 
     Copying the store's file by other means is no backup: what was written last may be missing from it.
@@ -61,13 +62,15 @@ def backup_(
     force
         Write over a file that is there.
     """
-    app = common.app()
-    work = with_app(app, lambda app: app.store.back_up(file, force=force, on_progress=_say_progress()))
-    return _tell(app, run_async(work), "written to", common)
+
+    async def work(app: App) -> tuple[str, Backup]:
+        return app.store.name, await app.store.back_up(file, force=force, on_progress=_say_progress())
+
+    return _show_backup(*common.do(work), "written to", common)
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
-    """Put a backup in the place of the store, and of all that is in it. No other process may have the store open.
+    """Replace the store, and all that is in it, with a backup. No other process may have the store open.
 
     Until all is done the store is kept beside it, and stays what it was if anything is wrong with the backup.
 
@@ -76,16 +79,24 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     file
         A file that `store backup` wrote.
     """
-    app = common.app()
-    work = with_app(app, lambda app: app.store.restore(file, on_progress=_say_progress()))
-    return _tell(app, run_async(work), "restored from", common)
+
+    async def work(app: App) -> tuple[str, Backup]:
+        return app.store.name, await app.store.restore(file, on_progress=_say_progress())
+
+    return _show_backup(*common.do(work), "restored from", common)
+
+
+def _show_backup(store: str, backup: Backup, action: str, common: Common) -> int:
+    counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
+    document = {"store": store, **msgspec.to_builtins(backup)}
+    return common.show(document, f"{action} {backup.file}: {counts}, all whole")
 
 
 def copy_(source: str, target: str, /, *, owner: str | None = None, common: Common = Common()) -> int:
     """Copy all runs and sessions of a store into another one, then verify that.
 
     What the other store has is kept: an earlier state of the same run or session is continued, and what differs is
-    named; then the exit code is 5. Where something is damaged it is 6. Doing it again after an interruption goes on
+    named; then the exit code is 5. Where something is damaged it is 6. Doing it again after an interruption continues
     where it was. What is written to the first store meanwhile is copied the next time.
 
     Parameters
@@ -100,10 +111,7 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
     if common.store is not None:
         raise UsageError("store copy takes the two stores by themselves, not --store", option="store")
     report = run_async(_copy(source, target, owner))
-    if common.json:
-        print_document(msgspec.to_builtins(report))
-    else:
-        _show_copy(report, owner)
+    common.show(msgspec.to_builtins(report), lambda: _show_copy(report, owner))
     if report.damage:
         return present.EXIT_CODES["store_corrupt"]
     return present.EXIT_CODES["conflict"] if report.conflicts else 0
@@ -144,47 +152,34 @@ _BECAME = {
 
 def stats_(*, common: Common = Common()) -> int:
     """Count what is kept, by status and owner, and say how much space it takes."""
-    app = common.app()
-    stats = run_async(with_app(app, lambda app: app.store.stats()))
-    if common.json:
-        document = msgspec.to_builtins(stats)
-        print_document({"store": app.store.name, **document})
-        return 0
-    columns = (Column("WHAT"), Column("OWNER", narrowest=8), Column("STATUS"), Column("COUNT"))
-    print_table(
-        columns,
-        [(f"{tally.kind}s", tally.owner, tally.status, f"{tally.count:,}") for tally in stats.tallies],
-    )
-    print_line(f"{stats.lines:,} lines of journals and {stats.thoughts:,} thoughts")
-    free = "" if stats.free_bytes is None else f", of which {stats.free_bytes:,} bytes are empty"
-    print_line(f"{app.store.name} takes {stats.bytes:,} bytes{free}")
-    return 0
+
+    async def work(app: App) -> tuple[str, StoreStats]:
+        return app.store.name, await app.store.stats()
+
+    name, stats = common.do(work)
+    document = msgspec.to_builtins(stats)
+
+    def draw() -> None:
+        print_table(_TALLIES, document["tallies"])
+        print_line(f"{stats.lines:,} lines of journals and {stats.thoughts:,} thoughts")
+        free = "" if stats.free_bytes is None else f", of which {stats.free_bytes:,} bytes are empty"
+        print_line(f"{name} takes {stats.bytes:,} bytes{free}")
+
+    return common.show({"store": name, **document}, draw)
 
 
 def vacuum_(*, common: Common = Common()) -> int:
-    """Give the space of what was deleted back to the disk. Others may go on, but wait while the store is rewritten."""
-    app = common.app()
-    before, after = run_async(with_app(app, _vacuum))
-    if common.json:
-        print_document({"store": app.store.name, "bytes_before": before, "bytes": after})
-    else:
-        print_line(f"{app.store.name} takes {after:,} bytes; before it took {before:,} bytes")
-    return 0
+    """Give the space of what was deleted back to the disk. Others wait while the store is rewritten."""
 
+    async def work(app: App) -> dict[str, Any]:
+        before = await app.store.stats()
+        await app.store.vacuum()
+        after = await app.store.stats()
+        return {"store": app.store.name, "bytes_before": before.bytes, "bytes": after.bytes}
 
-async def _vacuum(app: App) -> tuple[int, int]:
-    before = await app.store.stats()
-    await app.store.vacuum()
-    return before.bytes, (await app.store.stats()).bytes
-
-
-def _tell(app: App, backup: Backup, action: str, common: Common) -> int:
-    if common.json:
-        print_document({"store": app.store.name, **msgspec.to_builtins(backup)})
-    else:
-        counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
-        print_line(f"{action} {backup.file}: {counts}, all whole")
-    return 0
+    document = common.do(work)
+    was = f"before it took {document['bytes_before']:,} bytes"
+    return common.show(document, f"{document['store']} takes {document['bytes']:,} bytes; {was}")
 
 
 def _say_progress() -> OnProgress | None:
@@ -238,23 +233,7 @@ def _counts_by_state(counts: Counter[str]) -> dict[str, int]:
 
 
 def _show(document: dict[str, Any]) -> None:
-    print_table(
-        (
-            Column("STATE"),
-            Column("WHAT"),
-            Column("ID", narrowest=8),
-            Column("MESSAGE", narrowest=20, wraps=True),
-        ),
-        [
-            (
-                finding["state"],
-                finding["kind"],
-                "" if finding["kind"] == "file" else finding["id"],
-                finding.get("message", ""),
-            )
-            for finding in document["findings"]
-        ],
-    )
+    print_table(_FINDINGS, document["findings"])
     for kind, entries in (("runs", "lines"), ("sessions", "thoughts")):
         counts = [f"{number:,} {state}" for state, number in document[kind].items() if number]
         print_line(f"{kind}: {', '.join(counts) or 'none'}; {document[entries]:,} {entries} checked")

@@ -1,4 +1,4 @@
-"""`reasonry strategies`: the tables, for people and for programs."""
+"""`reasonry strategies` and `reasonry plugins`: the tables, and what packages bring, for people and programs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,43 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app.installed import installed_strategies, read_strategies
-from ...core.describe import describe, diagram
+from ...app.installed import describe_plugins
+from ...core.describe import describe
+from ...core.describe import diagram as draw_diagram
 from ...core.strategy import Strategy
+from ...plugins import KINDS
 from ...strategies import resolve
-from .candidates import StrategyName
+from .arguments import Json, list_strategies
 from .output import print_document, print_line, print_lines, print_text
+from .settings import Common
+from .settings import show as show_
 from .tables import Column, print_table
+
+_STRATEGIES = (
+    Column("NAME", "name"),
+    Column("SOURCE", "source", rank=1),
+    Column("WHAT IT DOES", "summary", narrowest=40, wraps=True),
+)
+_OPTIONS = (
+    Column("OPTION", "name"),
+    Column("DEFAULT", lambda row: _default(row["default"]), narrowest=12),
+    Column("MEANING", "description", narrowest=20, wraps=True),
+)
+_PLUGINS = (
+    Column("KIND", lambda row: KINDS[row["kind"]]),
+    Column("NAME", "name"),
+    Column("VERSION", "version", rank=1),
+    Column("LOADED", lambda row: "yes" if row["loaded"] else f"no: {row['why']}", narrowest=20, wraps=True),
+)
 
 
 def strategies(
-    name: StrategyName | None = None,
+    name: Annotated[str | None, Parameter(completer=list_strategies)] = None,
     /,
     *,
-    diagram: Annotated[bool, Parameter(negative=())] = False,
+    diagram: bool = False,
     strategies_dir: str | None = None,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
 ) -> int:
     """Show the strategies, or one of them with its stages and options.
 
@@ -35,39 +56,24 @@ def strategies(
         Show its stages as a Mermaid diagram.
     strategies_dir
         A folder with strategies of your own, as TOML tables.
-    json
-        Print one JSON document on standard output and nothing else.
     """
-    known = installed_strategies()
-    if strategies_dir is not None:
-        known = read_strategies(strategies_dir, known)
+    known = Common(strategies_dir=strategies_dir).strategies()
     if name is None:
         _list(known, json)
         return 0
     strategy = resolve(name, known)
-    if json:
-        print_document(describe(strategy) | ({"diagram": _diagram(strategy)} if diagram else {}))
-    elif diagram:
-        print_text(_diagram(strategy))
+    if diagram:
+        drawn = draw_diagram(strategy)
+        show_({**describe(strategy), "diagram": drawn}, lambda: print_text(drawn), as_json=json)
     else:
-        _show(describe(strategy))
+        show_(describe(strategy), lambda: _show(describe(strategy)), as_json=json)
     return 0
 
 
-def _diagram(strategy: Strategy[Any, Any]) -> str:
-    return diagram(strategy)
-
-
 def _list(known: Mapping[str, Strategy[Any, Any]], as_json: bool) -> None:
-    if as_json:
-        shown = ("name", "title", "source", "summary", "aliases", "driven")
-        rows = [{key: describe(strategy)[key] for key in shown} for strategy in known.values()]
-        print_document({"strategies": rows})
-        return
-    print_table(
-        (Column("NAME"), Column("SOURCE", rank=1), Column("WHAT IT DOES", narrowest=40, wraps=True)),
-        [(strategy.name, strategy.source, strategy.summary) for strategy in known.values()],
-    )
+    members = ("name", "title", "source", "summary", "aliases", "driven")
+    rows = [{key: describe(strategy)[key] for key in members} for strategy in known.values()]
+    show_({"strategies": rows}, lambda: print_table(_STRATEGIES, rows), as_json=as_json)
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -79,14 +85,20 @@ def _show(document: dict[str, Any]) -> None:
         print_lines([*lines, *(f"      requires {field}: {takes}" for field, takes in requires)])
     if document["options"]:
         print_line()
-    print_table(
-        (Column("OPTION"), Column("DEFAULT", narrowest=12), Column("MEANING", narrowest=20, wraps=True)),
-        [
-            (option["name"], _default(option["default"]), option["description"])
-            for option in document["options"]
-        ],
-    )
+    print_table(_OPTIONS, document["options"])
 
 
 def _default(value: Any) -> str:
     return "none" if value is None else value if isinstance(value, str) else json_.dumps(value)
+
+
+def plugins(*, json: Json = False) -> int:
+    """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
+    rows = describe_plugins()
+    if json:
+        print_document({"plugins": rows})
+    elif rows:
+        print_table(_PLUGINS, rows)
+    else:
+        print_line("No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off.")
+    return 0

@@ -1,11 +1,11 @@
-"""`reasonry submit`: a file of problems as jobs of a store, and what came of each."""
+"""`reasonry submit` and `reasonry runs start`: problems as jobs of a store, and what came of each."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,22 +17,37 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import Struct
 
-from ...app.participants import Participants
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.text import escaped_json
 from ...engine.engine import Order
-from ...errors import ConflictError, StoreError, UsageError
-from ...records import JobOptions, RequestKey, RunRow
+from ...engine.result import Result
+from ...errors import ConflictError, OverloadedError, StoreError, UsageError
+from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow, Store
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
-from .candidates import StrategyName
-from .output import check_writable, print_document, print_note, print_notes
-from .own_jobs import OwnJobs, note_who_drives, read_job
-from .settings import Common, Limits, Workers, pairs, run_async, with_app
-from .whole_numbers import WholeNumber
+from ...supervisor import CONCURRENCY, Supervisor
+from .arguments import Options, Strategy, Text, WholeNumber, read_instant
+from .output import check_writable, print_note, print_notes
+from .settings import Common, RunSettings, Shown
+from .solve import read_problem, show_result
 
+LineStrategy = Annotated[Strategy, Parameter(help="The way of thinking, where a line names none.")]
+Priority = Annotated[
+    WholeNumber | None,
+    Parameter(help="From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue."),
+]
+Begins = Annotated[
+    str | None,
+    Parameter(help="Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset."),
+]
+QueueName = Annotated[
+    str | None,
+    Parameter(help="The queue to wait in: workers that were started with --queues take runs from there."),
+]
 MAX_FILE_BYTES: Final = 1 << 28
+LOOK_EVERY_S: Final = 0.5
+DRAIN_S: Final = 3.0
 TOGETHER: Final = 100
 """Runs that are looked at at a time."""
 PATIENCE_S: Final = 60
@@ -55,36 +70,25 @@ def submit(
     file: Path,
     /,
     *,
-    strategy: StrategyName = DEFAULT_STRATEGY,
-    option: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    priority: WholeNumber | None = None,
-    at: str | None = None,
-    queue: str | None = None,
+    strategy: LineStrategy = DEFAULT_STRATEGY,
+    option: Options = (),
+    priority: Priority = None,
+    at: Begins = None,
+    queue: QueueName = None,
     results: Path | None = None,
-    workers: Workers = Workers(),
-    limits: Limits = Limits(),
+    settings: RunSettings = RunSettings(),
     common: Common = Common(),
 ) -> int:
     """Have the problems of a file solved by the server or the workers of the store, and wait for the answers.
 
     Where no server runs and no workers share the store, this command solves them itself.
 
-    The same file again, within a day, begins nothing anew: it waits for what is not done, and shows what came of it.
+    The same file again, within a day, starts no run again: it waits for what is not done, and shows what came of it.
 
     Parameters
     ----------
     file
         JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
-    strategy
-        The way of thinking, where a line names none.
-    option
-        An option of the strategy, as NAME=VALUE; may be repeated.
-    priority
-        From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue.
-    at
-        Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
-    queue
-        The queue they wait in: workers that were started with --queues take them from there.
     results
         Write each result as a JSON line to this file.
     """
@@ -94,27 +98,70 @@ def submit(
 
     async def work(app: App) -> dict[str, Any]:
         job = read_job(app.store, priority, at, queue)
-        terms = RunRequest(
-            strategy=strategy,
-            options=pairs(option),
-            budget=limits.budget(),
-            participants=workers.participants(),
-        )
-        run_ids = await Submission(app, terms, job).accept(problems)
+        terms = settings.request(None, strategy, option)
+        run_ids = await accept_lines(app, problems, terms, job)
         rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
         over = sum(row.status != "active" for row in rows)
-        print_notes([f"{len(rows)} runs, {over} of them over before; after Ctrl-C, the same command goes on"])
+        print_notes(
+            [f"{len(rows)} runs, {over} of them over before; after Ctrl-C, the same command continues"]
+        )
         if over < len(rows):
             await _persist(lambda: note_who_drives(app, here=True))
         lines = {run_id: problem.line for run_id, problem in zip(run_ids, problems, strict=True)}
         return await _wait(app, lines, results)
 
-    counts = run_async(with_app(common.app(workers.policy()), work))
-    if common.json:
-        print_document({"runs": len(problems), **counts, "results": str(results) if results else None})
-    else:
-        print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
+    counts = common.do(work, settings.policy())
+    document = {"runs": len(problems), **counts, "results": str(results) if results else None}
+    common.show(
+        document, lambda: print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
+    )
     return 0 if set(counts) <= {"solved", "answered"} else 1
+
+
+def start_(
+    problem: Annotated[Text, Parameter(help="What is to be solved; `-` reads it from standard input.")],
+    /,
+    *,
+    detach: bool = False,
+    strategy: Strategy = DEFAULT_STRATEGY,
+    option: Options = (),
+    priority: Priority = None,
+    at: Begins = None,
+    queue: QueueName = None,
+    shown: Shown = Shown(),
+    settings: RunSettings = RunSettings(),
+    common: Common = Common(),
+) -> int:
+    """Begin a run that the server or the workers of the store drive, whatever becomes of this command.
+
+    Parameters
+    ----------
+    detach
+        Do not wait for its end.
+    """
+    text = read_problem(problem) or ""
+
+    async def work(app: App) -> str | Result:
+        order, _ = await app.receive(settings.request(text, strategy, option))
+        job = read_job(app.store, priority, at, queue)
+        if detach and not app.store.durable:
+            raise UsageError("a store in memory ends with this command; give --store a path", option="store")
+        run_id, _ = await app.engine.accept_once(order, job=job)
+        await note_who_drives(app, here=not detach)
+        if detach:
+            return run_id
+        jobs = OwnJobs(app)
+        try:
+            while (row := await app.store.run(run_id)).status == "active" and not row.paused:
+                await jobs.drive([run_id])
+        finally:
+            await jobs.close()
+        return await app.engine.result(run_id)
+
+    begun = common.do(work, settings.policy())
+    if isinstance(begun, Result):
+        return show_result(begun, common, shown)
+    return common.show({"run_id": begun}, begun)
 
 
 class Problem(NamedTuple):
@@ -124,59 +171,54 @@ class Problem(NamedTuple):
     line: ProblemLine
 
 
-class Submission:
-    """Accepts lines of a file as runs, each once.
+async def accept_lines(
+    app: App, problems: Sequence[Problem], terms: RunRequest, job: JobOptions
+) -> list[str]:
+    """Accept each line of a file as a run, once, and return the ids of the runs in their order.
 
     Args:
         terms: What all of them have in common.
+
+    Raises:
+        UsageError: Some cannot be run; they are named, and none was accepted.
+        ConflictError: An id stood for another problem not long ago; those before it were accepted.
     """
-
-    def __init__(self, app: App, terms: RunRequest, job: JobOptions) -> None:
-        self._app, self._terms, self._job = app, terms, job
-
-    async def accept(self, problems: Sequence[Problem]) -> list[str]:
-        """Return the ids of the runs of problems, in their order.
-
-        Raises:
-            UsageError: Some cannot be run; they are named, and none was accepted.
-            ConflictError: An id stood for another problem not long ago; those before it were accepted.
-        """
-        participants = await self._app.equip(self._terms.participants, self._terms.budget)
-        wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
-        for number, line in problems:
-            try:
-                wanted.append((number, *self._read(line, participants)))
-            except UsageError as error:
-                faults[number] = str(error)
-        if faults:
-            raise _faults_error(faults)
-        return [await self._accept(number, order, key) for number, order, key in wanted]
-
-    def _read(self, line: ProblemLine, participants: Participants) -> tuple[Order, RequestKey]:
-        request = replace(
-            self._terms,
-            problem=line.problem,
-            strategy=line.strategy or self._terms.strategy,
-            options={**self._terms.options, **line.options},
-            participants=participants,
-        )
-        order, _ = self._app.order(request)
-        asked = [line, order.strategy.name, request.options, request.budget, order.participants.model]
-        digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
-        name = digest.hex() if line.id is None else f"{line.id}"
-        return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
-
-    async def _accept(self, number: int, order: Order, key: RequestKey) -> str:
+    terms = replace(terms, participants=await app.equip(terms.participants, terms.budget))
+    wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
+    for number, line in problems:
         try:
-            accepted = await _persist(lambda: self._app.engine.accept_once(order, job=self._job, key=key))
-        except ConflictError as error:
-            raise ConflictError(
-                f"line {number}: its id stood for another problem not long ago; give it another one. "
-                "The lines before it have been accepted",
-                code=error.code,
-                line=number,
-            ) from None
-        return accepted.run_id
+            wanted.append((number, *_read_line(app, line, terms)))
+        except UsageError as error:
+            faults[number] = str(error)
+    if faults:
+        raise _faults_error(faults)
+    return [await _accept(app, number, order, job, key) for number, order, key in wanted]
+
+
+def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, RequestKey]:
+    request = replace(
+        terms,
+        problem=line.problem,
+        strategy=line.strategy or terms.strategy,
+        options={**terms.options, **line.options},
+    )
+    order, _ = app.order(request)
+    asked = [line, order.strategy.name, request.options, request.budget, order.participants.model]
+    digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
+    name = digest.hex() if line.id is None else f"{line.id}"
+    return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
+
+
+async def _accept(app: App, number: int, order: Order, job: JobOptions, key: RequestKey) -> str:
+    try:
+        return (await _persist(lambda: app.engine.accept_once(order, job=job, key=key))).run_id
+    except ConflictError as error:
+        raise ConflictError(
+            f"line {number}: its id stood for another problem not long ago; give it another one. "
+            "The lines before it have been accepted",
+            code=error.code,
+            line=number,
+        ) from None
 
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
@@ -217,20 +259,10 @@ def _read_problems(file: Path) -> list[Problem]:
 
 
 def _faults_error(faults: dict[int, str]) -> UsageError:
-    alike = dict[str, list[int]]()
-    for number, why in faults.items():
-        alike.setdefault(why, []).append(number)
-    shown = [f"{_spell_lines(numbers)}: {why}" for why, numbers in islice(alike.items(), SHOWN_FAULTS)]
-    if len(alike) > SHOWN_FAULTS:
-        shown.append("and others")
+    shown = [f"line {number}: {why}" for number, why in islice(faults.items(), SHOWN_FAULTS)]
+    if len(faults) > SHOWN_FAULTS:
+        shown.append(f"and {len(faults) - SHOWN_FAULTS} more")
     return UsageError(f"nothing was begun. {'; '.join(shown)}", lines=[*islice(faults, SHOWN_FAULTS)])
-
-
-def _spell_lines(numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"line {numbers[0]}"
-    rest = f" and {len(numbers) - SHOWN_FAULTS} more" if len(numbers) > SHOWN_FAULTS else ""
-    return f"lines {', '.join(map(str, numbers[:SHOWN_FAULTS]))}{rest}"
 
 
 async def _wait(app: App, lines: dict[str, ProblemLine], results: Path | None) -> dict[str, int]:
@@ -272,3 +304,95 @@ def _result_line(row: RunRow, line: ProblemLine) -> str:
         "usage": {"calls": row.calls, "tokens": row.tokens, "usd": row.usd},
     }
     return msgspec.json.encode(document).decode()
+
+
+# -- how jobs wait, and who drives them where no workers share the store
+
+
+def read_job(store: Store, priority: int | None, at: str | None, queue: str | None) -> JobOptions:
+    """Return what the options of a command say of how jobs wait.
+
+    Raises:
+        UsageError: One of them is not valid, or there are no workers that it could be for.
+    """
+    named = {"priority": priority, "at": at, "queue": queue}
+    asked = [name for name, value in named.items() if value is not None]
+    if not asked:
+        return JobOptions()
+    if not store.has_workers:
+        raise UsageError(
+            f"--{asked[0]} is for a store in PostgreSQL, which workers share; here jobs begin in their order",
+            option=asked[0],
+        )
+    from ...queues import read_queues
+
+    if not 0 <= (priority or 0) <= MAX_PRIORITY:
+        raise UsageError(f"--priority goes from 0 to {MAX_PRIORITY}, got {priority}", option="priority")
+    name, *others = read_queues(queue or JobOptions().queue)
+    if others:
+        raise UsageError("--queue takes one name", option="queue")
+    return JobOptions(name, JobOptions().priority if priority is None else priority, _instant_ms(at))
+
+
+def _instant_ms(at: str | None) -> int | None:
+    try:
+        return None if at is None else max(time.time_ns() // 1_000_000, read_instant(at))
+    except ValueError:
+        message = f"--at takes a time such as 2026-12-24T18:00, got {at:.60}"
+        raise UsageError(message, option="at") from None
+
+
+async def note_who_drives(app: App, *, here: bool) -> None:
+    """Say so if nobody drives the jobs of the store but, perhaps, this command."""
+    if (await app.store.job_standing()).workers:
+        return
+    if app.store.has_workers:
+        print_note(
+            "no worker is there: `reasonry worker` or `reasonry serve` on this store drives what waits"
+        )
+    elif here:
+        print_note("no server runs on this store: this command drives the runs itself")
+    else:
+        print_note("no server runs on this store: `reasonry serve` drives what waits")
+
+
+class OwnJobs:
+    """Drives jobs of a command, as long as no server does and no workers share the store."""
+
+    def __init__(self, app: App) -> None:
+        self._app, self._supervisor = app, Supervisor(app, max_runs=CONCURRENCY)
+        self._at_work = dict[str, asyncio.Future[Result]]()
+
+    async def drive(self, run_ids: Collection[str]) -> None:
+        """Begin to drive what nobody drives, as far as there are places; return when something may have ended.
+
+        Raises:
+            ReasonryError: One of them cannot be driven.
+        """
+        store, ended = self._app.store, set[asyncio.Future[Result]]()
+        if not store.has_workers and not (await store.job_standing()).workers:
+            for run_id in run_ids:
+                if len(self._at_work) >= CONCURRENCY:
+                    break
+                if run_id not in self._at_work:
+                    await self._take_up(run_id)
+        if self._at_work:
+            ended, _ = await asyncio.wait(
+                self._at_work.values(), timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        else:
+            await asyncio.sleep(LOOK_EVERY_S)
+        self._at_work = {run_id: drive for run_id, drive in self._at_work.items() if drive not in ended}
+
+    async def _take_up(self, run_id: str) -> None:
+        try:
+            drive = await self._supervisor.take_up(run_id)
+        except (ConflictError, OverloadedError):
+            # Another drives it.
+            return
+        if drive is not None:
+            self._at_work[run_id] = drive
+
+    async def close(self) -> None:
+        """Let go of what is at work."""
+        await self._supervisor.drain(DRAIN_S)

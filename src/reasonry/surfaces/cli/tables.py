@@ -7,17 +7,18 @@ Rule 2: elsewhere a row is one line, its values are whole and stand between tabs
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...core.text import inert
+from .arguments import local_time
 from .output import print_inert_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 _GAP = 2
 _STYLES: Mapping[str, str] = {
@@ -38,130 +39,111 @@ _STYLES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table.
 
     Args:
         heading: What stands above it in a terminal.
+        of: What it shows of a row: a key, or a function of the row.
+        kind: An `id` is shortened in a terminal, an `instant` is said as people say it.
         rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
         narrowest: For a column of texts, the width down to which they are cut; None: its values are never cut.
-        wraps: Whether its values go on in the next line rather than being cut; only for the last column.
+        wraps: Whether its values continue in the next line rather than being cut; only for the last column.
         align_right: Whether its values are numbers.
     """
 
     heading: str
+    of: str | Callable[[Any], Any]
+    kind: Literal["text", "id", "instant"] = "text"
     rank: int = 0
     narrowest: int | None = None
     wraps: bool = False
     align_right: bool = False
 
+    def read(self, row: Any) -> str:
+        """Return what a row has in this column."""
+        value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
+        return "" if value is None else " ".join(str(value).split())
 
-Row = Sequence[str]
-"""A value for each column."""
+    def shorten(self, value: str, ids: Mapping[str, str]) -> str:
+        """Return a value as a terminal shows it."""
+        if self.kind == "instant":
+            return local_time(value)
+        return ids.get(value, value) if self.kind == "id" else value
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Row], whole: Iterable[Row] | None = None) -> None:
+def print_table(columns: Sequence[Column], rows: Iterable[Any], ids: Mapping[str, str] = {}) -> None:
     """Print rows on standard output: as a table in a terminal, elsewhere as tab-separated values.
 
     Args:
-        whole: The rows where nobody looks on, if those differ: whole ids, instants instead of "today".
+        ids: How ids are shortened in a terminal.
     """
+    cells = [[inert(column.read(row)) for column in columns] for row in rows]
     if not sys.stdout.isatty():
-        print_inert_lines("\t".join(map(_one_line, row)) for row in (rows if whole is None else whole))
+        print_inert_lines("\t".join(row) for row in cells)
         return
-    drawn = [[_one_line(value) for value in row] for row in rows]
-    from .terminal import open_console
-
-    console = open_console()
-    print_inert_lines(_draw(console, columns, drawn) if drawn else ())
+    cells = [[column.shorten(cell, ids) for column, cell in zip(columns, row, strict=True)] for row in cells]
+    if cells:
+        print_inert_lines(_draw(columns, cells))
 
 
-def _one_line(value: str) -> str:
-    return inert(" ".join(value.split()))
-
-
-def _draw(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> Iterable[str]:
+def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
+    from rich.cells import cell_len
+    from rich.table import Table
     from rich.text import Text
 
-    texts = [[Text(value) for value in row] for row in rows]
-    widest = [max(row[place].cell_len for row in texts) for place in range(len(columns))]
+    console = open_console()
+    widest = [max(map(cell_len, values)) for values in zip(*cells, strict=True)]
     # A column without values is left out.
-    naturals = [
-        width and max(width, len(column.heading)) for width, column in zip(widest, columns, strict=True)
-    ]
-    shown = _fit(columns, naturals, console.width)
-    heading = [Text(column.heading, style="dim") for column in columns]
-    for row in (heading, *texts):
-        yield from _draw_row(console, columns, row, shown)
-
-
-def _fit(columns: Sequence[Column], naturals: Sequence[int], width: int) -> dict[int, int]:
-    """Return the places of the columns that are shown, each with its width."""
-    shown = [place for place, natural in enumerate(naturals) if natural] or [len(naturals) - 1]
-    while len(shown) > 1 and _narrowest_table(columns, naturals, shown) > width:
-        last = max(shown, key=lambda place: (columns[place].rank, place))
-        if not columns[last].rank:
+    shown = [place for place, width in enumerate(widest) if width] or [len(columns) - 1]
+    needed = {place: _narrowest(columns[place], widest[place]) for place in shown}
+    while sum(needed.values()) + _GAP * (len(needed) - 1) > console.width:
+        last = max(needed, key=lambda place: (columns[place].rank, place))
+        if len(needed) == 1 or not columns[last].rank:
             break
-        shown.remove(last)
-    widths = {place: _narrowest(columns[place], naturals[place]) for place in shown}
-    room = width - sum(widths.values()) - _GAP * (len(shown) - 1)
-    # Texts share what is left, and what one of them does not need goes to the others.
-    wanting = sorted(
-        (place for place in shown if widths[place] < naturals[place]), key=lambda at: naturals[at]
-    )
-    for count, place in enumerate(wanting):
-        share = max(room, 0) // (len(wanting) - count)
-        more = min(share, naturals[place] - widths[place])
-        widths[place] += more
-        room -= more
-    for place in shown:
-        if room < 0 and columns[place].narrowest is not None:
-            fewer = min(-room, widths[place] - 1)
-            widths[place] -= fewer
-            room += fewer
-    return widths
+        del needed[last]
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
+    for place in needed:
+        column = columns[place]
+        table.add_column(
+            Text(column.heading, no_wrap=True),
+            justify="right" if column.align_right else "left",
+            no_wrap=column.narrowest is None,
+        )
+    for row in cells:
+        table.add_row(
+            *(
+                Text(
+                    row[place],
+                    _STYLES.get(row[place].partition(",")[0].lower(), ""),
+                    no_wrap=not columns[place].wraps,
+                    overflow="fold" if columns[place].wraps else "ellipsis",
+                )
+                for place in needed
+            )
+        )
+    return draw_lines(console, table)
 
 
-def _narrowest(column: Column, natural: int) -> int:
+def _narrowest(column: Column, widest: int) -> int:
+    natural = max(widest, len(column.heading))
     return natural if column.narrowest is None else min(column.narrowest, natural)
 
 
-def _narrowest_table(columns: Sequence[Column], naturals: Sequence[int], shown: Sequence[int]) -> int:
-    return sum(_narrowest(columns[place], naturals[place]) for place in shown) + _GAP * (len(shown) - 1)
+def open_console() -> Console:
+    """Return what draws on standard output, as wide as its terminal.
+
+    Left to itself rich takes every terminal that calls itself dumb to be 80 columns wide.
+    """
+    from rich.console import Console
+
+    width, height = shutil.get_terminal_size()
+    return Console(file=sys.stdout, highlight=False, width=width, height=height)
 
 
-def _draw_row(
-    console: Console, columns: Sequence[Column], row: Sequence[Text], widths: Mapping[int, int]
-) -> Iterable[str]:
-    from rich.text import Text
-
-    *before, last = widths
-    line = Text()
-    for place in before:
-        line.append_text(_fill(row[place], columns[place], widths[place])).append(" " * _GAP)
-    room = max(widths[last], 1)
-    if columns[last].wraps:
-        indent = line.cell_len
-        parts = list(row[last].wrap(console, room)) or [Text()]
-    else:
-        indent, parts = 0, [row[last]]
-        parts[0].truncate(room, overflow="ellipsis")
-    for number, part in enumerate(parts):
-        yield _render(console, line + part if number == 0 else Text(" " * indent) + part)
-
-
-def _fill(text: Text, column: Column, width: int) -> Text:
-    style = _STYLES.get(text.plain.partition(",")[0].lower())
-    if style is not None:
-        text.stylize(style)
-    text.truncate(width, overflow="ellipsis")
-    text.align("right" if column.align_right else "left", width)
-    return text
-
-
-def _render(console: Console, line: Text) -> str:
-    line.rstrip()
+def draw_lines(console: Console, drawing: Any) -> list[str]:
+    """Return what rich draws, as lines."""
     with console.capture() as drawn:
-        console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-    return drawn.get().rstrip("\n")
+        console.print(drawing)
+    return [line.rstrip() for line in drawn.get().splitlines()]

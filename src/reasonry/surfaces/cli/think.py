@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+import os
 from dataclasses import field, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +13,11 @@ from ...app.wiring import App
 from ...core.text import clip
 from ...errors import UsageError
 from ...guided.directory import Following
-from ...guided.thinker import Thinker
+from ...guided.thinker import Bound, Thinker
 from ...guided.thinking_tool import ThinkingCall, tool_schema
-from ...guided.which_session import Bound
-from .candidates import list_sessions, list_strategies
-from .output import print_document, print_line, print_note
-from .settings import Common, SessionRules, run_async, with_app
-
-Flag = Annotated[bool, Parameter(negative=())]
+from .arguments import Text, list_sessions, list_strategies
+from .output import print_line, print_note
+from .settings import Common, SessionRules, overlay
 
 OPTIONS = {
     "number": "thoughtNumber",
@@ -40,7 +38,7 @@ OPTIONS = {
 _HELP = {
     "number": "Number of this thought; none: the next one of its line",
     "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
-    "session": "Session to go on with: its id, the beginning of it, or last; none: the one in use in this directory",
+    "session": "Session to continue: its id, the beginning of it, or last; none: the one in use in this directory",
 }
 """What is said of an option where a command may leave out what the tool demands."""
 _CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
@@ -58,7 +56,7 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
         help=f"{_HELP.get(name, member['description'])}{form}.", completer=_CANDIDATES.get(name)
     )
     if kind == "boolean":
-        return name, Annotated[Flag, described], field(default=False)
+        return name, Annotated[bool, described], field(default=False)
     return name, Annotated[str | None, described], field(default=None)
 
 
@@ -75,19 +73,19 @@ _NONE: ThinkingOptions = ThinkingOptions()  # pyright: ignore[reportCallIssue]
 
 
 def think(
-    thought: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    thought: Text,
     /,
     *,
     options: ThinkingOptions = _NONE,
-    next: Flag = False,
-    done: Flag = False,
-    new: Flag = False,
+    next: bool = False,
+    done: bool = False,
+    new: bool = False,
     rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Record a thought and say where the session stands.
 
-    Without --session it goes on with the session that was last used in this directory, if that has not ended and is
+    Without --session it continues the session that was last used in this directory, if that has not ended and is
     still active, and says so; otherwise it begins one.
 
     Parameters
@@ -106,7 +104,7 @@ def think(
             "--next says that another thought follows, --done that this is the last one: say one of them"
         )
     if new and options.session is not None:
-        raise UsageError("--new begins a session, --session goes on with one: say one of them", option="new")
+        raise UsageError("--new begins a session, --session continues one: say one of them", option="new")
     arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
     if "data" in arguments:
         arguments["data"] = _read_data(arguments["data"])
@@ -121,14 +119,14 @@ def think(
         caller = Thinker(Bound([*after.session_ids]))
         return await sessions.think({**numbers, **arguments}, thinker=caller), after
 
-    document, after = run_async(with_app(common.app(environ=rules.environ()), work))
-    if common.json:
-        print_document(document)
-        return 0
-    _show(document)
-    if document["sessionId"] in after.session_ids:
-        print_note(f"goes on with {clip(after.purpose, 50)!r}; --new begins another session")
-    return 0
+    document, after = common.do(work, environ=overlay(os.environ, vars(rules)))
+
+    def draw() -> None:
+        _show(document)
+        if document["sessionId"] in after.session_ids:
+            print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
+
+    return common.show(document, draw)
 
 
 def _read_data(data: str) -> Any:

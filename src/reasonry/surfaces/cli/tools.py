@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from cyclopts import Parameter
-
-from ...errors import NotFoundError, TooLargeError, UsageError
+from ...errors import NotFoundError, UsageError
 from ...extras import has_extra
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
-from ...tools.py_executor import DESCRIPTIONS
-from ...tools.sandbox import describe_sandboxes, open_sandbox
+from ...tools.sandbox import DESCRIPTIONS, describe_sandboxes, open_sandbox
 from .. import present
-from .output import print_document, print_line, print_note
-from .settings import run_async
+from .arguments import Json, Text, WholeNumber, read_text
+from .output import print_line, print_note
+from .settings import run_async, show
 from .tables import Column, print_table
-from .whole_numbers import WholeNumber
 
+_COLUMNS = (
+    Column("NAME", "name"),
+    Column("STATE", lambda row: _state(row)),
+    Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
+)
 _FAILED = present.EXIT_CODES["sandbox_denied"]
 
 
-def list_(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
-    """List the tools that come with Reasonry, and the sandboxes.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document on standard output and nothing else.
-    """
+def list_(*, json: Json = False) -> int:
+    """List the tools that come with Reasonry, and the sandboxes."""
     sandboxes = run_async(describe_sandboxes())
-    document = {"tools": _tools(sandboxes), "sandboxes": sandboxes}
-    if json:
-        print_document(document)
-        return 0
-    columns = (Column("NAME"), Column("STATE"), Column("WHAT IT DOES", narrowest=30, wraps=True))
-    tools = [(row["name"], _state(row), row["description"]) for row in document["tools"]]
-    print_table(
-        columns, tools + [(f"sandbox {row['name']}", _state(row), row["summary"]) for row in sandboxes]
-    )
+    tools = _tools(sandboxes)
+    rows = [
+        *tools,
+        *({**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes),
+    ]
+    show({"tools": tools, "sandboxes": sandboxes}, lambda: print_table(_COLUMNS, rows), as_json=json)
     return 0
 
 
@@ -53,12 +44,12 @@ def run_(
     name: str,
     /,
     *,
-    code: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    code: Text,
     sandbox: Literal["monty", "bubblewrap"] | None = None,
     max_seconds: float = 10.0,
     max_memory_mb: WholeNumber = 512,
     max_output_bytes: WholeNumber = 64 * 1024,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
 ) -> int:
     """Run code in a sandbox and show what became of it.
 
@@ -76,37 +67,16 @@ def run_(
         MiB of memory it may use.
     max_output_bytes
         Bytes of output, and of the value, that are kept.
-    json
-        Print one JSON document on standard output and nothing else.
     """
     if name != "py_executor":
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
-    limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
-    document = run_async(open_sandbox(sandbox).run(_read(code), limits)).document()
-    if json:
-        print_document(document)
-    else:
-        _show(document)
-    return 0 if document["status"] == "ok" else _FAILED
-
-
-def _read(file: str) -> str:
-    try:
-        if file == "-":
-            raw = sys.stdin.buffer.read(MAX_CODE_BYTES + 1)
-        else:
-            with Path(file).expanduser().open("rb") as opened:
-                raw = opened.read(MAX_CODE_BYTES + 1)
-        if len(raw) > MAX_CODE_BYTES:
-            raise TooLargeError(f"{file} is over {MAX_CODE_BYTES} bytes of code", limit=MAX_CODE_BYTES)
-        text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"the code {file!r} cannot be read: {error.strerror}", option="code") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text", option="code") from None
+    text = read_text(code, "code", MAX_CODE_BYTES)
     if not text.strip():
-        raise UsageError(f"there is no code in {file}", option="code")
-    return text
+        raise UsageError(f"there is no code in {code}", option="code")
+    limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
+    document = run_async(open_sandbox(sandbox).run(text, limits)).document()
+    show(document, lambda: _show(document), as_json=json)
+    return 0 if document["status"] == "ok" else _FAILED
 
 
 def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:

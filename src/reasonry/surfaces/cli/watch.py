@@ -1,20 +1,30 @@
-"""What every way of watching a run knows of it."""
+"""Watching a run: a tree that grows in a terminal, plain lines elsewhere. Both on standard error."""
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import Any
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Pending, Step
-from ...engine.journal import Run
-from ...engine.observe import Unwatched
-from ...engine.streamed_text import StreamedText
+from ...core.text import clip
+from ...engine.follow import Observer, StreamedText
+from ...engine.run import Run
+from .. import present
+from ..run_report import plan_name, score_of, thought_title, whole_thought
+from .output import print_notes
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_ROWS = 40
 DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
-class Watch(Unwatched):
+class Watch(Observer):
     """What every way of watching knows: the run, what is in flight, since when."""
 
     def __init__(self, model: str, why: str, budget: Budget | None) -> None:
@@ -71,6 +81,159 @@ class Watch(Unwatched):
         return f"{name} · model {self.model}{why} · run {self.run_id}{limit}"
 
 
+class Lines(Watch):
+    """One plain line for each thing that happens, and one for each step of a plan.
+
+    Args:
+        full: Print each thought whole instead.
+    """
+
+    def __init__(self, model: str, why: str, budget: Budget | None, *, full: bool = False) -> None:
+        super().__init__(model, why, budget)
+        self.full = full
+
+    def began(self, run_id: str, run: Run) -> None:
+        """See `Observer`."""
+        super().began(run_id, run)
+        print_notes([self.header])
+
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        """See `Observer`."""
+        super().retrying(effect_id, reason, delay_s)
+        print_notes([self.note])
+
+    def stepped(self, run: Run, step: Step) -> None:
+        """See `Observer`."""
+        super().stepped(run, step)
+        for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
+            title = thought_title(number, thought)
+            if self.full:
+                lines = whole_thought(title, thought)
+            else:
+                first, *plan = present.thought_lines(thought.text, thought.data, 160)
+                lines = [f"{title}: {first}", *plan]
+            print_notes(lines)
+
+
+class Live(Watch):
+    """Draws the run as it grows: its tree or its thoughts, what is being asked, what is spent."""
+
+    wants_text = True
+
+    def __init__(self, model: str, why: str, budget: Budget | None) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+        from rich.spinner import Spinner
+
+        super().__init__(model, why, budget)
+        self.console = Console(stderr=True)
+        self.spinner = Spinner("dots", style="cyan")
+        self.live = RichLive(
+            get_renderable=self.draw, console=self.console, refresh_per_second=10, vertical_overflow="crop"
+        )
+
+    def __enter__(self) -> Live:
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.live.__exit__(*error)
+
+    def draw(self) -> RenderableType:
+        """Return the view as it is now."""
+        from rich.console import Group
+        from rich.text import Text
+
+        from .draw import tree_of
+
+        if self.run is None:
+            return Text("")
+        width = self.console.width
+        parts: list[RenderableType] = [Text(clip(self.header, width), style="dim")]
+        progress, problem = progress_of(self.run), self.run.begun.problem
+        tree = progress.get("tree")
+        work = [Text(f"  {clip(line, width - 2)}", style=style) for line, style in _work(progress)]
+        rows = MAX_ROWS // (5 if work else 2)
+        parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width, rows))
+        parts += work
+        if self.run.snapshot.status == "active":
+            parts.append(self._asking(width))
+        return Group(*parts, self._spend())
+
+    def _asking(self, width: int) -> RenderableType:
+        from rich.text import Text
+
+        stages: dict[str, int] = {}
+        for pending in self.in_flight.values():
+            stages[pending.stage] = stages.get(pending.stage, 0) + 1
+        asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
+        self.spinner.update(text=Text(clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
+        return self.spinner
+
+    def _spend(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        assert self.run is not None
+        usage, table = self.run.usage, Table.grid(padding=(0, 2))
+        seconds = time.monotonic() - self.since
+        dollars = "" if usage.usd is None else f" · ${usage.usd:.4f}"
+        line = f"{usage.calls} calls · {self.run.snapshot.rounds} rounds · {usage.tokens:,} tokens{dollars}"
+        table.add_row(Text(f"{line} · {seconds:.1f} s", style="dim"))
+        for unit, spent, limit in bars(self):
+            row = Table.grid(padding=(0, 1))
+            style = "red" if spent >= limit else "green"
+            bar = ProgressBar(total=limit, completed=min(spent, limit), width=24, complete_style=style)
+            row.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
+            table.add_row(row)
+        return table
+
+
+def _work(progress: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield lines, with their styles, on plans and tasks, where a strategy has them."""
+    if "tasks" not in progress:
+        return
+    level = progress.get("complexity_level")
+    yield (
+        f"Iteration {progress['iteration']} of at most {progress['max_iterations']}{f', {level}' if level else ''}",
+        "bold",
+    )
+    for number, score in enumerate(progress["plans"], 1):
+        is_selected = progress["selected_plan"] == number
+        name = f"{plan_name(number)} {score_of(score) or '…'}"
+        yield name + (", selected" if is_selected else ""), "green" if is_selected else ""
+    for number, task in enumerate(progress["tasks"], 1):
+        status = task["status"] if task["status"] != "PENDING" else task["at"].replace("_", " ")
+        line = f"Task {number} ({task['resource_name']}) {status}: {task['query']}"
+        yield line, _TASK_STYLES.get(task["status"], "")
+
+
+_TASK_STYLES = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
+
+
+def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(clip(run.begun.problem, width - 2), style="bold")]
+    first_shown = max(len(run.thoughts) - rows, 0)
+    first_number = run.skipped.thoughts + first_shown + 1
+    plan: list[str] = []
+    for number, thought in enumerate(run.thoughts[first_shown:], first_number):
+        line = Text(f"  {thought_title(number, thought)}  ", style="cyan")
+        room = max(width - len(line) - 1, 10)
+        first, *steps = present.thought_lines(thought.text, thought.data, max(width - 3, 10))
+        lines.append(line.append(clip(first, room), style="default"))
+        if "planning" in thought.data:
+            plan = steps or plan
+        else:
+            lines += [Text(f"  {step}") for step in steps]
+    # The plan as it stands is enough here; `runs show` has the one of each thought.
+    lines += [Text(f"  {step}") for step in plan[:rows]]
+    return Group(*lines)
+
+
 def bars(watch: Watch) -> list[tuple[str, float, float]]:
     """Return (unit, spent, limit) for each limit of the run's budget."""
     run, budget = watch.run, watch.budget
@@ -92,3 +255,22 @@ def progress_of(run: Run) -> dict[str, Any]:
     """Return what the strategy shows of itself."""
     progress = run.strategy.progress
     return progress(run.snapshot.state) if progress else {}
+
+
+@contextmanager
+def watching(
+    silent: bool, model: str, why: str, budget: Budget | None, *, full: bool = False
+) -> Generator[Observer]:
+    """Watch a run in the way that fits where it is shown.
+
+    Args:
+        full: Print each thought whole, in a terminal too.
+    """
+    if silent:
+        yield Observer()
+        return
+    if full or not sys.stderr.isatty():
+        yield Lines(model, why, budget, full=full)
+        return
+    with Live(model, why, budget) as live:
+        yield live

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from ...app.agents import AgentAccess
+from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...engine.policy import Policy
 from ...errors import UsageError
@@ -15,13 +15,16 @@ from ...records import JobOptions
 from ...supervisor import CONCURRENCY, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
+from .arguments import WholeNumber
 from .output import print_document, print_line, print_notes
-from .own_jobs import DRAIN_S
-from .settings import Common, Listed, ProviderRates, SessionRules, run_async, with_app
+from .settings import AgentSettings, Common, ProviderRates
+from .submit import DRAIN_S
 from .tables import Column, print_table
-from .whole_numbers import WholeNumber
 
-_COLUMNS = (Column("PROCESS", narrowest=8), Column("SINCE", align_right=True))
+_COLUMNS = (
+    Column("PROCESS", "process", narrowest=8),
+    Column("SINCE", lambda row: f"{row['since_s']:.0f} s", align_right=True),
+)
 
 
 def worker(
@@ -29,9 +32,8 @@ def worker(
     list: bool = False,
     concurrency: WholeNumber = CONCURRENCY,
     queues: str = JobOptions().queue,
-    listed: Listed = Listed(),
+    agents: AgentSettings = AgentSettings(),
     rates: ProviderRates = ProviderRates(),
-    rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Drive the runs that wait in a store in PostgreSQL, until a signal comes.
@@ -56,7 +58,7 @@ def worker(
     names = read_queues(queues)
     if list:
         return _show(common)
-    environ = listed.overlay(rules.environ())
+    environ = agents.environ()
     from ..http.settings import USD_A_DAY, ServerSettings, read_usd_a_day
 
     # What an owner may spend in a day holds whoever drives the owner's runs.
@@ -72,7 +74,7 @@ def worker(
             app,
             max_runs=concurrency,
             usd_a_day=spending.usd_a_day_of,
-            reopen=AgentAccess(app).recorded_participants,
+            reopen=AgentApp(app).recorded_participants,
         )
         driving = Worker(store, supervisor, names, concurrency)
         working = asyncio.create_task(driving.work())
@@ -84,7 +86,7 @@ def worker(
         await asyncio.gather(supervisor.drain(DRAIN_S), working)
 
     with masked_output(environ):
-        run_async(with_app(common.app(Policy(rates=rates.limits()), environ), work))
+        common.do(work, Policy(rates=rates.limits()), environ)
     return 0
 
 
@@ -99,12 +101,12 @@ def _show(common: Common) -> int:
             "workers": [worker._asdict() for worker in await store.workers()],
         }
 
-    found = msgspec.to_builtins(run_async(with_app(common.app(), look)))
-    if common.json:
-        print_document(found)
-        return 0
-    print_table(_COLUMNS, [(entry["process"], f"{entry['since_s']:.0f} s") for entry in found["workers"]])
-    standing = found["queue"]
-    waits = f", the first for {standing['oldest_s']:.1f} s" if standing["depth"] else ""
-    print_line(f"workers: {standing['workers']:,}; runs waiting: {standing['depth']:,}{waits}")
-    return 0
+    found = msgspec.to_builtins(common.do(look))
+
+    def draw() -> None:
+        print_table(_COLUMNS, found["workers"])
+        standing = found["queue"]
+        waits = f", the first for {standing['oldest_s']:.1f} s" if standing["depth"] else ""
+        print_line(f"workers: {standing['workers']:,}; runs waiting: {standing['depth']:,}{waits}")
+
+    return common.show(found, draw)

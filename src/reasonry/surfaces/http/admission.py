@@ -1,28 +1,148 @@
 """Which requests are let in, decided before anything is read or begun for them.
 
-In this order: whom it is for and from, and who asks (`access`), how often (`request_rates`), whether there is a
-place for it, whether the store answers (`health`), whether there is a place for the run that it begins.
+In this order: whom a request is for and from, as browsers tell it, and whose it is; how often it may come, whether
+there is a place for it, whether the store answers (`health`), whether there is a place for the run that it begins.
 
-Rule: a request takes a place once its body has arrived, so that a slow client takes none from others. A request that
-needs no token takes no place, and counts against nobody's rate.
+Rule 1: `Host` names this server, in the form of a host, or nothing is answered. With rule 2 it is the defence against
+        pages of other sites and DNS rebinding.
+Rule 2: a request that a browser sends for a page has that page's `Origin`, which must be this server's own.
+Rule 3: what needs no token is listed here; every other address does, whether it is there or not.
+Rule 4: a request takes a place once its body has arrived, so that a slow client takes none from others. A request that
+        needs no token takes no place, and counts against nobody's rate.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
+import re
+import time
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from ...errors import OverloadedError, TooLargeError, UsageError, WorldError
-from .access import check_host, check_origin, find_principal, is_open
+from starlette.datastructures import Headers
+
+from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError, WorldError
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
-from .request_rates import RequestRates
+from .settings import OPERATOR, ServerSettings, is_loopback
 
 NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
+BURST_S = 5.0
+"""So many seconds' worth of a minute's requests may come at once."""
+
+OPEN_PATHS = frozenset({"/", "/healthz"})
+"""What is answered without a token, besides the page's own files."""
+OPEN_FOLDER = "/assets/"
+
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
+_OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+_CROSSED = (
+    "requests of pages of other sites are not answered; have that site's own server send them, with a token"
+)
+
+
+def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
+    """Make sure that a request is meant for this server.
+
+    Raises:
+        UsageError: `Host` is missing, there twice or not in the form of a host; `misdirected_host`: it is another's.
+    """
+    match = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+    if match is None:
+        raise UsageError("the header Host is missing, there twice or malformed", field="Host")
+    name = match[1].rstrip(".")
+    if name in _OWN_NAMES or name in settings.allowed_hosts:
+        return
+    if not settings.allowed_hosts and not is_loopback(settings.host):
+        # Every request needs a token, which pages of others do not have; which names the machine has is not known.
+        return
+    raise UsageError(
+        "this server is not called so; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
+        code="misdirected_host",
+    )
+
+
+def check_origin(headers: Mapping[str, str]) -> None:
+    """Make sure that no page of another site sent a request.
+
+    Raises:
+        ReasonryError: `forbidden_origin`.
+    """
+    origin, host = headers.get("origin"), headers.get("host", "")
+    if origin is not None:
+        scheme, _, place = origin.lower().partition("://")
+        if scheme not in ("http", "https") or place != host.lower():
+            raise ReasonryError(_CROSSED, code="forbidden_origin")
+    elif headers.get("sec-fetch-site", "none") not in _OWN_SITES and not _opens_page(headers):
+        raise ReasonryError(_CROSSED, code="forbidden_origin")
+
+
+def _opens_page(headers: Mapping[str, str]) -> bool:
+    """Whether a person follows a link that is on another page."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def is_open(path: str) -> bool:
+    """Whether an address is answered without a token."""
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | None) -> str:
+    """Return whose request it is.
+
+    Args:
+        tokens: Principals by the digest of their token.
+        authorization: The header of this name.
+
+    Raises:
+        UsageError: `unauthorized`: tokens are set, and the request has none of them.
+    """
+    if not tokens or is_open(path):
+        return OPERATOR
+    scheme, _, token = (authorization or "").partition(" ")
+    digest = hashlib.sha256(token.strip(" ").encode("latin-1", "replace")).digest()
+    found: str | None = None
+    for known, principal in tokens.items():
+        # All are compared, so that how long it takes tells nothing.
+        if hmac.compare_digest(known, digest):
+            found = principal
+    if found is None or scheme.lower() != "bearer":
+        reason = "this server does not know the token that was sent" if token else "a token is needed"
+        raise UsageError(f"{reason}: send the header Authorization: Bearer TOKEN", code="unauthorized")
+    return found
+
+
+class RequestRate:
+    """How many requests a minute each principal may send: a bucket of tokens for each; None: any number."""
+
+    def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = (per_minute or 0) / 60
+        self._most = max(1.0, self._per_s * BURST_S)
+        self._clock = clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def count(self, name: str) -> None:
+        """Count a request of a principal.
+
+        Raises:
+            WorldError: `rate_limited`: it is one too many, and not counted; the error says when to try again.
+        """
+        if not self._per_s:
+            return
+        left, at = self._left.get(name, (self._most, 0.0))
+        now = self._clock()
+        left = min(self._most, left + (now - at) * self._per_s)
+        if left < 1:
+            wait_s = (1 - left) / self._per_s
+            message = f"too many requests; try again in {wait_s:.1f} s"
+            raise WorldError(message, code="rate_limited", retryable=True, retry_after_s=wait_s)
+        self._left[name] = left - 1, now
 
 
 class Admission:
@@ -30,28 +150,26 @@ class Admission:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
-        self._rates = RequestRates(self._settings.requests_per_minute)
+        self._rate = RequestRate(self._settings.requests_per_minute)
         self._held = Counter[str]()
         """Places that each principal holds."""
         places = self._settings.max_in_flight
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
-    def let_in(self, scope: Any) -> Mapping[str, str]:
-        """Let a request in, and note whose it is.
-
-        Returns:
-            Its headers by name; of those that are there twice, the first.
+    def let_in(self, scope: Any) -> Headers:
+        """Let a request in, note whose it is, and return its headers.
 
         Raises:
             ReasonryError: It is turned away.
         """
-        settings, path, headers = self._settings, scope["path"], _headers(scope)
-        check_host(headers.get("host"), settings)
+        settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
+        if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
+            raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
+        check_host([host.strip(" \t") for host in headers.getlist("host")], settings)
         check_origin(headers)
         scope[PRINCIPAL] = principal = find_principal(settings.tokens, path, headers.get("authorization"))
         if not is_open(path):
-            self._rates.check(principal)
-            self._rates.count(principal)
+            self._rate.count(principal)
             self._check_place(principal)
         if path.startswith(NEEDS_STORE):
             self._wiring.health.check()
@@ -92,22 +210,3 @@ class Admission:
                 retryable=True,
                 retry_after_s=1,
             )
-
-
-def _headers(scope: Any) -> Mapping[str, str]:
-    """Return the headers of a request by name.
-
-    Raises:
-        TooLargeError: They are too long.
-        UsageError: There are two hosts.
-    """
-    headers: dict[str, str] = {}
-    size = len(scope["path"])
-    for name, value in scope["headers"]:
-        size += len(name) + len(value)
-        if name == b"host" and "host" in headers:
-            raise UsageError("the header Host is there twice", field="Host")
-        headers.setdefault(name.decode("latin-1"), value.strip(b" \t").decode("latin-1"))
-    if size > MAX_HEAD_BYTES:
-        raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
-    return headers

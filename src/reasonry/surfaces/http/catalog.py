@@ -1,6 +1,6 @@
-"""What a request may name, and what was used.
+"""What a request may name, what was used, and how the server itself stands.
 
-Strategies, and the models, verifiers, tools and documents that the operator listed.
+Strategies, and the models, verifiers, tools and documents that the operator listed; health, jobs and metrics.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...core.describe import describe, diagram
-from ...records import UsageTotal
+from ...records import JobStanding, UsageTotal
 from .context import RequestContext
 from .documents import reply
 from .operations import Operation
@@ -109,7 +109,7 @@ async def read_strategy(context: RequestContext, name: str) -> Response:
 
 async def list_models(context: RequestContext) -> Response:
     """List the models, verifiers, tools and documents that a run may name."""
-    allowed = context.access.allowed
+    allowed = context.app.allowed
     names = {spec: name for name, spec in allowed.models.items()}
     return reply(
         {
@@ -144,9 +144,47 @@ def _totals(total: UsageTotal) -> dict[str, Any]:
     return {name: getattr(total, name) for name in _TOTALS}
 
 
+# -- the server itself
+
+
+class Healthy(TypedDict):
+    """The server and its store answer."""
+
+    status: Literal["ok"]
+
+
+class QueueDocument(TypedDict):
+    """Jobs that wait, how many seconds the first has, and the processes that drive jobs, of all owners together."""
+
+    queue: JobStanding
+
+
+async def check_health(context: RequestContext) -> Response:
+    """Say whether the server and its store answer."""
+    context.wiring.health.check()
+    return reply({"status": "ok"})
+
+
+async def read_queue(context: RequestContext) -> Response:
+    """Say how the jobs of the store stand, as of a moment ago."""
+    return reply({"queue": context.wiring.jobs})
+
+
+async def read_metrics(context: RequestContext) -> Response:
+    """Return what the server counts, in Prometheus' text format."""
+    text, media_type = context.wiring.metrics.text()
+    return Response(text, media_type=media_type)
+
+
 OPERATIONS = (
     Operation("GET", "/api/strategies", list_strategies, StrategyList),
     Operation("GET", "/api/strategies/{name}", read_strategy, StrategyDocument),
     Operation("GET", "/api/models", list_models, ListedNames),
     Operation("GET", "/api/usage", read_usage, UsageDocument),
+)
+
+STANDING = (
+    Operation("GET", "/healthz", check_health, Healthy),
+    Operation("GET", "/api/queue", read_queue, QueueDocument),
+    Operation("GET", "/metrics", read_metrics, media_type="text/plain"),
 )

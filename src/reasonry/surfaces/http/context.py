@@ -6,18 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
 
-from ...app.agents import AgentAccess
+from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
 from ...records import JobStanding
 from ...supervisor import Jobs, Supervisor
-from .attendance import Attendance
 from .health import Health
 from .metrics import Metrics
 from .settings import ServerSettings
@@ -40,16 +39,14 @@ class RequestContext(NamedTuple):
 
     Attributes:
         principal: `OPERATOR`, or a name that has a token.
-        app: In its store only what is the principal's exists.
-        access: The same app as requests may use it: they name what the operator listed, and nothing else.
+        app: In its store only what is the principal's exists; requests name what the operator listed, and nothing else.
         sessions: Those of the same store.
         request: What is asked.
     """
 
     principal: str
-    app: App
+    app: AgentApp
     supervisor: Supervisor
-    access: AgentAccess
     sessions: Sessions
     wiring: Wiring
     request: Request
@@ -65,6 +62,7 @@ class Wiring:
 
     Attributes:
         in_flight: Requests that are worked on.
+        present: How many clients wait for each run that ends with the last of them.
         draining: Set when the server is about to end; streams end then.
         jobs: How the jobs of the store stand, as of a moment ago.
     """
@@ -76,14 +74,15 @@ class Wiring:
             max_runs=settings.max_runs,
             max_queued=settings.max_queued,
             usd_a_day=settings.usd_a_day_of,
-            reopen=AgentAccess(app).recorded_participants,
+            reopen=AgentApp(app).recorded_participants,
         )
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
         self.in_flight = 0
+        self.present = Counter[str]()
         self.failure: Exception | None = None
         """Why the server could not start, or did not end well."""
-        self.attendance = Attendance(self.supervisor)
+        self._tasks = set[asyncio.Task[None]]()
         self.mcp: Any = None
         """What answers requests of MCP, while the server runs."""
         self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
@@ -98,7 +97,7 @@ class Wiring:
         self.draining = asyncio.Event()
         self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
-        self._parts: dict[str, tuple[App, AgentAccess, Sessions]] = {}
+        self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
     def context(self, request: Request) -> RequestContext:
         """Return what a request that has been let in is answered with."""
@@ -106,9 +105,14 @@ class Wiring:
         parts = self._parts.get(principal)
         if parts is None:
             app = self.app.for_owner(principal)
-            parts = self._parts[principal] = app, AgentAccess(app), app.sessions()
-        app, access, sessions = parts
-        return RequestContext(principal, app, self.supervisor, access, sessions, self, request)
+            parts = self._parts[principal] = AgentApp(app), app.sessions()
+        return RequestContext(principal, parts[0], self.supervisor, parts[1], self, request)
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work beside the request that asks for it."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:
@@ -132,7 +136,7 @@ class Wiring:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Do what goes on beside the requests, while the server runs."""
+        """Do what continues beside the requests, while the server runs."""
         driving = asyncio.ensure_future(self._drive_jobs())
         beside = [asyncio.ensure_future(work) for work in (self.health.watch(), self._look_at_jobs())]
         try:

@@ -1,9 +1,17 @@
-"""Documents that come in and go out: JSON, read and written by msgspec."""
+"""Documents that come in and go out: JSON, read and written by msgspec; errors, too, in one shape whatever went wrong.
+
+Under `/v1` an error has OpenAI's shape.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
+import os
 import re
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,8 +21,11 @@ from starlette.responses import Response
 
 from ...errors import ReasonryError, StoreError, UsageError
 from ...reading.names import did_you_mean
-from ..present import error_document
-from .spelling import spell_message
+from ..present import error_document, http_status
+from .context import REQUEST_ID
+
+_LOG = logging.getLogger("reasonry.http")
+_MAX_FRAMES = 12
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
@@ -26,8 +37,11 @@ MAX_KEY_CHARS = 200
 MAX_DEPTH = 64
 """How deep lists and objects of a body may lie in each other."""
 
-_BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
-"""A text, or a bracket outside of one."""
+_OPENAI = "/v1/"
+"""What the addresses begin with at which errors have OpenAI's shape."""
+_TYPES = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
+
+_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -37,14 +51,9 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
     return Response(_encode(document), status, headers, media_type="application/json")
 
 
-def document_of_error(error: ReasonryError) -> dict[str, Any]:
-    """Return an error as a document, in words of requests; where the store's file is is nobody's business here."""
-    document = error_document(error)
-    shown = document["error"]
-    if isinstance(error, StoreError) and (path := shown.pop("path", None)):
-        shown["message"] = shown["message"].replace(str(path), "of this server")
-    shown["message"] = spell_message(shown["message"])
-    return document
+def snake_name(name: str) -> str:
+    """Return a member's name as it is everywhere but in the thinking tool: `session_id` for `sessionId`."""
+    return _INNER_CAPITAL.sub(r"_\1", name).lower() if _INNER_CAPITAL.search(name) else name
 
 
 def read_key(request: Request) -> str | None:
@@ -72,28 +81,21 @@ async def read_json(request: Request) -> Any:
             "send the body as JSON, with the header Content-Type: application/json",
             code="unsupported_media_type",
         )
-    body = await request.body()
     try:
-        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _depth(body) > MAX_DEPTH:
+        document = _decode(await request.body())
+        if _is_deeper(document, MAX_DEPTH):
             raise UsageError(f"the body is more than {MAX_DEPTH} levels deep", field="body")
-        return _decode(body)
+        return document
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise UsageError("the body must be a JSON document", field="body") from None
 
 
-def _depth(body: bytes) -> int:
-    """Return how deep brackets lie in each other."""
-    depth = deepest = 0
-    for part in _BRACKETS.finditer(body):
-        match part[0]:
-            case b"[" | b"{":
-                depth += 1
-                deepest = max(deepest, depth)
-            case b"]" | b"}":
-                depth -= 1
-            case _:
-                pass
-    return deepest
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects lie in each other on more levels."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(part, levels - 1) for part in parts)
 
 
 def read_query(request: Request, form: type[S]) -> S:
@@ -130,3 +132,77 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
         raise UsageError(f"{field}: {reason}", field=field) from None
     except RecursionError:
         raise UsageError("the body is nested too deeply", field="body") from None
+
+
+# -- errors
+
+
+def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
+    """Return the response to a request that failed; where the reason is ours, log where.
+
+    What such an error says is not logged: it may quote what a user or a model has written.
+    """
+    request_id = scope[REQUEST_ID]
+    if not isinstance(error, ReasonryError):
+        frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
+        places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+        shown = error if os.environ.get("REASONRY_DEBUG") else None
+        _LOG.error("request %s failed: %s at %s", request_id, type(error).__name__, places, exc_info=shown)
+        error = ReasonryError("internal error; the server's log has it under this id")
+    headers = _headers(error)
+    if scope["path"].startswith(_OPENAI):
+        document = error_body(error, request_id)
+        return reply(document, status_of(error), {**headers, **error_headers(error)})
+    document = _document_of(error)
+    document["error"]["request_id"] = request_id
+    return reply(document, http_status(error.code), headers)
+
+
+def _document_of(error: ReasonryError) -> dict[str, Any]:
+    """Return an error as a document; where the store's file is is nobody's business here."""
+    document = error_document(error)
+    shown = document["error"]
+    if isinstance(error, StoreError) and (path := shown.pop("path", None)):
+        shown["message"] = shown["message"].replace(str(path), "of this server")
+    return document
+
+
+def _headers(error: ReasonryError) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if error.code == "unauthorized":
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.code == "method_not_allowed":
+        headers["Allow"] = ", ".join(error.details["choices"])
+    after = getattr(error, "retry_after_s", None) or error.details.get("retry_after_s")
+    if isinstance(after, int | float) and math.isfinite(after):
+        headers["Retry-After"] = str(max(1, math.ceil(after)))
+    return headers
+
+
+def error_body(error: ReasonryError, request_id: str) -> dict[str, Any]:
+    """Return an error in OpenAI's shape: ours, with a type and the field that it is about."""
+    document = _document_of(error)["error"]
+    status = status_of(error)
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    field = document.get("field") or document.get("option")
+    return {"error": {**document, "type": kind, "param": field, "request_id": request_id}}
+
+
+def status_of(error: ReasonryError) -> int:
+    """Return the status that an error is replied with."""
+    return 404 if error.code == "model_not_found" else http_status(error.code)
+
+
+def error_headers(error: ReasonryError) -> dict[str, str]:
+    """Return the headers of an error that OpenAI's clients heed, and the one that names its run.
+
+    What the engine gave up on is not worth another try; OpenAI's clients would make one, and it would be paid again.
+    """
+    run_id = error.details.get("run_id")
+    named = run_header(run_id) if isinstance(run_id, str) else {}
+    return {"x-should-retry": "true" if error.retryable else "false", **named}
+
+
+def run_header(run_id: str) -> Mapping[str, str]:
+    """Return the header that names the run behind a reply."""
+    return {"X-Reasonry-Run": run_id}

@@ -6,22 +6,22 @@ A request that is let in (`admission`) is read, and answered. Nothing is read or
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 
-from ...engine.telemetry import is_traced
-from ...errors import ReasonryError, TooLargeError, UsageError
+from ...engine.telemetry import CARRIED, is_traced, trace_work
+from ...errors import TooLargeError, UsageError
 from .admission import NEEDS_STORE, Admission
 from .context import REQUEST_ID, Wiring
-from .error_replies import error_reply, unexpected_error_reply
+from .documents import error_reply
 from .health import not_answering
-from .request_traces import trace_request
+from .metrics import METHODS, UNKNOWN, route_of
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -38,6 +38,7 @@ SECURITY_HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
+_CARRIED = {name.encode() for name in CARRIED}
 
 
 class RequestGate:
@@ -56,7 +57,7 @@ class RequestGate:
         if not is_traced():
             await self._answer(scope, receive, send)
             return
-        with trace_request(scope, request_id) as note_reply:
+        with _trace(scope, request_id) as note_reply:
             note_reply(await self._answer(scope, receive, send))
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
@@ -84,7 +85,7 @@ class RequestGate:
             # The client has gone: no answer would reach it, and there is no fault of ours to log.
             pass
         except Exception as error:
-            response = _failure(not_answering() if waiting.expired() else error, scope)
+            response = error_reply(not_answering() if waiting.expired() else error, scope)
             if not status:
                 await response(scope, receive, answer)
         finally:
@@ -122,12 +123,6 @@ class RequestGate:
                 return b"".join(parts)
 
 
-def _failure(error: Exception, scope: Any) -> Response:
-    if isinstance(error, ReasonryError):
-        return error_reply(error, scope)
-    return unexpected_error_reply(error, scope)
-
-
 def _too_large(limit: int) -> TooLargeError:
     return TooLargeError(f"the body is over {limit:,} bytes", limit=limit)
 
@@ -151,3 +146,22 @@ def _complete(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
     if not any(name == b"cache-control" for name, _ in headers):
         complete.append(_NOT_KEPT)
     return complete
+
+
+@contextlib.contextmanager
+def _trace(scope: Any, request_id: str) -> Generator[Callable[[int], None]]:
+    """Trace a request, in the trace of whoever sent it; what is yielded takes the status of the answer, or 0."""
+    carried = {name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED}
+    method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+    facts = {"http.request.method": method, "reasonry.request_id": request_id}
+    with trace_work(method, "SERVER", facts, carried) as traced:
+
+        def note_reply(status: int) -> None:
+            # The address itself may be anything.
+            route = route_of(scope)
+            name = method if route == UNKNOWN else f"{method} {route}"
+            traced.note({"http.route": route, "http.response.status_code": status or None}, name)
+            if status >= 500:
+                traced.note_failure(str(status))
+
+        yield note_reply

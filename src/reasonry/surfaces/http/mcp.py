@@ -1,28 +1,145 @@
 """MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`, for each principal over their own app.
 
-No call knows of another: a thought without `sessionId` begins a session, a run is named by its id.
+The supervisor brings the runs that calls begin to their end, whatever becomes of the call. No call knows of another: a
+thought without `sessionId` begins a session, a run is named by its id.
+
+Rule 1: a call that waits says how far its run has got at least every `BEAT_S`; one whose client takes no progress is
+        answered after `PATIENCE_S`, with the run's id.
+Rule 2: a run ends with its call only where the protocol says that who closes the response stream cancels the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ...app.agent_app import AgentApp
+from ...engine.engine import Order
+from ...engine.policy import Performers
+from ...engine.result import Result
+from ...errors import ReasonryError
+from ...supervisor import Supervisor
+from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
+from ..mcp.tools import CallContext, Document, Report
 from .context import RequestContext, Wiring
-from .mcp_runs import SupervisedWork
 from .operations import Operation
+
+BEAT_S: Final = 15.0
+PATIENCE_S: Final = 45.0
+"""Many clients give a call up after a minute."""
+_MESSAGE_CHARS = 200
+
+STILL_AT_WORK: Final = (
+    "The run continues here. `coach` with action `status` and this run's id waits for its end."
+)
+
+
+class SupervisedWork(RunWork):
+    """Works on runs by way of the server's supervisor."""
+
+    def __init__(self, app: AgentApp, supervisor: Supervisor, draining: asyncio.Event) -> None:
+        super().__init__(app)
+        self._supervisor = supervisor
+        self._draining = draining
+        self._tasks = set[asyncio.Task[Any]]()
+
+    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
+        """See `RunWork`."""
+        run_id, _ = await self._supervisor.start(self.app, order, performers)
+        try:
+            result = await self._wait(run_id, context)
+        except asyncio.CancelledError:
+            if context.ends_when_left and not self._draining.is_set():
+                self._begin(self._cancel_left(run_id))
+            raise
+        if result is not None:
+            return result.document(nodes=False)
+        so_far = (await self.app.engine.result(run_id)).document(nodes=False)
+        return {**so_far, "note": STILL_AT_WORK}
+
+    async def cancel(self, run_id: str) -> Document:
+        """See `RunWork`."""
+        await self._supervisor.cancel(self.app, run_id)
+        return await self.app.coach(brief=True).status(run_id)
+
+    async def status(self, run_id: str, context: CallContext) -> Document:
+        """See `RunWork`; of a run that is driven here, wait for its end."""
+        await self.app.store.run(run_id)
+        if self._supervisor.is_driven(run_id):
+            await self._wait(run_id, context)
+        return await self.app.coach(brief=True).status(run_id)
+
+    async def _wait(self, run_id: str, context: CallContext) -> Result | None:
+        """Return where the run ended; None: the caller has waited long enough, or the server is about to end."""
+        ended = self._begin(self._supervisor.wait(self.app, run_id))
+        over = self._begin(_first_of(ended, self._begin(self._draining.wait())))
+        try:
+            if context.report is None:
+                await asyncio.wait({over}, timeout=PATIENCE_S)
+            else:
+                await self._report(run_id, over, context.report)
+            return ended.result() if ended.done() and not ended.cancelled() else None
+        finally:
+            over.cancel()
+
+    async def _report(self, run_id: str, over: asyncio.Task[None], report: Report) -> None:
+        """Tell the caller of the latest thought, or that the run continues, until it is over."""
+        message, number, news = f"run {run_id}", 0, asyncio.Event()
+
+        async def follow() -> None:
+            nonlocal message
+            async with aclosing(self._supervisor.watch(self.app, run_id)) as events:
+                async for event in events:
+                    if thoughts := event.data.get("thoughts"):
+                        message = f"run {run_id}: {thoughts[-1]['text'][:_MESSAGE_CHARS]}"
+                        news.set()
+
+        following = self._begin(follow())
+        over.add_done_callback(lambda _: news.set())
+        try:
+            while not over.done():
+                number += 1
+                await report(float(number), None, message)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(BEAT_S):
+                        await news.wait()
+                news.clear()
+        finally:
+            following.cancel()
+
+    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        # Whoever calls may be cancelled at every point at which it waits; what is begun here is not.
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _cancel_left(self, run_id: str) -> None:
+        with suppress(ReasonryError):
+            await self._supervisor.cancel(self.app, run_id)
+
+
+async def _first_of(*tasks: asyncio.Task[Any]) -> None:
+    """Return when one of the tasks has ended; the others are cancelled."""
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _server(context: RequestContext) -> McpServer:
-    access, wiring = context.access, context.wiring
-    work = SupervisedWork(access, context.supervisor, wiring.draining)
+    app, wiring = context.app, context.wiring
+    work = SupervisedWork(app, context.supervisor, wiring.draining)
     # A response may have begun long before the store goes down: the gate waits for its head alone.
-    return app_server(access, context.sessions, work=work, guard=wiring.health.unless_down)
+    return app_server(app, context.sessions, work=work, guard=wiring.health.unless_down)
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:

@@ -11,8 +11,8 @@ from typing import Any, TypedDict
 import msgspec
 
 from ..present import http_status
+from .documents import snake_name
 from .operations import Operation
-from .spelling import snake_schema
 
 Document = dict[str, Any]
 
@@ -67,7 +67,7 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Document:
         kinds += [kind for kind in (operation.query, operation.body, operation.reply) if kind is not None]
     schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(kinds, schemas, strict=True))
-    components: Document = {name: snake_schema(part) for name, part in parts.items()}
+    components: Document = {name: _in_snake(part) for name, part in parts.items()}
     paths: dict[str, Document] = {}
     for tag, operation in operations:
         query = components[_name_of(schema_of[operation.query])]
@@ -83,6 +83,15 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Document:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _in_snake(schema: Document) -> Document:
+    """Return the schema of a document with its members in snake case."""
+    if "properties" not in schema:
+        return schema
+    required = [snake_name(name) for name in schema.get("required", ())]
+    properties = {snake_name(name): member for name, member in schema["properties"].items()}
+    return {**schema, "properties": properties, "required": required}
 
 
 def _name_of(reference: Document) -> str:

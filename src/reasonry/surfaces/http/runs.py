@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Final
 
+import anyio
 import msgspec
 from msgspec import Meta, Struct
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
-from ...app.agent_calls import AnswerCoached, ForkRun, ResumeRun
 from ...engine.coach import Coach
 from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
 from ...reading.arguments import MAX_INT, bad_cursor
-from ...records import JobOptions
+from ...records import JobOptions, OutcomeName
+from ...supervisor.run_events import RunEvent
 from ...supervisor.supervisor import request_key
 from ..web.find_page import page_of_standing
-from ..web.run_page import effect_of
 from .context import RequestContext
 from .documents import read_key, reply
 from .operations import Operation
-from .run_calls import AnswersBody, ChangedLimits, ForkBody, ListName, ResumeBody, StartRun, change_limits
-from .run_documents import (
+from .run_forms import (
+    AnswersBody,
+    ChangedLimits,
     DeletedRun,
     DiffDocument,
+    ForkBody,
+    ListName,
     ReplayDocument,
+    ResumeBody,
     RunDocument,
     RunList,
     RunPage,
+    StartRun,
     Status,
     TracePage,
+    change_limits,
     row_document,
     run_document,
     trace_page,
 )
-from .run_events import EventStream, RunStream, position_after
 
 MAX_NAME_CHARS: Final = 200
+
+HEARTBEAT_S: Final = 15
+"""After so long without an event a comment is sent, so that nothing on the way takes the stream for dead."""
+
+SEND_TIMEOUT_S: Final = 30
+"""A client that takes nothing for so long is hung up on; it can come back where it was."""
+
+DRAINING: Final = b"event: draining\ndata: {}\n\n"
+"""The server is about to end; whoever comes back continues after the last event with an id."""
+
+_encode = msgspec.json.Encoder().encode
+
+EventStream = Annotated[
+    str,
+    Meta(
+        description="Server-sent events: `event` the kind, `id` the position in the journal, `data` a JSON document."
+    ),
+]
+"""What a stream returns."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
@@ -52,6 +80,7 @@ class RunsQuery(Struct, frozen=True):
     """Which runs are listed."""
 
     status: Status | None = None
+    outcome: OutcomeName | None = None
     strategy: Name | None = None
     model: Name | None = None
     query: Name | None = None
@@ -90,7 +119,7 @@ async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Begin a run; a model, or its caller, answers its questions."""
     key, digest = read_key(context.request), await _digest(context.request)
     is_coached = body.mode == "coached"
-    order, performers = await context.access.order(body.request())
+    order, performers = await context.app.receive(body.request())
     if not is_coached:
         started = await context.supervisor.start(
             context.app, order, performers, key=key, digest=digest, job=JobOptions()
@@ -122,12 +151,17 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
     limits = change_limits(source.budget, body.budget)
     if body.is_coached(source.participants.model == CALLER):
-        call = ForkRun(at=at, options=body.options, **body.parts())
-        document, is_new = await context.access.coach_fork(
-            source, call, limits, reworded, request_key(key, digest)
+        document, is_new = await app.coach_fork(
+            source,
+            at,
+            body.options,
+            limits,
+            body.participants(),
+            reworded=reworded,
+            key=request_key(key, digest),
         )
         return await _begun_reply(context, document["run_id"], is_new)
-    participants = await context.access.participants_again(source, body, body.model)
+    participants = await context.app.participants_again(source, body, body.model)
     started = await context.supervisor.fork(
         app,
         source,
@@ -144,22 +178,20 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
-    """Return how many answers a fork takes over, and the question that it asks anew, if one is meant.
+    """Return how many answers a fork takes over, and the question that it asks again, if one is meant.
 
     Raises:
-        UsageError: There is no such question or node.
+        UsageError: There is no such question.
         ConflictError: The question was not waited for any longer.
     """
     if isinstance(body.start, int):
         if body.prompt is not None:
-            raise UsageError("prompt needs a question or node in `from`, not a number", field="prompt")
+            raise UsageError("prompt needs a question in `from`, not a number", field="prompt")
         return body.start, None
-    record, name = (await context.app.engine.standing_of(source.row, source.lines)).record, body.start
-    is_asked = body.prompt is not None
-    question = await asyncio.to_thread(lambda: effect_of(record, name, only_questions=is_asked))
-    if question is None:
-        message = f"the run has no question {name!r}, and no node of that id that anything was asked about"
-        raise UsageError(message, field="from")
+    record, question = (await context.app.engine.standing_of(source.row, source.lines)).record, body.start
+    kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
+    if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
+        raise UsageError(f"the run has no question {question!r}", field="from")
     settled = [event["id"] for event in record.entries("events") if event["id"] is not None]
     if question in settled:
         return len(settled) - 1 - settled[::-1].index(question), question
@@ -241,6 +273,66 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
     return RunStream(context, run_id, after, text=query.text)
 
 
+class RunStream(EventSourceResponse):
+    """What happens in a run, from a position of its journal on, until it has ended or the server drains."""
+
+    def __init__(self, context: RequestContext, run_id: str, after: int, *, text: bool) -> None:
+        self._context = context
+        super().__init__(
+            _pieces(context, run_id, after, text=text),
+            ping=HEARTBEAT_S,
+            ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),
+            send_timeout=SEND_TIMEOUT_S,
+            sep="\n",
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        is_open = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal is_open
+            is_open = message["type"] == "http.response.start" or message.get("more_body", False)
+            await send(message)
+
+        with self._context.wiring.stream(self._context.principal):
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._end_at_drain, group.cancel_scope)
+                await super().__call__(scope, receive, pass_on)
+                group.cancel_scope.cancel()
+            if is_open and self._context.wiring.draining.is_set():
+                await send({"type": "http.response.body", "body": DRAINING, "more_body": False})
+
+    async def _end_at_drain(self, stream: anyio.CancelScope) -> None:
+        await self._context.wiring.draining.wait()
+        stream.cancel()
+
+
+async def _pieces(context: RequestContext, run_id: str, after: int, *, text: bool) -> AsyncGenerator[bytes]:
+    async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
+        async for event in events:
+            yield _piece(event)
+
+
+def _piece(event: RunEvent) -> bytes:
+    place = b"" if event.id is None else b"id: %d\n" % event.id
+    return b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), _encode(event.data))
+
+
+def position_after(last_event_id: str | None, after: int) -> int:
+    """Return the position after which a stream continues: from the header of a client that comes back, if it has one.
+
+    Raises:
+        UsageError: The header is no position.
+    """
+    if not last_event_id:
+        return after
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < 16):
+        message = "Last-Event-ID must be the id of an event of this stream, a whole number"
+        raise UsageError(message, field="Last-Event-ID")
+    return int(last_event_id)
+
+
 # -- steered
 
 
@@ -249,10 +341,8 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
 
     Of answers that cannot be read (`answer_refused`) nothing is taken; the error's `run` says where the run stands.
     """
-    call = AnswerCoached(answers=body.answers, **body.parts())
     try:
-        take = functools.partial(context.supervisor.answer, context.app)
-        await context.access.coach_answer(run_id, call, take=take)
+        await context.supervisor.answer(context.app, run_id, body.answers, body.participants())
     except AnswerRefusedError as error:
         error.standing = {"run": await run_document(context.app, run_id)}
         raise
@@ -272,15 +362,14 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
-    """Go on with a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
+    """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
     source = await context.app.engine.recorded_run(run_id)
     was_coached = source.participants.model == CALLER
     budget = None if body.budget is None else change_limits(source.budget, body.budget)
     if body.is_coached(was_coached):
-        call = ResumeRun(**body.parts())
-        await context.access.coach_resume(run_id, call, budget)
+        await context.app.coach_take_over(run_id, body.participants(), budget)
     else:
-        vetted = await context.access.participants_again(source, body, body.model)
+        vetted = await context.app.participants_again(source, body, body.model)
         is_as_it_was = not was_coached and body == ResumeBody(mode=body.mode, budget=body.budget)
         named = None if is_as_it_was else vetted
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())

@@ -125,23 +125,15 @@ def _allow_files(count: int) -> None:
 
 def _listen(settings: ServerSettings) -> socket.socket:
     host, port = settings.host.strip("[]"), settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-        else:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         raise UsageError(
             f"the server cannot listen at {host[:100]} port {port}: {getattr(error, 'strerror', None) or error}; "
             "--port takes another one, 0 any that is free",
             option="port",
         ) from None
-    return listener
 
 
 def address_of(listener: socket.socket) -> str:

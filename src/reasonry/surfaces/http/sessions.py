@@ -6,34 +6,49 @@ A session is named by its whole id; who may not see it is told that there is non
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable
+import re
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 from starlette.responses import Response
 
-from ...errors import NotFoundError
+from ...errors import NotFoundError, UsageError
 from ...guided.export import Format
-from ...guided.session_actions import MAX_PAGE, MAX_QUERY_CHARS, PAGE
+from ...guided.read_calls import MAX_PAGE, MAX_QUERY_CHARS, PAGE
 from ...guided.thinking_tool import ThinkingCall, ThinkingReply
 from ...ids import may_be_short
 from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
-from ...records import SessionFilters
 from ..web.find_page import find_page
 from .context import RequestContext
-from .documents import reply
+from .documents import reply, snake_name
 from .operations import Operation
-from .spelling import camel_arguments, snake_form, speak_snake, to_snake
 
 Document = dict[str, Any]
 
-NewThought: Any = snake_form("NewThought", ThinkingCall, without=("session_id", "clear_session"))
+_CAMEL_NAMES = re.compile(
+    rf"\b(?:{'|'.join(each.encode_name for each in fields(ThinkingCall) if each.encode_name != each.name)})\b"
+)
 Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Number = Annotated[int, Meta(ge=1, le=MAX_INT)]
+
+
+NewThought: type[Struct] = msgspec.defstruct(
+    "NewThought",
+    [
+        (each.name, each.type) if each.required else (each.name, each.type, each.default)
+        for each in fields(ThinkingCall)
+        if each.name not in ("session_id", "clear_session")
+    ],
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+"""A thought as its thinker hands it in; the address names the session."""
 
 
 class SessionsQuery(Struct, frozen=True):
@@ -127,7 +142,7 @@ async def begin_session(
     body: NewThought,  # pyright: ignore
 ) -> Response:
     """Begin a session with its first thought."""
-    return _begun(await _in_snake(context.sessions.think(camel_arguments(body))))
+    return _begun(await _think(context, body))
 
 
 async def add_thought(
@@ -136,8 +151,41 @@ async def add_thought(
     body: NewThought,  # pyright: ignore
 ) -> Response:
     """Add a thought to a session. It is kept, on disk, when this is answered."""
-    arguments = {**camel_arguments(body), "sessionId": session_id}
-    return reply(await _in_snake(context.sessions.think(arguments, begins=False)), 201)
+    return reply(await _think(context, body, session_id), 201)
+
+
+async def _think(context: RequestContext, body: Struct, session_id: str | None = None) -> Document:
+    """Take a thought; what is said about it has the names that members have here, not those of the thinking tool."""
+    arguments = {**_given_in(body), **({"session_id": session_id} if session_id else {})}
+    try:
+        return _in_snake(await context.sessions.think(arguments, begins=session_id is None))
+    except UsageError as error:
+        error.message = _CAMEL_NAMES.sub(lambda name: snake_name(name[0]), error.message)
+        if "field" in error.details:
+            error.details["field"] = snake_name(error.details["field"])
+        raise
+
+
+def _given_in(form: Struct) -> Document:
+    """Return the members that a form names."""
+    members = fields(type(form))
+    return {
+        each.encode_name: value for each in members if (value := getattr(form, each.name)) != each.default
+    }
+
+
+def _in_snake(document: Any) -> Any:
+    """Return a reply with its members in snake case; those of `requires` are fields of a stage."""
+    match document:
+        case dict():
+            return {
+                snake_name(name): value if name == "requires" else _in_snake(value)
+                for name, value in document.items()
+            }
+        case list():
+            return [*map(_in_snake, document)]
+        case _:
+            return document
 
 
 # -- looking
@@ -148,28 +196,22 @@ async def list_sessions(context: RequestContext, query: SessionsQuery) -> Respon
 
     `query` finds those whose purpose or thoughts contain a text; `since_ms` and `until_ms` bound the last use.
     """
-    which = SessionFilters(
-        strategy=query.strategy,
-        guided=query.guided,
-        query=query.query,
-        since_ms=query.since_ms,
-        until_ms=query.until_ms,
-    )
-    arguments = {"status": query.status, "limit": query.limit, "cursor": query.cursor}
-    return reply(await context.sessions.list(arguments, **which))
+    filters = msgspec.structs.asdict(query)
+    arguments = {name: filters.pop(name) for name in ("status", "limit", "cursor")}
+    return reply(await context.sessions.list(arguments, **filters))
 
 
 async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
     """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
     if query.session_id is not None:
         await _check_whole(context, query.session_id)
-    return reply(await context.sessions.search(camel_arguments(query)))
+    return reply(await context.sessions.search(_given_in(query)))
 
 
 async def read_session(context: RequestContext, session_id: str, query: SessionQuery) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
     await _check_whole(context, session_id)
-    arguments = {"session_id": session_id, **camel_arguments(query)}
+    arguments = {"session_id": session_id, **_given_in(query)}
     return reply(await context.sessions.get(arguments))
 
 
@@ -199,7 +241,7 @@ async def export_session(context: RequestContext, session_id: str, query: Export
 
 async def import_session(context: RequestContext, body: Document) -> Response:
     """Take in a session as `export` gives it; it gets a new id."""
-    return _begun(await _in_snake(context.sessions.import_(body)))
+    return _begun(await context.sessions.import_(body))
 
 
 # -- keeping and forgetting
@@ -215,11 +257,6 @@ async def delete_session(context: RequestContext, session_id: str) -> Response:
     """Forget a session and its thoughts for good, with the run that wrote it, if any."""
     await _check_whole(context, session_id)
     return reply(await context.sessions.delete({"session_id": session_id}))
-
-
-async def _in_snake(work: Awaitable[Document]) -> Document:
-    with speak_snake():
-        return to_snake(await work)
 
 
 def _begun(document: Document) -> Response:

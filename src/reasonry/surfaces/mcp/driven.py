@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from ...app.agent_app import AgentApp
 from ...app.agent_calls import (
     COACH_ACTIONS,
     AnswerCoached,
@@ -22,13 +23,12 @@ from ...app.agent_calls import (
     read_run_call,
 )
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
-from ...app.agents import AgentAccess
 from ...core.machine import Step
 from ...engine.answers import answered_ids
 from ...engine.engine import Order
-from ...engine.journal import Run
-from ...engine.observe import Unwatched
+from ...engine.follow import Observer
 from ...engine.policy import Performers
+from ...engine.run import Run
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
 from .tools import CallContext, CurrentRuns, Document, McpTool, Report
@@ -44,69 +44,52 @@ COACH_DESCRIPTION = (
     "in its answer_schema, and get the next ones or the result. `status`, `cancel`, `read`; `list` runs, `resume` one, "
     "`fork` it. No run_id: your only open run."
 )
+CAME_TO_ITS_END = (
+    "The run came to an end of its own, so there is nothing to continue; fork it to try another way."
+)
+OWN_RECORD = (
+    "The run writes a session of its own, `session_id`; the thoughts it began with are those of `from_session`, which "
+    "stays as it is."
+)
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
 
-class RunWork(Protocol):
-    """Who works on the runs that are begun, answered and looked at."""
+class RunWork:
+    """Works on the runs that are begun and looked at: each in the call itself."""
+
+    def __init__(self, app: AgentApp) -> None:
+        self.app = app
 
     async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
         """Drive a run; return its result document, or where it stands when the call has waited long enough."""
-        ...
-
-    async def answer(self, run_id: str, call: AnswerCoached, *, says_all: bool) -> Document:
-        """Take answers to a coached run; see `AgentAccess.coach_answer`."""
-        ...
-
-    async def cancel(self, run_id: str) -> Document:
-        """End a run; return where it stands."""
-        ...
-
-    async def status(self, run_id: str, context: CallContext) -> Document:
-        """Return where a run stands."""
-        ...
-
-
-class OwnWork:
-    """Works on each run in the call itself."""
-
-    def __init__(self, access: AgentAccess) -> None:
-        self._access, self._app = access, access.app
-
-    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
-        """See `RunWork`."""
         watch = _Reporter(context.report) if context.report else None
-        result = await self._app.solve(order, performers, watch)
+        result = await self.app.solve(order, performers, watch)
         if watch is not None:
             await watch.wait()
         return result.document(nodes=False)
 
-    async def answer(self, run_id: str, call: AnswerCoached, *, says_all: bool) -> Document:
-        """See `RunWork`."""
-        return await self._access.coach_answer(run_id, call, says_all=says_all)
-
     async def cancel(self, run_id: str) -> Document:
-        """See `RunWork`."""
-        return await self._app.coach(brief=True).cancel(run_id)
+        """End a run; return where it stands."""
+        return await self.app.coach(brief=True).cancel(run_id)
 
     async def status(self, run_id: str, context: CallContext) -> Document:
-        """See `RunWork`."""
-        return await self._app.coach(brief=True).status(run_id)
+        """Return where a run stands."""
+        return await self.app.coach(brief=True).status(run_id)
 
 
-def run_tools(access: AgentAccess, work: RunWork | None = None) -> list[McpTool]:
+def run_tools(app: AgentApp, work: RunWork | None = None) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured.
 
     Args:
         work: None: each call does its own.
     """
-    work = work or OwnWork(access)
-    return [coach_tool(access, work), *([solve_tool(access, work)] if access.has_model else [])]
+    work = work or RunWork(app)
+    return [coach_tool(app, work), *([solve_tool(app, work)] if app.has_model else [])]
 
 
-def coach_tool(access: AgentAccess, work: RunWork) -> McpTool:
+def coach_tool(app: AgentApp, work: RunWork) -> McpTool:
     """Return the tool of coached runs."""
-    schema = access.complete(actions_schema(COACH_ACTIONS))
+    schema = app.complete(actions_schema(COACH_ACTIONS))
     return McpTool(
         name="coach",
         title="Coached Run",
@@ -128,13 +111,13 @@ def coach_tool(access: AgentAccess, work: RunWork) -> McpTool:
             [],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, context: _coach(access, work, schema, arguments, context),
+        call=lambda arguments, context: _coach(app, work, schema, arguments, context),
     )
 
 
-def solve_tool(access: AgentAccess, work: RunWork) -> McpTool:
+def solve_tool(app: AgentApp, work: RunWork) -> McpTool:
     """Return the tool of driven runs."""
-    schema = access.complete(tool_schema(SolveCall))
+    schema = app.complete(tool_schema(SolveCall))
     return McpTool(
         name="solve",
         title="Solve",
@@ -145,7 +128,7 @@ def solve_tool(access: AgentAccess, work: RunWork) -> McpTool:
             ["answer", "status", "termination"],
         ),
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, context: _solve(access, work, schema, arguments, context),
+        call=lambda arguments, context: _solve(app, work, schema, arguments, context),
     )
 
 
@@ -154,10 +137,10 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
 
 
 async def _coach(
-    access: AgentAccess, work: RunWork, schema: Document, arguments: Document, context: CallContext
+    app: AgentApp, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("coach", arguments, schema)
-    engine, runs = access.app.engine, context.runs or CurrentRuns()
+    engine, runs = app.engine, context.runs or CurrentRuns()
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
@@ -168,46 +151,67 @@ async def _coach(
         case ListRuns():
             return await list_runs(engine, call)
         case NewRun():
-            document = await access.coach_start(call.request())
+            document = await _begin(app, call)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
-            named = call.run_id and await access.app.run_id(call.run_id, runs.ids)
+            named = call.run_id and await app.run_id(call.run_id, runs.ids)
             run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
             is_new = context.runs is not None and run_id not in runs.ids
             if isinstance(call, AnswerCoached):
-                document = await work.answer(run_id, call, says_all=is_new)
+                document = await app.coach_answer(
+                    run_id, call.answers, call.participants(), brief=True, says_all=is_new
+                )
             elif action == "cancel":
                 document = await work.cancel(run_id)
             elif action == "status":
                 document = await work.status(run_id, context)
             else:
-                document = await _on_run(access, run_id, call)
+                document = await _on_run(app, run_id, call)
     if action in _WORKS_ON:
         runs.add(document["run_id"])
     return document
 
 
-async def _on_run(access: AgentAccess, run_id: str, call: OneRun | OpenedRun) -> Document:
+async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Document:
     match call:
         case ForkRun():
-            return (await access.coach_fork(await access.app.engine.recorded_run(run_id), call))[0]
+            source = await app.engine.recorded_run(run_id)
+            limits = call.budget_after(source.budget)
+            return (
+                await app.coach_fork(source, call.at, call.options, limits, call.participants(), brief=True)
+            )[0]
         case ResumeRun():
-            return await access.coach_resume(run_id, call)
+            return await _resume(app, run_id, call)
         case _:
             assert isinstance(call, ReadTrace)
-            return await read_trace(access.app.engine, run_id, call)
+            return await read_trace(app.engine, run_id, call)
+
+
+async def _begin(app: AgentApp, call: NewRun) -> Document:
+    document = await app.coach_start(call.request(), brief=True)
+    if call.session_id is None:
+        return document
+    notes = [*filter(None, [document.get("note")]), OWN_RECORD]
+    row = await app.engine.recorded_run(document["run_id"])
+    return {**document, "note": " ".join(notes), "from_session": row.begun.from_session}
+
+
+async def _resume(app: AgentApp, run_id: str, call: ResumeRun) -> Document:
+    budget = call.budget_after((await app.engine.recorded_run(run_id)).budget) if call.has_limits else None
+    document = await app.coach_take_over(run_id, call.participants(), budget, brief=True)
+    return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
 
 
 async def _solve(
-    access: AgentAccess, work: RunWork, schema: Document, arguments: Document, context: CallContext
+    app: AgentApp, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
     arguments = name_known_arguments("solve", arguments, schema)
-    order, performers = await access.order(read_run_call(SolveCall, arguments).request())
+    order, performers = await app.receive(read_run_call(SolveCall, arguments).request())
     return await work.solve(order, performers, context)
 
 
-class _Reporter(Unwatched):
+class _Reporter(Observer):
     """Tells the caller of each thought as it is recorded."""
 
     def __init__(self, report: Report) -> None:

@@ -18,8 +18,6 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNSUPPORTED_VERSION = -32022
-MAX_DEPTH = 100
-"""How deep a message may be nested."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -70,59 +68,33 @@ def read(line: bytes) -> dict[str, Any]:
     Raises:
         UnreadableError: It is not JSON, not an object, too deep, or holds half a character.
     """
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
-        raise _skim(line, f"the message is nested more than {MAX_DEPTH} deep; flatten it")
     try:
         message = _decode(line)
-    except (ValueError, RecursionError):
-        raise _why(line) from None
+    except RecursionError:
+        raise _skim(line, INVALID_REQUEST, "the message is nested too deeply; flatten it") from None
+    except ValueError:
+        if _HALF.search(line):
+            why = "a string holds a lone surrogate, half of a character; send whole characters"
+            raise _skim(line, INVALID_PARAMS, why) from None
+        why = "Parse error: the line is not valid JSON in UTF-8, or a number in it is out of range"
+        raise _skim(line, PARSE_ERROR, why) from None
     if isinstance(message, dict):
         return message
-    raise _no_object(message)
-
-
-def _no_object(message: Any) -> UnreadableError:
     reason = "a message must be an object"
     if isinstance(message, list):
         reason = "batches are not supported; send one message a line"
-    return UnreadableError(f"Invalid request: {reason}", INVALID_REQUEST)
-
-
-def _why(line: bytes) -> UnreadableError:
-    """Tell a lone surrogate, which is legal JSON but no text, from what is not JSON."""
-    try:
-        message = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return UnreadableError("Parse error: the line is not valid JSON in UTF-8", PARSE_ERROR)
-    if not isinstance(message, dict):
-        return _no_object(message)
-    why = "a number is out of range or not a number"
-    if _HALF.search(line):
-        why = "a string holds a lone surrogate, half of a character; send whole characters"
-    return UnreadableError(why, INVALID_PARAMS, message.get("id"), message.get("method"))
+    raise UnreadableError(f"Invalid request: {reason}", INVALID_REQUEST)
 
 
 def oversize_error(head: bytes, limit: int) -> UnreadableError:
     """Return the refusal of a line over the limit, of which only the head was kept."""
     why = f"a message may be at most {limit:,} bytes long"
-    found = _skim(head, why)
+    found = _skim(head, INVALID_REQUEST, why)
     found.cause = TooLargeError(why, limit=limit)
     return found
 
 
-def _depth(line: bytes) -> int:
-    depth = deepest = 0
-    for match in _TOKEN.finditer(line):
-        token = match.group()
-        if token in b"{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token in b"}]":
-            depth -= 1
-    return deepest
-
-
-def _skim(line: bytes, why: str) -> UnreadableError:
+def _skim(line: bytes, code: int, why: str) -> UnreadableError:
     """Make out id and method of a message that cannot be decoded, reading its outermost keys only."""
     found: dict[bytes, Any] = {}
     depth = 0
@@ -138,7 +110,7 @@ def _skim(line: bytes, why: str) -> UnreadableError:
         known = {key: json.loads(value) for key, value in found.items()}
     except ValueError:
         known = {}
-    return UnreadableError(why, INVALID_REQUEST, known.get(b'"id"'), known.get(b'"method"'))
+    return UnreadableError(why, code, known.get(b'"id"'), known.get(b'"method"'))
 
 
 def fault(message: dict[str, Any]) -> tuple[Any, str] | None:

@@ -9,13 +9,12 @@ from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
 from .. import thinking
 from .mcp_server import McpServer
-from .resources import Resources
 from .tools import Guard, McpTool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from ...app.agents import AgentAccess
+    from ...app.agent_app import AgentApp
     from ...guided.sessions import Sessions
     from .driven import RunWork
 
@@ -23,7 +22,7 @@ _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Fal
 
 
 def app_server(
-    access: AgentAccess,
+    app: AgentApp,
     sessions: Sessions,
     *,
     work: RunWork | None = None,
@@ -40,16 +39,15 @@ def app_server(
     from .driven import run_tools
     from .page_tool import page_tool
 
-    tools = [*run_tools(access, work), page_tool(access.app), *extras]
-    return open_server(sessions, access.app.strategies, tools, guard)
+    tools = [*run_tools(app, work), page_tool(app), *extras]
+    return open_server(sessions, app.strategies, tools, guard)
 
 
 def open_server(
     sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), guard: Guard | None = None
 ) -> McpServer:
     """Return all that a server over some sessions offers: thinking, without runs."""
-    tools = guided_tools(sessions, strategies)
-    return McpServer([*tools, *extras], Resources(sessions, strategies), guard)
+    return McpServer([*guided_tools(sessions, strategies), *extras], sessions, strategies, guard)
 
 
 def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[McpTool] = ()) -> Server[Any]:

@@ -1,4 +1,4 @@
-"""Everything the server offers, as plain protocol documents, whichever transport carries them.
+"""All the server offers as plain protocol documents: tools, a document per strategy and session, a prompt per strategy.
 
 The connection over standard input and output and the SDK's server for HTTP both answer from here.
 """
@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct
 
+from ...core.describe import describe_stage
+from ...core.registry import Registry, strategy_names
+from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
 from .frames import INVALID_PARAMS, RefusedError
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource
-from .resources import Resources
 from .tools import CallContext, Document, Guard, McpTool, error_document
+
+if TYPE_CHECKING:
+    from ...guided.sessions import Sessions
 
 T = TypeVar("T")
 
@@ -39,6 +45,10 @@ CACHE_HINTS = {
     "resources/read": 0,
 }
 """How long, in milliseconds, a client may take an answer for fresh (protocol 2026-07-28)."""
+STRATEGY_URI = "reasonry://strategies/"
+SESSION_URI = "reasonry://sessions/"
+_LISTED_SESSIONS = 50
+_JSON = "application/json"
 
 
 class ListParams(Struct, frozen=True):
@@ -90,6 +100,7 @@ class McpServer:
     """The tools, resources and prompts of one server.
 
     Args:
+        strategies: By canonical name; aliases are known to the tools, not listed here.
         guard: Awaits the work of each tool call.
 
     Attributes:
@@ -97,9 +108,15 @@ class McpServer:
         methods: What `answer` answers.
     """
 
-    def __init__(self, tools: Sequence[McpTool], resources: Resources, guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        tools: Sequence[McpTool],
+        sessions: Sessions,
+        strategies: Registry,
+        guard: Guard | None = None,
+    ) -> None:
         self.tools = {tool.name: tool for tool in tools}
-        self.resources = resources
+        self._sessions, self._strategies = sessions, strategies
         self.watch: Callable[[str, Document, Document], None] | None = None
         self._guard = guard
         self.methods: dict[str, tuple[type[Struct], Callable[[Any], Any]]] = {
@@ -163,20 +180,111 @@ class McpServer:
         return {"tools": [tool.listing() for tool in self.tools.values()]}
 
     async def _list_resources(self, _: ListParams) -> Document:
-        return {"resources": await self.resources.listing()}
+        """Return every strategy, and the sessions used last."""
+        found = await self._sessions.list({"limit": _LISTED_SESSIONS})
+        strategies = [
+            {
+                "uri": STRATEGY_URI + strategy.name,
+                "name": strategy.name,
+                "title": strategy.title,
+                "description": strategy.summary,
+                "mimeType": _JSON,
+            }
+            for strategy in self._strategies.values()
+        ]
+        return {"resources": strategies + [_session_listing(session) for session in found["sessions"]]}
 
     async def _list_templates(self, _: ListParams) -> Document:
-        return {"resourceTemplates": self.resources.templates()}
+        about = "A way of thinking: its stages, what each is for, and what may follow."
+        strategy = {"uriTemplate": STRATEGY_URI + "{name}", "name": "strategy", "description": about}
+        about = "A thinking session with all its thoughts."
+        session = {"uriTemplate": SESSION_URI + "{id}", "name": "session", "description": about}
+        return {"resourceTemplates": [{**form, "mimeType": _JSON} for form in (strategy, session)]}
 
     async def _read_resource(self, params: ResourceParams) -> Document:
         if params.uri == PAGE_URI:
             return {"contents": [read_page_resource()]}
-        document = await self.resources.read(params.uri)
+        document = await self._read_document(params.uri)
         text = msgspec.json.format(msgspec.json.encode(document)).decode()
-        return {"contents": [{"uri": params.uri, "mimeType": "application/json", "text": text}]}
+        return {"contents": [{"uri": params.uri, "mimeType": _JSON, "text": text}]}
+
+    async def _read_document(self, uri: str) -> Document:
+        if uri.startswith(STRATEGY_URI):
+            strategy = self._strategies.get(unquote(uri.removeprefix(STRATEGY_URI)))
+            if strategy is not None:
+                return strategy_document(strategy)
+        elif uri.startswith(SESSION_URI):
+            session_id = uri.removeprefix(SESSION_URI)
+            return await self._sessions.export({"session_id": session_id, "format": "json"})
+        raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
 
     async def _list_prompts(self, _: ListParams) -> Document:
-        return {"prompts": self.resources.prompts()}
+        problem = {"name": "problem", "description": "What to think about.", "required": False}
+        prompts = [
+            {
+                "name": strategy.name,
+                "title": strategy.title,
+                "description": f"Think by {strategy.title}. {strategy.summary}",
+                "arguments": [problem],
+            }
+            for strategy in self._strategies.values()
+        ]
+        return {"prompts": prompts}
 
     async def _get_prompt(self, params: PromptParams) -> Document:
-        return self.resources.prompt(params.name, params.arguments or {})
+        """Return the prompt that teaches an agent to walk a strategy."""
+        strategy = self._strategies.get(params.name)
+        if strategy is None:
+            raise NotFoundError(
+                f"No prompt is called {params.name[:200]!r}", choices=strategy_names(self._strategies)
+            )
+        text = lesson(strategy, (params.arguments or {}).get("problem", ""))
+        return {
+            "description": strategy.summary,
+            "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+        }
+
+
+def _session_listing(session: Document) -> Document:
+    listing = {
+        "uri": SESSION_URI + session["session_id"],
+        "name": session["session_id"],
+        "description": f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": "),
+        "mimeType": _JSON,
+    }
+    return {key: value for key, value in listing.items() if value}
+
+
+def strategy_document(strategy: Strategy[Any, Any]) -> Document:
+    """Return a strategy's table as data."""
+    return {
+        "name": strategy.name,
+        "title": strategy.title,
+        "source": strategy.source,
+        "summary": strategy.summary,
+        "stages": [describe_stage(stage) for stage in strategy.stages],
+    }
+
+
+def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
+    """Return the text that teaches a strategy, built from its table alone."""
+    task = f"Think about this problem:\n\n{problem}\n\n" if problem else "Think about the problem at hand. "
+    head = (
+        f"{task}Work by the strategy **{strategy.title}** ({strategy.source}). {strategy.summary}\n\n"
+        f"Record each thought with the tool `sequentialthinking`. On the first call give "
+        f'`strategy: "{strategy.name}"`; on every call give `stage`: the present one to think on in it, or '
+        f"one of the reply's `nextStages` to move. Put a stage's fields into `data`. Keep the `sessionId` of "
+        f"the first reply. Set `nextThoughtNeeded` to false only in `{strategy.stages[-1].name}` or "
+        f"when done.\n\nThe stages:\n\n"
+    )
+    return head + "\n".join(_stage_lesson(stage) for stage in strategy.stages) + "\n"
+
+
+def _stage_lesson(stage: Stage[Any]) -> str:
+    lines = [f"- **{stage.name}**: {stage.description} {stage.guidance}".rstrip()]
+    for field in stage.fields:
+        need = "required" if field.required else "optional"
+        about = field.schema.get("description", field.schema.get("type", ""))
+        lines.append(f"  - `data.{field.name}` ({need}): {about}")
+    lines.append(f"  - next: {', '.join(stage.ways)}" if stage.to else "  - the end")
+    return "\n".join(lines)

@@ -88,8 +88,8 @@ def page_tool(app: App) -> McpTool:
 
 async def _show(app: App, arguments: Document, context: CallContext) -> Document:
     from ..web.find_page import find_page
-    from ..web.page_bounds import DEFAULT_BOUNDS, PageBounds
-    from ..web.page_files import page_folder, write_page
+    from ..web.html_page import page_folder, write_page
+    from ..web.page import DEFAULT_BOUNDS, PageBounds
 
     wanted = read_call(ShowPage, arguments).id or _current(context)
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)

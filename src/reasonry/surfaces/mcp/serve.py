@@ -1,20 +1,26 @@
-"""Runs the server over standard input and output until the client leaves."""
+"""Runs the server over standard input and output until the client leaves, and logs each thought on standard error."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import queue
+import select
+import sys
+import threading
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry
-from ...core.text import clip
+from ...core.text import beginning, clip, inert
+from ...errors import ReasonryError
+from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
-from .tools import McpTool
+from .tools import Document, McpTool
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -27,6 +33,13 @@ _LEAVING_S = 0.8
 _DRAIN_S = 0.5
 """How long the client may take to read its last answers."""
 _MAX_TOLD = 20
+_COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
+_MAX_CHARS = 20_000
+_CHUNK = 4096
+_MAX_WAITING = 64
+"""Lines of the log that wait to be written."""
+_FINISH_S = 0.2
+"""How long the last of them may take."""
 
 
 async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
@@ -35,17 +48,16 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
     read from or write into the conversation.
     """
-    from .thought_log import ThoughtLog, tell, wants_log
-
-    log = ThoughtLog(2, environ) if wants_log(environ) else None
-    server.watch = log
+    log = ThoughtLog(2, environ)
+    if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
+        server.watch = log.add
     with _conversation() as (source, sink):
         left = await _serve(server, source, sink)
-    if log is not None:
-        log.finish()
     if left:
         names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
-        tell(2, f"reasonry mcp: {len(left)} requests were not done when it had to leave: {', '.join(names)}")
+        listed = SECRETS.mask(", ".join(names))
+        log.write(f"reasonry mcp: {len(left)} requests were not done when it had to leave: {listed}\n")
+    log.finish()
 
 
 def main(
@@ -66,16 +78,16 @@ def main(
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
-    from ...app.agents import AgentAccess
+    from ...app.agent_app import AgentApp
     from ...app.wiring import App
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
-    access = AgentAccess(app)
+    agents = AgentApp(app)
 
     async def serve() -> None:
         async with app:
-            await run_stdio(app_server(access, app.sessions(), extras=extras), environ)
+            await run_stdio(app_server(agents, app.sessions(), extras=extras), environ)
 
     with masked_output(environ):
         asyncio.run(serve())
@@ -143,3 +155,92 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
         await asyncio.wait({ending}, timeout=_LEAVING_S)
         ending.cancel()
     return left
+
+
+# -- the log
+
+
+class ThoughtLog:
+    """Writes each thought to a descriptor that may have no reader: nothing waits for it, it leaves out instead.
+
+    A thread writes only where descriptors cannot be polled: to wake one costs as much as a call.
+
+    Args:
+        environ: `NO_COLOR` and `FORCE_COLOR` are heeded.
+    """
+
+    def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
+        wants_colour = os.isatty(sink) or bool(environ.get("FORCE_COLOR"))
+        self._colour = wants_colour and not environ.get("NO_COLOR")
+        self._sink = sink
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        self._waiting = queue.Queue[bytes | None](maxsize=_MAX_WAITING)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        if self._poll is None:
+            self._thread.start()
+        else:
+            self._poll.register(sink, select.POLLOUT)
+
+    def add(self, tool: str, arguments: Document, document: Document) -> None:
+        """Write a thought."""
+        if tool == "sequentialthinking":
+            self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
+
+    def write(self, text: str) -> None:
+        """Write a text, as much of it as is taken at once."""
+        data = text.encode("utf-8", "backslashreplace")
+        if self._poll is None:
+            self._hand_over(data)
+            return
+        view = memoryview(data)
+        with contextlib.suppress(OSError):
+            while view and any(event & select.POLLOUT for _, event in self._poll.poll(0)):
+                view = view[os.write(self._sink, view[:_CHUNK]) :]
+
+    def finish(self) -> None:
+        """Give what was written a moment to be read."""
+        if self._poll is None:
+            self._hand_over(None)
+            self._thread.join(_FINISH_S)
+
+    def _hand_over(self, data: bytes | None) -> None:
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(data)
+
+    def _work(self) -> None:
+        with contextlib.suppress(OSError):
+            while (data := self._waiting.get()) is not None:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._sink, view) :]
+
+
+def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool) -> str:
+    """Return a thought as the log shows it: a heading, and below it the text."""
+    kind, title = heading(arguments, document)
+    title = inert(title.replace("\n", " "))
+    head = f"\x1b[{_COLOURS[kind]}m{title}\x1b[0m" if colour else title
+    text = beginning(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
+    return "\n".join(["", head, *(f"  {inert(line)}" for line in text.split("\n"))]) + "\n"
+
+
+def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
+    """Return the kind of a thought, and its heading."""
+    place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
+    if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
+        kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
+    elif arguments.get("branchFromThought") is not None:
+        # Where the call has no id, the branch it began is the latest.
+        branch = arguments.get("branchId") or (document.get("branches") or ["?"])[-1]
+        kind, about = "🌿 Branch", f" (from thought {arguments['branchFromThought']}, ID: {branch})"
+    else:
+        kind, about = "💭 Thought", ""
+    stage = document.get("stage")
+    return kind, f"{kind} {place}{about}" + (f" · {stage}" if stage else "")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ReasonryError as error:
+        sys.exit(f"reasonry: {error.message}")

@@ -2,7 +2,7 @@
 
 Where descriptors can be polled, no thread is needed: a pipe that polls as writable takes `PIPE_BUF` bytes without
 blocking, so descriptors keep their blocking mode, which they may share with a terminal or another process. Where they
-cannot, as on Windows, one thread reads and one writes.
+cannot, as files and on Windows, one thread reads and one writes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ OnLine = Callable[[bytes], None]
 
 
 def open_transport(source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> StdioTransport:
-    """Return a transport over two descriptors, as this system has it."""
-    kind = PolledTransport if hasattr(select, "poll") else ThreadedTransport
+    """Return a transport over two descriptors, as these and this system are."""
+    mode = os.fstat(source).st_mode
+    can_poll = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)
+    kind = PolledTransport if can_poll and hasattr(select, "poll") else ThreadedTransport
     return kind(source, sink, max_line=max_line, on_end=on_end)
 
 
@@ -75,13 +77,6 @@ class StdioTransport:
     def _listen(self) -> None:
         raise NotImplementedError
 
-    def _read_in_thread(self) -> None:
-        # The loop may be closed while this thread waits.
-        with contextlib.suppress(RuntimeError):
-            while data := self._read():
-                self._loop.call_soon_threadsafe(self._take, data)
-            self._loop.call_soon_threadsafe(self._finish)
-
     def _read(self) -> bytes:
         try:
             return os.read(self._source, _READ)
@@ -126,22 +121,18 @@ class StdioTransport:
 
 
 class PolledTransport(StdioTransport):
-    """Watches its descriptors; a source that cannot be watched, such as a file, is read by a thread."""
+    """Watches its descriptors; it needs no thread."""
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
         super().__init__(source, sink, max_line=max_line, on_end=on_end)
         self._backlog = bytearray()
-        self._reading = self._threaded = False
+        self._reading = False
         self._sink_poll = select.poll()
         self._sink_poll.register(sink, select.POLLOUT)
 
     def _listen(self) -> None:
-        try:
-            self._loop.add_reader(self._source, self._readable)
-            self._reading = True
-        except OSError:
-            self._threaded = True
-            threading.Thread(target=self._read_in_thread, daemon=True).start()
+        self._loop.add_reader(self._source, self._readable)
+        self._reading = True
         if self._sink_can_hang_up():
             self._loop.add_reader(self._sink, self._sink_closed)
 
@@ -217,7 +208,7 @@ class PolledTransport(StdioTransport):
         if not self._backlog:
             self._loop.remove_writer(self._sink)
             self.drained.set()
-            if not self._reading and not self._ended and not self._threaded:
+            if not self._reading and not self._ended:
                 self._loop.add_reader(self._source, self._readable)
                 self._reading = True
 
@@ -236,6 +227,13 @@ class ThreadedTransport(StdioTransport):
     def _listen(self) -> None:
         for work in (self._read_in_thread, self._write_in_thread):
             threading.Thread(target=work, daemon=True).start()
+
+    def _read_in_thread(self) -> None:
+        # The loop may be closed while this thread waits.
+        with contextlib.suppress(RuntimeError):
+            while data := self._read():
+                self._loop.call_soon_threadsafe(self._take, data)
+            self._loop.call_soon_threadsafe(self._finish)
 
     def _read(self) -> bytes:
         self._may_read.wait()

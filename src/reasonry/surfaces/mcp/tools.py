@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import ReasonryError
+from ...errors import ReasonryError, UsageError
 from ...guided.thinker import Thinker
 from ...masking import SECRETS
 
@@ -116,6 +116,8 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
 def error_document(error: Exception) -> Document:
     """Return the document of an error result; an unexpected error goes to the log, not to the client."""
+    if isinstance(error, RecursionError):
+        error = UsageError("the arguments are nested too deeply")
     if isinstance(error, ReasonryError):
         return {"error": SECRETS.mask_data(error.document()), **error.beside()}
     logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)

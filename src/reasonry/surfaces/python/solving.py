@@ -13,7 +13,7 @@ from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.strategy import Strategy
-from ...engine.observe import Observer
+from ...engine.follow import Observer
 from ...engine.policy import Policy
 from ...engine.ports import Model, Verifier
 from ...engine.result import Result
@@ -146,7 +146,7 @@ class Coaching:
         return self.document
 
     async def close(self) -> None:
-        """Give the store back; the run stays and can be taken up again."""
+        """Give the store back; the run stays and can be resumed."""
         await self._app.close()
 
     async def __aenter__(self) -> Coaching:
@@ -173,7 +173,7 @@ async def coach(
 ) -> Coaching:
     """Start a run whose questions you answer, or with `run_id` take one up again.
 
-    The arguments are those of `solve`. A run that is taken up again keeps its strategy and options; it needs the tools
+    The arguments are those of `solve`. A run that is resumed keeps its strategy and options; it needs the tools
     it began with, the verifier if that was an object, and the strategy if it is one of your own.
 
     Raises:
@@ -181,9 +181,9 @@ async def coach(
         NotFoundError: There is no such run.
     """
     if (problem is None and session is None) == (run_id is None):
-        raise UsageError("give a problem to start a run, or the run_id of one to go on with")
+        raise UsageError("give a problem to start a run, or the run_id of one to continue")
     if run_id is not None and (options is not None or isinstance(strategy, str)):
-        raise UsageError("a run that is taken up again keeps its strategy and options; leave them out")
+        raise UsageError("a run that is resumed keeps its strategy and options; leave them out")
     app = App(store)
     named = Participants(
         verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox

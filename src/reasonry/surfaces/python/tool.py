@@ -7,7 +7,7 @@
     )
 
 The agent owns the session: it passes the id on. Tools over the same store share it, and a store is opened
-once in a process, so a tool made anew for each call goes on where the last one was.
+once in a process, so a tool made again for each call continues where the last one was.
 """
 
 from __future__ import annotations

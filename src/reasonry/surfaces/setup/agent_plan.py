@@ -1,18 +1,52 @@
-"""What setting up an agent, or taking Reasonry out of it, would write where; and doing it."""
+"""What setting up an agent, or taking Reasonry out of it, would write where, its skills too; and doing it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from ...errors import ConflictError, ReasonryError, UsageError
-from .agent_table import AGENTS, Agent
-from .config_file import FileChange, make_change, read_config, real_path
+from .agents import AGENTS, Agent, Machine
+from .config_file import FileChange, make_change, read_config, read_servers, real_path
 from .formats import edit_text, find_entry, read_data
 from .launch import Launch, read_launch, starts_reasonry
-from .places import Machine
-from .skill_copies import SkillPlan, plan_skill_removal, plan_skills
+
+
+class SkillPlan(Struct, frozen=True):
+    """What is to become of a file of a skill.
+
+    Args:
+        state: `add`, `update`, `remove`, `unchanged`, or `kept`; `note` says why.
+    """
+
+    state: str
+    change: FileChange
+    note: str = ""
+
+
+@cache
+def skill_files() -> dict[PurePosixPath, str]:
+    """Return the files of the skills, by their paths in a folder of skills."""
+    root = resources.files(__package__ or "") / "skills"
+    return {
+        PurePosixPath(folder.name, file.name): file.read_text("utf-8")
+        for folder in sorted(root.iterdir(), key=lambda entry: entry.name)
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.is_file()
+    }
+
+
+def compare_skills(folder: Path) -> str:
+    """Return whether the skills of a folder are those of this version: `current`, `different` or `missing`."""
+    found = {name: read_config(folder / name) for name in skill_files()}
+    if None in found.values():
+        return "missing"
+    return "current" if found == skill_files() else "different"
 
 
 class SetupRequest(Struct, frozen=True):
@@ -67,10 +101,10 @@ def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPla
                 f"{agent.title} has no file for a project; leave --project out", option="project"
             )
         state, diff, change = _plan_entry(agent, path, wanted)
-        skills = _plan_skills(machine, agent, wanted) if wanted.with_skills else []
+        skills = tuple(_plan_skills(machine, agent, wanted)) if wanted.with_skills else ()
     except ReasonryError as error:
         return AgentPlan(agent, path, "refused", error=error)
-    return AgentPlan(agent, path, state, diff, change, tuple(skills))
+    return AgentPlan(agent, path, state, diff, change, skills)
 
 
 def carry_out(plan: AgentPlan) -> None:
@@ -120,29 +154,46 @@ def _conflict(path: Path, wanted: SetupRequest) -> ConflictError:
     )
 
 
-def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> list[SkillPlan]:
+def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[SkillPlan]:
+    """Yield what puts the skills into the agent's folder, or takes them out; what is the user's own stays."""
     folder = machine.skills_folder(agent, for_project=wanted.for_project)
     if folder is None:
-        return []
-    if not wanted.remove:
-        return plan_skills(folder, force=wanted.force)
-    others = [
+        return
+    users = _others_of(machine, agent, wanted, folder) if wanted.remove else ""
+    for name, text in skill_files().items():
+        path = real_path(folder / name)
+        before = read_config(path)
+        note, state = "", "update"
+        if wanted.remove and users:
+            note = f"{path} stays for {users}"
+        elif wanted.remove and before != text and not wanted.force:
+            note = f"{path} stays: it is not what this version writes; --force removes it"
+        elif wanted.remove:
+            state = "remove"
+        elif before in (None, text):
+            state = "add" if before is None else "unchanged"
+        elif not wanted.force and "reasonry" not in before.casefold():
+            note = f"{path} is another skill of that name; --force replaces it"
+        if before is None and wanted.remove:
+            continue
+        after = before if note else None if wanted.remove else text
+        yield SkillPlan("kept" if note else state, FileChange(path, before, after), note)
+
+
+def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
+    """Return the other agents that are set up and read the same folder of skills."""
+    return ", ".join(
         other.title
         for other in AGENTS
         if other.name != agent.name
         and machine.skills_folder(other, for_project=wanted.for_project) == folder
         and _is_set_up(machine, other, wanted)
-    ]
-    return plan_skill_removal(folder, users=", ".join(others), force=wanted.force)
+    )
 
 
 def _is_set_up(machine: Machine, agent: Agent, wanted: SetupRequest) -> bool:
     path = machine.config_file(agent, for_project=wanted.for_project)
     try:
-        text = None if path is None else read_config(path)
-        return (
-            text is not None
-            and find_entry(read_data(agent.format, text), (*agent.keys, wanted.name)) is not None
-        )
+        return path is not None and wanted.name in read_servers(agent, path)
     except (ReasonryError, ValueError):
         return False

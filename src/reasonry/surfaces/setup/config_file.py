@@ -11,12 +11,16 @@ import glob
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from ...errors import ConflictError, UsageError, WorldError
 from ...regular_files import read_regular_file
+from .agents import Agent
+from .formats import find_entry, read_data
 
 MAX_CONFIG_BYTES = 64 << 20
 BACKUP_SUFFIX = ".reasonry.bak"
@@ -62,6 +66,17 @@ def read_config(path: Path) -> str | None:
         raise UsageError(f"{path} is not UTF-8 text; nothing was changed", file=str(path)) from None
 
 
+def read_servers(agent: Agent, path: Path) -> Mapping[str, Any]:
+    """Return the entries of the servers in an agent's file, by name.
+
+    Raises:
+        ValueError: It is not valid in the agent's format.
+        UsageError: It cannot be read.
+    """
+    found = find_entry(read_data(agent.format, read_config(path) or ""), agent.keys)
+    return found if isinstance(found, Mapping) else {}
+
+
 def make_change(change: FileChange) -> None:
     """Make a change, and remove what an earlier one left behind when it was killed.
 
@@ -87,7 +102,7 @@ def make_change(change: FileChange) -> None:
             _replace(FileChange(backup, read_config(backup), change.before), 0o600, owned_as=path)
             _replace(change, stat.S_IMODE(path.stat().st_mode), owned_as=path)
         else:
-            _replace(change, 0o666 & ~_umask())
+            _replace(change, 0o600)
     except OSError as error:
         why = error.strerror or str(error)
         raise WorldError(
@@ -123,9 +138,3 @@ def _check_unchanged(change: FileChange) -> None:
         raise ConflictError(
             f"{change.path} was changed by another program meanwhile; try again", file=str(change.path)
         )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...extras import EXTRAS, has_extra
-from .agent_table import NAME, EntryShape
+from .agents import NAME, EntryShape
 
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
 """Folders of uv's cache in which the environments of `uvx` live until the cache is cleaned."""
@@ -116,11 +116,11 @@ def server_options(
     Raises:
         UsageError: There is no such store, or a model cannot be what it is listed as.
     """
-    from ...app.allow_list import read_allow_list
-    from ...stores.open import open_store
+    from ...app.allow_list import AllowList
+    from ...stores import open_store
 
     open_store(store)
-    read_allow_list({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
+    AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
     options: list[str] = []
     if store is not None:
         is_path = store != "memory" and "://" not in store

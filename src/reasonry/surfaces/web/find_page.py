@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ...app.wiring import App
-from ...core.strategy import Strategy
 from ...engine.engine import RunStanding
 from ...errors import NotFoundError
 from ...ids import find_id
 from ...records import RunRow
-from .page import PageDocument
-from .page_bounds import DEFAULT_BOUNDS, PageBounds, bound_page
+from .page import DEFAULT_BOUNDS, PageBounds, PageDocument, bound_page
 from .run_page import run_page
 from .session_page import session_page
 
@@ -20,7 +17,7 @@ from .session_page import session_page
 async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
     """Return the page of a run or a session: of its id, how that begins, or `last`, whichever was used last.
 
-    A session that a run writes is shown as that run. What is still going on is shown as it stands.
+    A session that a run writes is shown as that run. What is still active is shown as it stands.
 
     Raises:
         NotFoundError: There is none.
@@ -34,7 +31,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
     if row is not None:
         return await page_of_run(app, row, bounds)
     session = await app.sessions().export({"session_id": found_id, "format": "json"})
-    strategy = _table(app, str(session.get("strategy") or ""))
+    strategy = app.strategies.get(str(session.get("strategy") or ""))
     return await asyncio.to_thread(lambda: bound_page(session_page(session, strategy), bounds))
 
 
@@ -46,18 +43,13 @@ async def page_of_run(app: App, row: RunRow, bounds: PageBounds = DEFAULT_BOUNDS
 async def page_of_standing(
     app: App, standing: RunStanding, bounds: PageBounds = DEFAULT_BOUNDS
 ) -> PageDocument:
-    """Return the page of a run as it stands, which says where its events go on."""
+    """Return the page of a run as it stands, which says where its events continue."""
     row, record = standing.row, standing.record
     ended = None if record.result.status == "active" else row.updated_at_ms
-    strategy = _table(app, row.strategy)
-    places = app.engine.policy.max_concurrency
-    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended, places), bounds))
+    strategy = app.strategies.get(row.strategy)
+    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
     page.position, page.paused = standing.last.seq, row.paused
     return page
-
-
-def _table(app: App, name: str) -> Strategy[Any, Any] | None:
-    return app.strategies.get(name)
 
 
 async def _ids(app: App, prefix: str, limit: int) -> list[str]:

@@ -1,24 +1,74 @@
-"""One HTML file that holds a page document and all that draws it, and loads nothing.
+"""One HTML file that holds a page document and all that draws it, and loads nothing; and where such files are kept.
 
 The policy in the file names its script and its style by their digests: nothing else runs, whatever the data says, and
-no address can be reached. The data is JSON in which no character can end its element.
+no address can be reached. The data is JSON in which no character can end its element. What draws it are the modules of
+`assets` as they are written, one behind the other. Pages that nobody named are readable by their owner alone.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import html
+import os
+import posixpath
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
 from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from ...core.text import escaped_json
-from .assets import MARK, asset_texts, one_script
+from ...errors import UsageError
 from .page import PageDocument
 
+MARK = re.compile(r"@@(\w+)@@")
+"""What a template leaves open."""
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+KEPT_S = 24 * 60 * 60
+"""After so long a page that nobody named is removed, when the next one is written."""
+
+
+@cache
+def asset_texts() -> Mapping[str, str]:
+    """Return all files, by their paths in `assets`; those in `live` are the frame that a server shows."""
+    folder = resources.files("reasonry.surfaces.web").joinpath("assets")
+    parts = (("", folder), ("live/", folder.joinpath("live")))
+    return {
+        prefix + entry.name: entry.read_text(encoding="utf-8")
+        for prefix, part in parts
+        for entry in sorted(part.iterdir(), key=lambda entry: entry.name)
+        if entry.is_file()
+    }
+
+
+def one_script(first: str) -> str:
+    """Return a module and all it imports as one, each after those it imports.
+
+    No two modules declare the same name at their top, so that they can stand in one scope; a test sees to it.
+    """
+    texts = asset_texts()
+    joined: dict[str, str] = {}
+
+    def add(path: str) -> None:
+        for imported in _IMPORT.findall(texts[path]):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(path), imported))
+            if target not in joined:
+                add(target)
+        joined[path] = _EXPORT.sub("", _IMPORT.sub("", texts[path]))
+
+    add(first)
+    return "\n".join(joined.values())
 
 
 class _Assets(NamedTuple):
@@ -65,3 +115,53 @@ def _assets() -> _Assets:
 
 def _digest(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+# -- as files
+
+
+def page_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of pages that nobody named; `REASONRY_PAGES` in the environment names another."""
+    named = environ.get("REASONRY_PAGES")
+    if named:
+        return Path(named)
+    import platformdirs
+
+    return platformdirs.user_cache_path("reasonry", appauthor=False) / "pages"
+
+
+def write_page(page: PageDocument, folder: Path) -> Path:
+    """Write a page to the folder, in place of an earlier one of the same run or session, and return its path.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    path = folder / f"{page.kind}-{page.id}.html"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_old_pages(folder, time.time() - KEPT_S)
+        descriptor, name = tempfile.mkstemp(prefix=".page-", suffix=".tmp", dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(html_page(page))
+        os.replace(name, path)
+    except OSError as error:
+        message = f"the page cannot be written to {folder}: {error.strerror}; name a file with --output"
+        raise UsageError(message, path=str(folder)) from None
+    return path.absolute()
+
+
+def _remove_old_pages(folder: Path, before: float) -> None:
+    for pattern in ("run-*.html", "session-*.html", ".page-*.tmp"):
+        for entry in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                if entry.lstat().st_mtime < before:
+                    entry.unlink()
+
+
+def can_show(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
+    """Whether there is a screen for a browser; one in the terminal would take it over."""
+    if environ.get("BROWSER"):
+        return True
+    if platform in ("win32", "darwin"):
+        return not environ.get("SSH_CONNECTION")
+    return any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"))

@@ -1,26 +1,25 @@
-"""The files of the page that a server shows: the drawing of a single page, and the frame around it.
+"""The page that a server shows: the drawing of a single page, the frame around it, and the example.
 
-They lie under an address that names their version, so that a browser keeps each for as long as it is the one that is
-served.
+Its files lie under an address that names their version, so that a browser keeps each for as long as it is the one that
+is served.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from .assets import MARK, asset_texts
+from ...app.participants import Participants
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
+from ...core.budget import Budget
+from .find_page import page_of_run
+from .html_page import MARK, asset_texts
+from .page import PageDocument
 
-
-class PageFile(NamedTuple):
-    """A file of the page, and the same packed by gzip."""
-
-    body: bytes
-    packed: bytes
-    media_type: str
+PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 
 
 class LivePage(NamedTuple):
@@ -30,34 +29,35 @@ class LivePage(NamedTuple):
         files: By name, as in `assets/VERSION/NAME`.
     """
 
-    document: PageFile
+    document: str
     version: str
-    files: Mapping[str, PageFile]
+    files: Mapping[str, str]
 
 
 @cache
 def live_page() -> LivePage:
     """Return the page."""
-    texts = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
-    del texts["main.js"]  # Where a page that is a file begins.
-    version = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:12]
+    files = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
+    del files["main.js"]  # Where a page that is a file begins.
+    version = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:12]
     parts = {
         "version": version,
-        "styles": _links("stylesheet", version, [name for name in texts if name.endswith(".css")]),
-        "modules": _links("modulepreload", version, [name for name in texts if name.endswith(".js")]),
-    }
-    files = {
-        name: _file(text, "css" if name.endswith(".css") else "javascript") for name, text in texts.items()
+        "styles": _links("stylesheet", version, [name for name in files if name.endswith(".css")]),
+        "modules": _links("modulepreload", version, [name for name in files if name.endswith(".js")]),
     }
     document = MARK.sub(lambda mark: parts[mark[1]], asset_texts()["live/index.html"])
-    return LivePage(_file(document, "html"), version, files)
+    return LivePage(document, version, files)
 
 
 def _links(relation: str, version: str, names: list[str]) -> str:
     return "\n".join(f'<link rel="{relation}" href="assets/{version}/{name}">' for name in names)
 
 
-def _file(text: str, kind: str) -> PageFile:
-    # The type is not guessed from the system's tables: those of some name scripts text/plain, which no browser runs.
-    body = text.encode()
-    return PageFile(body, gzip.compress(body, mtime=0), f"text/{kind}; charset=utf-8")
+async def demo_page() -> PageDocument:
+    """Solve the example by exact arithmetic, in no store that stays, and return the page of the run."""
+    async with App("memory", environ={}) as app:
+        order, performers = app.order(
+            RunRequest(problem=PROBLEM, budget=Budget(), participants=Participants(model="offline"))
+        )
+        result = await app.solve(order, performers)
+        return await page_of_run(app, await app.store.run(result.run_id))

@@ -6,14 +6,19 @@ Times below the top are run time: milliseconds since the beginning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from ...core.text import inert
 from ...records import OutcomeName
+from ..run_report import Block
+
+T = TypeVar("T")
 
 FORMAT = 1
 
@@ -31,10 +36,10 @@ class PageCost(Struct, frozen=True):
 
 
 class PageReason(Struct, frozen=True):
-    """PageReason a node was dropped, or a question failed: for programs, and for people."""
+    """Why a node was dropped, or a question failed: for programs, and for people."""
 
     code: str
-    text: str
+    text: str = ""
 
 
 class PageField(Struct, frozen=True):
@@ -64,14 +69,10 @@ class PageNode(Struct, kw_only=True):
     why: PageReason | None = None
     begun_at_ms: int | None = None
     ended_at_ms: int | None = None
-    number: int | None = None
     revises: str | None = None
     merges: list[str] = field(default_factory=list[str])
     fields: list[PageField] = field(default_factory=list[PageField])
     cost: PageCost = PageCost()
-    subtree_cost: PageCost = PageCost()
-    questions: list[str] = field(default_factory=list[str])
-    calls: list[str] = field(default_factory=list[str])
     reused: bool = False
     """Whether all that was asked for it, and came to it, was taken over from the run that this one is a fork of."""
 
@@ -144,15 +145,6 @@ class PageLimit(Struct, kw_only=True):
     limit: float | None
 
 
-class PageRound(Struct, kw_only=True):
-    """Questions that waited for the same answers, and so went out side by side."""
-
-    number: int
-    begun_at_ms: int | None
-    ended_at_ms: int | None
-    questions: list[str]
-
-
 class PageVote(Struct, kw_only=True):
     """An answer, and the nodes that gave it."""
 
@@ -179,16 +171,6 @@ class PagePath(Struct, kw_only=True):
     """The slowest of each round, in order: ids of questions and calls."""
 
 
-class PageBranch(Struct, kw_only=True):
-    """A line of a session; the main line has no name."""
-
-    name: str
-    parent: str | None
-    start: str | None = field(default=None, name="from")
-    nodes: int = 0
-    merged: bool = False
-
-
 class PageStage(Struct, frozen=True):
     """A stage of the strategy."""
 
@@ -208,18 +190,6 @@ class PageStep(Struct):
 
     stage: str
     times: int
-
-
-class PageBlock(Struct, omit_defaults=True):
-    """A part of what came of it, in words."""
-
-    kind: Literal["heading", "prose", "bullets", "table"]
-    text: str = ""
-    level: int = 0
-    items: list[str] = []
-    heads: list[str] = []
-    rows: list[list[str]] = []
-    chosen: int | None = None
 
 
 class PageCuts(Struct):
@@ -264,7 +234,6 @@ class PageDocument(Struct, kw_only=True):
     limits: list[PageLimit] = field(default_factory=list[PageLimit])
     votes: list[PageVote] = field(default_factory=list[PageVote])
     early_stop: PageStop | None = None
-    rounds: list[PageRound] = field(default_factory=list[PageRound])
     critical_path: PagePath | None = None
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])
@@ -273,32 +242,22 @@ class PageDocument(Struct, kw_only=True):
     texts: list[str] = field(default_factory=list[str])
     prompts: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """Each is a line more than an earlier one (-1: than none): its place, and the line's place in `texts`."""
-    outline: list[PageBlock] = field(default_factory=list[PageBlock])
-    branches: list[PageBranch] = field(default_factory=list[PageBranch])
+    outline: list[Block] = field(default_factory=list[Block])
     cuts: PageCuts = field(default_factory=PageCuts)
     forked_from: str | None = None
-    forked_at: int | None = None
-    """How many answers it took over."""
     reused: PageCost | None = None
-    """What those had taken; it counts nowhere else."""
+    """What the answers that it took over had taken; it counts nowhere else."""
     paused: bool = False
     position: int = 0
-    """Of a live page: where in the run's journal its events go on."""
+    """Of a live page: where in the run's journal its events continue."""
 
 
-@lru_cache(maxsize=256)
-def _plain_cached(text: str) -> str:
-    return inert(text)
+_inert = lru_cache(maxsize=256)(inert)
 
 
 def plain(text: str) -> str:
     """Return a text as a page shows it: with characters that act unseen spelled out."""
-    return _plain_cached(text) if len(text) < 200 else inert(text)
-
-
-def plain_or_none(text: str | None) -> str | None:
-    """Return a text as a page shows it, if there is one."""
-    return None if text is None else plain(text)
+    return _inert(text) if len(text) < 200 else inert(text)
 
 
 class PromptLines:
@@ -333,18 +292,6 @@ class PromptLines:
         return "\n".join(reversed(lines))
 
 
-def sum_costs(nodes: Iterable[PageNode]) -> None:
-    """Set what each node took with everything below it."""
-    listed = list(nodes)
-    by_id = {node.id: node for node in listed}
-    for node in listed:
-        node.subtree_cost = node.cost
-    for node in reversed(listed):
-        if node.parent is not None:
-            above = by_id[node.parent]
-            above.subtree_cost += node.subtree_cost
-
-
 def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
     """Return what was spent on dropped nodes and below them."""
     total, dropped = PageCost(), set[str]()
@@ -353,6 +300,11 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
             dropped.add(node.id)
             total += node.cost
     return total
+
+
+def walked_steps(stages: Iterable[str]) -> list[PageStep]:
+    """Return the stages that were walked, each with how often in a row."""
+    return [PageStep(plain(name), len([*same])) for name, same in itertools.groupby(filter(None, stages))]
 
 
 def data_fields(data: dict[str, Any], shown: Iterable[str] = ()) -> Iterator[PageField]:
@@ -377,3 +329,133 @@ def _value_text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{name}: {_value_text(item)}" for name, item in value.items())
     return "\n".join(map(_value_text, value)) if isinstance(value, list) else str(value)
+
+
+# -- how large a page may be
+
+
+class PageBounds(Struct, frozen=True):
+    """What a page may hold; None: all of it."""
+
+    text_chars: int | None = 20_000
+    """Of one text."""
+    all_chars: int | None = 12_000_000
+    """Of all texts together; where they are more, the longest are cut first."""
+    nodes: int | None = 5_000
+    entries: int | None = 10_000
+    """Of each of the lists of questions, calls and notes."""
+
+
+DEFAULT_BOUNDS = PageBounds()
+EVERYTHING = PageBounds(text_chars=None, all_chars=None, nodes=None, entries=None)
+_LEAST_CHARS = 80
+_TEXTS = frozenset(
+    (
+        "title",
+        "problem",
+        "detail",
+        "answer",
+        "best_answer",
+        "warnings",
+        "texts",
+        "text",
+        "score_text",
+        "name",
+        "value",
+    )
+) | frozenset(("reply", "result", "tries", "items", "rows"))
+"""Members that hold texts of any length."""
+
+
+def bound_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+    """Return a page cut to its bounds, the lists first; `cuts` says what was left out."""
+    page = _with_nodes(page, bounds.nodes)
+    for name in ("questions", "calls", "notes"):
+        entries: list[Any] = getattr(page, name)
+        kept = _both_ends(entries, bounds.entries)
+        setattr(page.cuts, name, len(entries) - len(kept))
+        setattr(page, name, kept)
+    if page.cuts.questions:
+        lines = PromptLines()
+        for question in page.questions:
+            question.prompt = lines.add(PromptLines.whole(page, question.prompt))
+        page.texts, page.prompts = lines.texts, lines.prompts
+    limit = _chars_of_one(page, bounds)
+
+    def shorten(text: str) -> str:
+        over = len(text) - limit
+        if over <= 0:
+            return text
+        page.cuts.texts += 1
+        page.cuts.characters += over
+        return f"{text[:limit]}… [{over:,} characters left out]"
+
+    return structs.replace(change_texts(page, shorten), cuts=page.cuts)
+
+
+def change_texts(part: T, change: Callable[[str], str], *, is_text: bool = False) -> T:
+    """Return a part of a page with each of its texts changed; names and ids stay."""
+    changed: Any = part
+    match part:
+        case str() if is_text:
+            changed = change(part)
+        case list() | tuple():
+            changed = type(part)(change_texts(each, change, is_text=is_text) for each in part)
+        case Struct():
+            members = {name: getattr(part, name) for name in part.__struct_fields__}
+            changed = structs.replace(
+                part,
+                **{
+                    name: change_texts(value, change, is_text=name in _TEXTS)
+                    for name, value in members.items()
+                    if isinstance(value, str | list | tuple | Struct)
+                },
+            )
+        case _:
+            pass
+    return changed
+
+
+def _both_ends(entries: list[T], limit: int | None) -> list[T]:
+    """Return the first and the last of a list, in their order."""
+    if limit is None or len(entries) <= limit:
+        return entries
+    return [*entries[: limit // 2], *entries[len(entries) - (limit - limit // 2) :]]
+
+
+def _with_nodes(page: PageDocument, limit: int | None) -> PageDocument:
+    """Return the page with the nodes of its path and the oldest others, so that each keeps its parent."""
+    if limit is None or len(page.nodes) <= limit:
+        return page
+    path = [node for node in page.nodes if node.state in ("answer", "on_path")]
+    kept = {page.nodes[0].id}
+    for node in (*path, *page.nodes):
+        if len(kept) < limit and node.parent in kept:
+            kept.add(node.id)
+    homes: dict[str | None, str] = {None: page.nodes[0].id}
+    for node in page.nodes:
+        homes[node.id] = node.id if node.id in kept else homes[node.parent]
+    page.cuts.nodes = len(page.nodes) - len(kept)
+    page.nodes = [node for node in page.nodes if node.id in kept]
+    for entry in (*page.questions, *page.calls, *page.notes):
+        entry.node = homes[entry.node]
+    return page
+
+
+def _chars_of_one(page: PageDocument, bounds: PageBounds) -> int:
+    """Return how long a text may be, so that one keeps its bound and all together keep theirs."""
+    lengths = list[int]()
+
+    def note(text: str) -> str:
+        lengths.append(len(text))
+        return text
+
+    change_texts(page, note)
+    limit = sys.maxsize if bounds.text_chars is None else bounds.text_chars
+    left = sys.maxsize if bounds.all_chars is None else bounds.all_chars
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return min(limit, max(share, _LEAST_CHARS))
+        left -= length
+    return limit

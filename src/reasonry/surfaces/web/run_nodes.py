@@ -7,6 +7,7 @@ finds its node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -22,13 +23,6 @@ ROOT = "root"
 Shape = TypeVar("Shape")
 
 
-class DroppedEntry(Struct, frozen=True):
-    """Why something was dropped, as a result document has it."""
-
-    code: str
-    text: str = ""
-
-
 class TreeEntry(Struct, frozen=True):
     """A node of `tree.nodes`."""
 
@@ -39,7 +33,7 @@ class TreeEntry(Struct, frozen=True):
     children: tuple[str, ...] = ()
     status: str = ""
     why: str = ""
-    dropped: DroppedEntry | None = None
+    dropped: PageReason | None = None
 
 
 class TreeShape(Struct, frozen=True):
@@ -61,7 +55,7 @@ class SampleEntry(Struct, frozen=True):
     number: int
     answer: str | None = None
     vote: str | None = None
-    dropped: DroppedEntry | None = None
+    dropped: PageReason | None = None
 
 
 class VoteEntry(Struct, frozen=True):
@@ -166,7 +160,7 @@ def why_left_open(document: Mapping[str, Any]) -> PageReason:
     return PageReason(code, plain(f"the run ended before it was taken further: {detail}"))
 
 
-def _reason(dropped: DroppedEntry) -> PageReason:
+def _reason(dropped: PageReason) -> PageReason:
     return PageReason(plain(dropped.code), plain(dropped.text or dropped.code))
 
 
@@ -185,15 +179,20 @@ def _is_tree(tree: TreeShape) -> bool:
 
 def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageNode]:
     best = read_shape(document.get("best"), PathShape) or PathShape()
-    places = _places(tree)
+    siblings = Counter[str | None]()
     nodes: dict[str, PageNode] = {}
     for name, entry in tree.nodes.items():
+        siblings[entry.parent_id] += 1
+        above = nodes.get(entry.parent_id or "")
+        # After its place and those above it: `2.1`.
+        place = f"{siblings[entry.parent_id]}"
+        label = "Problem" if above is None else place if above.parent is None else f"{above.label}.{place}"
         state, why = _tree_state(document, entry, best.path_ids)
         nodes[name] = PageNode(
             id=name,
             parent=entry.parent_id,
-            kind="problem" if entry.parent_id is None else "thought",
-            label=_label(nodes, entry, places),
+            kind="problem" if above is None else "thought",
+            label=label,
             text=plain(entry.content),
             score=entry.score,
             score_text="" if entry.score is None else f"{entry.score:.2f}",
@@ -201,24 +200,6 @@ def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageN
             why=why,
         )
     return nodes
-
-
-def _places(tree: TreeShape) -> dict[str, int]:
-    """Return each node's place among its siblings; those that their parent does not list yet come last."""
-    children = {name: dict.fromkeys(entry.children) for name, entry in tree.nodes.items()}
-    for name, entry in tree.nodes.items():
-        if entry.parent_id is not None:
-            children[entry.parent_id].setdefault(name)
-    return {name: place for siblings in children.values() for place, name in enumerate(siblings, start=1)}
-
-
-def _label(nodes: Mapping[str, PageNode], entry: TreeEntry, places: Mapping[str, int]) -> str:
-    """Return what a node is called after its place and those above it: `2.1`."""
-    if entry.parent_id is None:
-        return "Problem"
-    above = nodes[entry.parent_id]
-    place = places[entry.id]
-    return f"{place}" if above.parent is None else f"{above.label}.{place}"
 
 
 def _tree_state(
@@ -395,7 +376,6 @@ def add_thoughts(
             branch=plain(thought.branch or ""),
             score=thought.score,
             score_text="" if thought.score is None else f"{thought.score:.2f}",
-            number=number,
             revises=f"t{thought.revises}" if thought.revises and 0 < thought.revises < number else None,
             fields=[*data_fields(thought.data)],
         )

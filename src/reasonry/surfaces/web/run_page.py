@@ -7,6 +7,7 @@ that came of it.
 from __future__ import annotations
 
 import itertools
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,29 +16,27 @@ from ...core.strategy import Strategy, Thought
 from ...core.text import first_words
 from ...engine.journal import CALLER
 from ...engine.record import Record
-from ..run_report import TITLE_CHARS, Bullets, Grid, Heading, Prose, outline
+from ..run_report import TITLE_CHARS, outline
 from .page import (
-    PageBlock,
     PageCall,
     PageCost,
     PageDocument,
     PageLimit,
     PageNode,
     PageNote,
+    PagePath,
     PageQuestion,
     PageReason,
-    PageRound,
     PageSpend,
     PageStage,
-    PageStep,
     PageStop,
     PageTable,
     PageVote,
     PromptLines,
+    change_texts,
     cost_of_dropped,
     plain,
-    plain_or_none,
-    sum_costs,
+    walked_steps,
 )
 from .run_nodes import (
     DrawnCounts,
@@ -49,7 +48,6 @@ from .run_nodes import (
     read_shape,
     votes_in,
 )
-from .run_times import PLACES, Timed, critical_path
 
 Entry = Mapping[str, Any]
 
@@ -63,14 +61,12 @@ def run_page(
     record: Record,
     strategy: Strategy[Any, Any] | None,
     ended_at_ms: int | None = None,
-    places: int = PLACES,
 ) -> PageDocument:
     """Return the page of a run, whole.
 
     Args:
         strategy: Its table, where it is still known.
         ended_at_ms: When it ended, if it did; UTC, milliseconds since 1970.
-        places: How many effects of it are performed at once.
     """
     result, head = record.result, record.head
     document = result.document()
@@ -94,54 +90,28 @@ def run_page(
         reason=plain(document["termination"]["reason"]),
         detail=plain(document["termination"]["detail"]),
         code=document["termination"].get("code"),
-        answer=plain_or_none(result.answer),
-        best_answer=plain_or_none(result.best_answer),
+        answer=_plain_or_none(result.answer),
+        best_answer=_plain_or_none(result.best_answer),
         warnings=[*map(plain, result.warnings)],
         begun_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
         duration_ms=result.duration_ms,
         table=table_of(strategy),
-        path=_path(record.entries("path"), head["stage"]),
+        path=walked_steps([*(edge[0] for edge in record.entries("path")), head["stage"]]),
         spend=_spend(head.get("budget") or {}, used, maker, result.duration_ms, document),
         limits=[*_limits(head.get("budgets") or [])],
         votes=_votes(document),
         early_stop=_early_stop(document, maker.nodes.values()),
-        rounds=_rounds(maker.questions),
-        critical_path=critical_path(_timed_effects(maker), places),
+        critical_path=critical_path(maker.questions, maker.calls),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
         texts=maker.lines.texts,
         prompts=maker.lines.prompts,
-        outline=_blocks(document),
+        outline=change_texts(outline(document), plain),
         forked_from=head.get("forked_from"),
-        forked_at=head.get("forked_at"),
         reused=maker.reused,
-    )
-
-
-def effect_of(record: Record, name: str, *, only_questions: bool = False) -> str | None:
-    """Return the id of the effect that a thing on the page is about first, or else came of; None: there is none.
-
-    Args:
-        name: The id of a question, of a call or of a node.
-        only_questions: Whether calls do not count.
-    """
-    maker = _Maker(record, record.result.document())
-    maker.attach()
-
-    def counts(effect_id: str) -> bool:
-        effect = maker.effects.get(effect_id)
-        return effect is not None and (effect["kind"] == "ask" or not only_questions)
-
-    if counts(name):
-        return name
-    node = maker.nodes.get(name)
-    about = [] if node is None else [*filter(counts, (*node.questions, *node.calls))]
-    origins = [origin for home, origin in maker.sources if home == name and counts(origin)]
-    return min(
-        about or origins, key=lambda effect_id: maker.places.get(effect_id, len(maker.places)), default=None
     )
 
 
@@ -189,7 +159,8 @@ class _Maker:
     def attach(self) -> None:
         """Add thoughts, questions and calls, then costs and times."""
         owners = add_thoughts(self.nodes, self.thoughts, self.document) if self.is_chain else []
-        self.owners = _Owners(owners, self.origins, self.places)
+        self.owners = owners
+        self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in self.origins), max)]
         if not self.is_chain:
             for number, thought in enumerate(self.thoughts, 1):
                 self._attach_thought(number, thought)
@@ -203,7 +174,6 @@ class _Maker:
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         root = self.nodes[self.root]
         root.cost += _difference(self.total, known)
-        sum_costs(self.nodes.values())
 
     # -- thoughts of a run whose document has nodes
 
@@ -233,16 +203,21 @@ class _Maker:
     # -- questions and calls
 
     def _owner(self, effect_id: str) -> PageNode:
-        if self.is_chain:
-            return self.nodes[self.owners.of(effect_id) or self.root]
-        return self._node_of(effect_id)
+        """Return the node that an effect belongs to: of a chain, the first thought that was recorded after it."""
+        if not self.is_chain:
+            return self._node_of(effect_id)
+        if not self.owners:
+            return self.nodes[self.root]
+        last, place = len(self.owners) - 1, self.places.get(effect_id)
+        return self.nodes[
+            self.owners[last if place is None else min(bisect_left(self.recorded, place), last)]
+        ]
 
     def _attach_question(self, asked: Entry) -> None:
         effect_id, effect = asked["id"], self.effects.get(asked["id"], {})
         node, events = self._owner(effect_id), self.events.get(effect_id, [])
         cost = self.costs.get(effect_id, PageCost())
         node.cost += cost
-        node.questions.append(effect_id)
         self.sources.append((node.id, effect_id))
         last = events[-1] if events else None
         failure = last if last is not None and last["type"] == "failed" else None
@@ -263,7 +238,7 @@ class _Maker:
                 asked_at_ms=self._asked_at(effect_id),
                 answered_at_ms=self._settled_at(effect_id),
                 prompt=self.lines.add(asked["prompt"]),
-                reply=plain_or_none(asked.get("reply")),
+                reply=_plain_or_none(asked.get("reply")),
                 status=status,
                 error=None if failure is None else _why(failure),
                 model=plain(str((last or {}).get("model") or "")),
@@ -279,7 +254,6 @@ class _Maker:
         effect_id, is_tool = effect["id"], effect["kind"] == "call_tool"
         node, events = self._owner(effect_id), self.events.get(effect_id, [])
         node.cost += self.costs.get(effect_id, PageCost())
-        node.calls.append(effect_id)
         self.sources.append((node.id, effect_id))
         last = events[-1] if events else {}
         failure = last if last.get("type") == "failed" else None
@@ -293,7 +267,7 @@ class _Maker:
                 name=plain(effect.get("text", "")) if is_tool else "verifier",
                 stage=effect["stage"],
                 text=plain(text if is_tool else effect.get("text", "")),
-                result=plain_or_none(_result_text(last)),
+                result=_plain_or_none(_result_text(last)),
                 error=None if failure is None else _why(failure),
                 begun_at_ms=self._asked_at(effect_id),
                 ended_at_ms=self._settled_at(effect_id),
@@ -344,22 +318,8 @@ class _Maker:
             node.ended_at_ms = _most(node.ended_at_ms, ended)
 
 
-class _Owners:
-    """Which thought of a chain a question belongs to."""
-
-    def __init__(self, names: Sequence[str], origins: Sequence[str], places: Mapping[str, int]) -> None:
-        self._places, self._names = places, names
-        self._recorded = [*itertools.accumulate((places.get(origin, -1) for origin in origins), max)]
-
-    def of(self, effect_id: str) -> str | None:
-        """Return the node that an effect belongs to; None: no thought came after it."""
-        if not self._names:
-            return None
-        place = self._places.get(effect_id)
-        if place is None:
-            return self._names[-1]
-        index = bisect_left(self._recorded, place)
-        return self._names[min(index, len(self._names) - 1)]
+def _plain_or_none(text: str | None) -> str | None:
+    return None if text is None else plain(text)
 
 
 def _least(first: int | None, other: int | None) -> int | None:
@@ -402,16 +362,6 @@ def _result_text(event: Entry) -> str | None:
 
 
 # -- what stands beside the nodes
-
-
-def _path(edges: Iterable[Sequence[str]], stage: str) -> list[PageStep]:
-    steps: list[PageStep] = []
-    for name in [*(edge[0] for edge in edges), stage]:
-        if steps and steps[-1].stage == name:
-            steps[-1].times += 1
-        elif name:
-            steps.append(PageStep(name, 1))
-    return steps
 
 
 def _spend(
@@ -472,43 +422,18 @@ def _early_stop(document: Mapping[str, Any], nodes: Iterable[PageNode]) -> PageS
     )
 
 
-def _timed_effects(maker: _Maker) -> Iterator[Timed]:
-    for effect in (*maker.questions, *maker.calls):
-        if isinstance(effect, PageQuestion):
-            asked_at, settled_at = effect.asked_at_ms, effect.answered_at_ms
-        else:
-            asked_at, settled_at = effect.begun_at_ms, effect.ended_at_ms
-        is_cancelled = isinstance(effect, PageQuestion) and effect.status == "cancelled"
-        if asked_at is not None and settled_at is not None and not is_cancelled:
-            yield Timed(effect.id, asked_at, settled_at)
+def critical_path(questions: Iterable[PageQuestion], calls: Iterable[PageCall]) -> PagePath | None:
+    """Return what had to wait for one another; None where nothing has settled.
 
-
-def _rounds(questions: Iterable[PageQuestion]) -> list[PageRound]:
-    rounds: dict[int, PageRound] = {}
-    for question in questions:
-        if question.round is None:
-            continue
-        number = question.round
-        found = rounds.setdefault(
-            number, PageRound(number=number, begun_at_ms=None, ended_at_ms=None, questions=[])
-        )
-        found.questions.append(question.id)
-        found.begun_at_ms = _least(found.begun_at_ms, question.asked_at_ms)
-        found.ended_at_ms = _most(found.ended_at_ms, question.answered_at_ms)
-    return [rounds[number] for number in sorted(rounds)]
-
-
-def _blocks(document: Mapping[str, Any]) -> list[PageBlock]:
-    blocks: list[PageBlock] = []
-    for block in outline(document):
-        match block:
-            case Heading(text, level):
-                blocks.append(PageBlock("heading", plain(text), level))
-            case Prose(text):
-                blocks.append(PageBlock("prose", plain(text)))
-            case Bullets(items):
-                blocks.append(PageBlock("bullets", items=[*map(plain, items)]))
-            case Grid(heads, rows, chosen):
-                cells = [[*map(plain, row)] for row in rows]
-                blocks.append(PageBlock("table", heads=[*heads], rows=cells, chosen=chosen))
-    return blocks
+    Each waited for the one that was the last to settle before it was asked for.
+    """
+    asked = [question for question in questions if question.status != "cancelled"]
+    spans = [(question.answered_at_ms, question.asked_at_ms, question.id) for question in asked]
+    spans += [(call.ended_at_ms, call.begun_at_ms, call.id) for call in calls]
+    settled = [(end, begun, name) for end, begun, name in spans if end is not None and begun is not None]
+    path, ms, asked_at = list[str](), 0, sys.maxsize
+    for end, begun, name in sorted(settled, reverse=True):
+        if end <= asked_at:
+            path.append(name)
+            ms, asked_at = ms + max(0, end - begun), begun
+    return PagePath(ms=ms, effects=path[::-1]) if path else None

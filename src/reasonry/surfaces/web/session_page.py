@@ -9,7 +9,7 @@ from typing import Any
 from ...core.strategy import Strategy
 from ...core.text import first_words
 from ..run_report import TITLE_CHARS
-from .page import PageBranch, PageDocument, PageNode, PageStep, data_fields, plain, sum_costs
+from .page import PageDocument, PageNode, data_fields, plain, walked_steps
 from .run_page import table_of
 
 ROOT = "root"
@@ -34,7 +34,6 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
     nodes = [root, *lines.nodes.values()]
     has_ended = bool(thoughts) and not thoughts[-1].get("next_thought_needed", True)
     answer = _mark_path(lines, has_ended)
-    sum_costs(nodes)
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
     return PageDocument(
@@ -55,9 +54,8 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
         ended_at_ms=begun + max(times, default=0) if has_ended else None,
         duration_ms=max(times, default=0),
         table=table_of(strategy),
-        path=_path(thoughts),
+        path=walked_steps(stage for thought in thoughts for stage in _stages(thought)),
         nodes=nodes,
-        branches=[lines.branches[name] for name in sorted(lines.branches, key=lambda name: name != "")],
     )
 
 
@@ -68,7 +66,6 @@ class _SessionNodes:
         self.begun_at_ms = begun_at_ms
         self.nodes: dict[str, PageNode] = {}
         self.ends: dict[str, str] = {}
-        self.branches: dict[str, PageBranch] = {"": PageBranch(name="", parent=None)}
         self._numbers: dict[int, str] = {}
 
     def add(self, thought: Document) -> None:
@@ -76,9 +73,6 @@ class _SessionNodes:
         name, branch = f"t{thought['seq']}", thought.get("branch_id") or ""
         left = self._find_thought(thought, "branch_from_seq", "branch_from_thought")
         parent = self.ends.get(branch) or left or self.ends.get("") or ROOT
-        if branch not in self.branches:
-            home = self.nodes[parent].branch if parent in self.nodes else ""
-            self.branches[branch] = PageBranch(name=plain(branch), parent=home, start=left)
         number, score = thought["thought_number"], thought.get("score")
         at = _instant_ms(thought["at"]) - self.begun_at_ms if "at" in thought else None
         before = self.nodes.get(parent)
@@ -88,22 +82,19 @@ class _SessionNodes:
             kind="thought",
             label=f"Thought {number}",
             text=plain(thought["thought"]),
-            stage=plain(" → ".join(thought.get("stages") or [thought.get("stage") or ""])),
+            stage=plain(" → ".join(_stages(thought))),
             branch=plain(branch),
             score=score,
             score_text="" if score is None else f"{score:g}",
             begun_at_ms=at if before is None or before.ended_at_ms is None else before.ended_at_ms,
             ended_at_ms=None if at is None else max(at, 0),
-            number=number,
             revises=self._find_thought(thought, "revises_seq", "revises_thought"),
             fields=[*data_fields(thought.get("data") or {})],
         )
         merged = thought.get("merge_branch")
         if merged is not None and merged in self.ends:
             node.merges.append(self.ends[merged])
-            self.branches[merged].merged = True
         self.nodes[name] = node
-        self.branches[branch].nodes += 1
         self.ends[branch] = self._numbers[number] = name
 
     def _find_thought(self, thought: Document, seq: str, number: str) -> str | None:
@@ -128,15 +119,8 @@ def _mark_path(lines: _SessionNodes, has_ended: bool) -> str | None:
     return last.text if has_ended else None
 
 
-def _path(thoughts: Sequence[Document]) -> list[PageStep]:
-    steps: list[PageStep] = []
-    for thought in thoughts:
-        for stage in thought.get("stages") or [thought.get("stage") or ""]:
-            if steps and steps[-1].stage == plain(stage):
-                steps[-1].times += 1
-            elif stage:
-                steps.append(PageStep(plain(stage), 1))
-    return steps
+def _stages(thought: Document) -> Sequence[str]:
+    return thought.get("stages") or [thought.get("stage") or ""]
 
 
 def _instant_ms(instant: str) -> int:

@@ -30,6 +30,8 @@ ASK: Any = [{"role": "user", "content": "Where is it warm?"}]
 def reply(request: ChatRequest) -> Any:
     """Ask for the weather of two cities, then say how many are sunny; elsewhere answer `Oslo` after a step."""
     if "This answer has been found" in request.prompt:
+        if '"call"' in request.prompt:
+            return {"call": {"tool": "get_weather", "arguments": {"city": "Rome"}}}
         return {"city": "Oslo", "letters": 4}
     if "get_weather" in request.system:
         if "Observation" in request.prompt:

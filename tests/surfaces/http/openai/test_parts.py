@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,10 +18,17 @@ from reasonry.core.problem import check_problem, without_quoted
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.supervisor import RunEvent
-from reasonry.surfaces.http.openai.call_ids import CallId, read_call_id
 from reasonry.surfaces.http.openai.completion import cut_answer
-from reasonry.surfaces.http.openai.conversation import Utterance, problem_of, read_messages, turns_of
-from reasonry.surfaces.http.openai.names import model_ids, read_name, written_name
+from reasonry.surfaces.http.openai.conversation import (
+    CallId,
+    Conversation,
+    Message,
+    messages_of,
+    problem_of,
+    read_call_id,
+    read_messages,
+)
+from reasonry.surfaces.http.openai.request import model_ids, read_name
 from reasonry.surfaces.http.openai.thinking import Readable, Thinking
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -29,6 +38,10 @@ DATA = st.recursive(
     max_leaves=8,
 )
 ALLOWED = AllowList(models={"small": "offline", "openai:gpt-5-mini": "openai:gpt-5-mini"})
+
+
+def _read(messages: list[Any]) -> Conversation:
+    return read_messages(msgspec.convert(messages, list[Message]))
 
 
 def _texts(value: Any) -> list[str]:
@@ -89,17 +102,24 @@ def test_a_foreign_id_of_a_call_is_refused(text: str) -> None:
     assert caught.value.details["field"] == "messages[1].tool_call_id"
 
 
-def test_every_name_that_is_listed_may_be_asked_for() -> None:
-    names = model_ids(STRATEGIES, ALLOWED)
+def test_every_name_that_is_listed_may_be_asked_for_and_no_two_mean_the_same() -> None:
+    allowed = AllowList(
+        models={"small": "openai:a", "large": "openai:b", "big": "openai:b"}, default_model="openai:a"
+    )
+    names = model_ids(STRATEGIES, allowed)
     driven = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
-    assert len(names) == len(set(names)) == (len(driven) + 1) * 4
+    assert len(names) == (len(driven) + 1) * 2
+    meant: list[tuple[str, str | None]] = []
     for name in names:
-        assert written_name(*read_name(name, STRATEGIES, ALLOWED)) == name
+        strategy, model, options = read_name(name, STRATEGIES, allowed)
+        assert (f"{strategy}@{model}" if model else strategy, options) == (name, {})
+        meant.append((strategy, allowed.models[model] if model else allowed.default_model))
+    assert len(set(meant)) == len(names)
 
 
 @given(st.dictionaries(st.sampled_from(["depth", "a b"]), st.sampled_from(["3", "x=y&z", "é@?", ""])))
 def test_options_are_part_of_a_name(options: dict[str, str]) -> None:
-    name = written_name("tree_of_thoughts", "small", options)
+    name = f"tree_of_thoughts{'?' if options else ''}{urlencode(options)}@small"
     assert read_name(name, STRATEGIES, ALLOWED) == ("tree_of_thoughts", "small", options)
 
 
@@ -141,17 +161,38 @@ def test_the_last_message_of_the_user_is_the_problem_and_the_others_are_below_it
     turns: list[tuple[str, str]], last: str
 ) -> None:
     messages = [{"role": role, "content": text} for role, text in [*turns, ("user", last)]]
-    problem = problem_of(read_messages(messages), None)
+    problem = problem_of(_read(messages), None)
     assert without_quoted(problem) == without_quoted(last)
     shown = [line for role, text in turns for line in text.replace("\0", "\ufffd").splitlines() if line]
     assert all(line in problem for line in shown)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": "<think>\nsecret\n</think>\nOslo"},
+        {"content": " <thinking>secret</thinking><think>secret</think>Oslo"},
+        {"content": '<details type="reasoning" done="true">\nsecret\n</details>\nOslo'},
+        {"content": "Oslo", "reasoning_content": "secret"},
+        {"content": [{"type": "thinking", "thinking": "secret"}, {"type": "text", "text": "Oslo"}]},
+    ],
+)
+def test_earlier_thoughts_are_left_out_of_the_turns_that_are_quoted(said: dict[str, Any]) -> None:
+    ask, unfinished = {"role": "user", "content": "Go on."}, {"role": "assistant", "content": "<think>secret"}
+    (answer, _) = _read([{"role": "assistant", **said}, unfinished, ask]).turns
+    assert answer.text.strip() == "Oslo"
+
+
+def test_a_tag_within_an_answer_is_part_of_it() -> None:
+    answer = "Write <think>…</think> around it."
+    assert _read([{"role": "assistant", "content": answer}]).turns[0].text == answer
 
 
 def test_a_long_conversation_keeps_its_latest_turns() -> None:
     messages = [
         {"role": "user", "content": f"turn {number} " + "x" * 5_000 + "\n" * 2_000} for number in range(40)
     ]
-    problem = problem_of(read_messages(messages), {"type": "object"})
+    problem = problem_of(_read(messages), {"type": "object"})
     check_problem(problem)
     assert "turn 38" in problem
     assert "turn 2 " not in problem
@@ -164,10 +205,10 @@ def test_what_a_run_was_about_can_be_told_again() -> None:
         {"role": "assistant", "content": "two"},
         {"role": "user", "content": "three"},
     ]
-    turns = turns_of(problem_of(read_messages(messages), None), "four")
-    assert turns == [
-        Utterance("earlier", "user: one\nassistant: two"),
-        ("user", "three"),
-        ("assistant", "four"),
+    told = messages_of(problem_of(_read(messages), None), "four")
+    assert [(message.role, message.name, message.content) for message in told] == [
+        ("user", "earlier", "user: one\nassistant: two"),
+        ("user", None, "three"),
+        ("assistant", None, "four"),
     ]
-    assert turns_of("alone", None) == [("user", "alone")]
+    assert [message.content for message in messages_of("alone", None)] == ["alone", None]

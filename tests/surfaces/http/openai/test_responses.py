@@ -50,10 +50,17 @@ def test_a_response_goes_on_from_an_earlier_one(talk: Talk) -> None:
     assert prompt.startswith("Problem: Sure?\n")
     said = ["user: Which capital?", "assistant: Oslo", "user: And why?", "assistant: Oslo"]
     quoted = [line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> ")]
-    assert quoted == [f"earlier: {said[0]}", *said[1:]]
+    assert quoted == [f"user (earlier): {said[0]}", *said[1:]]
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model="chain_of_thought@small", input="x", previous_response_id="resp_gone")
     assert (caught.value.param, caught.value.code) == ("previous_response_id", "previous_response_not_found")
+
+
+def test_reasoning_that_comes_back_is_left_out(talk: Talk) -> None:
+    thought = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "secret"}]}
+    items: Any = [{"role": "user", "content": "Hi."}, thought, {"role": "user", "content": "Which capital?"}]
+    talk.client().responses.create(model="chain_of_thought@small", input=items)
+    assert "secret" not in str(talk.model.bodies[-1])
 
 
 def test_a_response_is_in_the_form_that_is_wanted_and_as_short(talk: Talk) -> None:

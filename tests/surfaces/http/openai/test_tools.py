@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 
 from ....servers import ModelServer
 from ..serving import TOKENS
-from .talking import ASK, CHAT_TOOLS, RESPONSE_TOOLS, Talk, reply, talking
+from .talking import ASK, CHAT_TOOLS, CITY, RESPONSE_TOOLS, Talk, reply, talking
+
+NAMED: Any = {"type": "function", "function": {"name": "city"}}
+CITY_TOOLS: Any = [
+    *CHAT_TOOLS,
+    {"type": "function", "function": {"name": "city", "description": "The city found.", "parameters": CITY}},
+]
 
 
 def _asked(talk: Talk, **options: Any) -> tuple[Any, list[Any]]:
@@ -126,22 +133,67 @@ def test_a_wrong_or_foreign_id_is_a_400_that_names_the_message(tmp_path: Path) -
 
 def test_tools_are_for_strategies_that_act(talk: Talk) -> None:
     client = talk.client()
-    with pytest.raises(openai.BadRequestError, match="react") as caught:
-        client.chat.completions.create(model="chain_of_thought@small", messages=ASK, tools=CHAT_TOOLS)
-    assert caught.value.param == "tools"
-    for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}):
-        with pytest.raises(openai.BadRequestError) as caught:
-            client.chat.completions.create(
-                model="react@small",
-                messages=ASK,
-                tools=CHAT_TOOLS,
-                tool_choice=choice,  # pyright: ignore
-            )
-        assert caught.value.param == "tool_choice"
+    passed_over: Any = client.chat.completions.create(
+        model="chain_of_thought@small", messages=ASK, tools=CHAT_TOOLS
+    )
+    assert passed_over.choices[0].message.content == "Oslo"
+    assert passed_over.reasonry["runs"][0]["warnings"][-1] == "tools: chain_of_thought calls no tools"
     plain = client.chat.completions.create(
         model="chain_of_thought@small", messages=ASK, tools=CHAT_TOOLS, tool_choice="none"
     )
     assert plain.choices[0].message.content == "Oslo"
+
+
+def test_a_tool_that_must_be_called_is_the_form_of_the_answer(talk: Talk) -> None:
+    client, sent = talk.client(), {"model": "chain_of_thought@small", "messages": ASK}
+    one: Any = client.chat.completions.create(**sent, tools=CITY_TOOLS, tool_choice=NAMED)  # pyright: ignore
+    (call,) = one.choices[0].message.tool_calls
+    assert (one.choices[0].finish_reason, one.choices[0].message.content) == ("tool_calls", None)
+    assert (call.function.name, json.loads(call.function.arguments)) == (
+        "city",
+        {"city": "Oslo", "letters": 4},
+    )
+    # A result of that call is a turn of the conversation like any other; so is a call of one of several.
+    result = {"role": "tool", "tool_call_id": call.id, "content": "Letters must be even."}
+    messages: Any = [*ASK, one.choices[0].message, result]
+    with client.chat.completions.stream(
+        model="chain_of_thought@small", messages=messages, tools=CITY_TOOLS, tool_choice="required"
+    ) as events:
+        (again,) = events.get_final_completion().choices[0].message.tool_calls or []
+    assert (again.function.name, json.loads(again.function.arguments)) == ("get_weather", {"city": "Rome"})
+    assert "Letters must be even." in talk.model.bodies[-1]["messages"][-1]["content"]
+    plain = client.chat.completions.create(model="chain_of_thought@small", messages=messages)
+    assert plain.choices[0].message.content == "Oslo"
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice"),
+    [
+        (CHAT_TOOLS, NAMED),
+        ([], "required"),
+        (CHAT_TOOLS, "any"),
+        (CHAT_TOOLS, {"type": "web_search"}),
+    ],
+)
+def test_a_choice_of_tools_that_cannot_be_made_is_refused(talk: Talk, tools: Any, choice: Any) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        talk.client().chat.completions.create(
+            model="react@small", messages=ASK, tools=tools, tool_choice=choice
+        )
+    assert caught.value.param == "tool_choice"
+
+
+def test_auto_takes_a_strategy_that_calls_the_tools_unless_another_suits_the_problem_better(
+    talk: Talk,
+) -> None:
+    puzzle: Any = [{"role": "user", "content": "Use 4, 9, 10 and 13 to make 24"}]
+    for messages, warns in ((ASK, False), (puzzle, True)):
+        completion: Any = talk.client().chat.completions.create(
+            model="auto@small", messages=messages, tools=CHAT_TOOLS
+        )
+        (run,) = completion.reasonry["runs"]
+        assert (f"tools: {run['strategy']} calls no tools" in run["warnings"]) == warns
+        assert (completion.choices[0].finish_reason == "tool_calls") != warns
 
 
 def test_responses_hand_out_calls_and_go_on_with_what_they_bring(talk: Talk) -> None:

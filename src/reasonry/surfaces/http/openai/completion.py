@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import aclosing, suppress
-from typing import Any
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -14,32 +15,34 @@ from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
 from ....core.effects import CallTool
 from ....core.metering import estimate_tokens
-from ....core.registry import strategies_at_hand
-from ....engine.callers_calls import result_events, waiting_calls
-from ....engine.journal import Run
+from ....engine.callers import result_events, waiting_calls
 from ....engine.result import Result
+from ....engine.run import Run
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
-from ..attendance import HUNG_UP
 from ..context import RequestContext
-from .call_ids import CallId, unknown_call
-from .names import read_name
-from .request import CompletionRequest
+from .conversation import ANSWER, CallId, Conversation, problem_of, unknown_call
+from .request import ChatFields, read_call, read_name
 from .thinking import Thinking
 
+HUNG_UP: Final = "its client hung up"
+"""Why a run was cancelled that goes on when its client comes again; one that its user has cancelled does not."""
 
-class CompletionChoice(Struct, frozen=True):
+
+class Completion(Struct, frozen=True):
     """A run that works for a request.
 
     Args:
         before: What the run had spent before the request.
         results: The effects whose results the request brought: what happened before them was told before.
+        warnings: What of the request has no effect.
     """
 
     run_id: str
     before: Usage = NOTHING
     results: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
 
 
 class FunctionCall(Struct, frozen=True):
@@ -51,7 +54,7 @@ class FunctionCall(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """How a choice ends: with an answer, or with calls to make.
+    """How a completion ends: with an answer, or with calls to make.
 
     Args:
         cut: Whether a limit cut the answer, or the run, short.
@@ -60,6 +63,7 @@ class Finish(Struct, frozen=True):
 
     result: Result
     usage: Usage
+    warnings: tuple[str, ...] = ()
     answer: str = ""
     calls: tuple[FunctionCall, ...] = ()
     cut: bool = False
@@ -78,74 +82,59 @@ class Finish(Struct, frozen=True):
             "rounds",
             "duration_ms",
         )
-        return {name: whole[name] for name in (*named, "usage", "warnings")}
+        members = {name: whole[name] for name in (*named, "usage")}
+        return {"runs": [{**members, "warnings": [*whole["warnings"], *self.warnings]}]}
 
 
 async def begin(
-    context: RequestContext, wanted: CompletionRequest, key: str | None, digest: bytes
-) -> list[CompletionChoice]:
-    """Begin the runs of a request, one for each choice; with a key that is known, take those it stands for.
+    context: RequestContext,
+    wanted: ChatFields,
+    conversation: Conversation,
+    key: str | None,
+    digest: bytes,
+    warnings: Sequence[str] = (),
+) -> Completion:
+    """Begin the run of a request; with a key that is known, take the one it stands for.
+
+    Args:
+        warnings: What of the request is passed over.
 
     Raises:
         UsageError: Something is wrong with what is asked for; then no run is begun.
         OverloadedError: Too many runs are in work.
     """
-    named = read_name(wanted.model, context.app.strategies, context.access.allowed)
-    own = wanted.own
+    named = read_name(wanted.model, context.app.strategies, context.app.allowed)
+    own, form, cards = wanted.reasonry, wanted.form, wanted.cards()
     request = RunRequest(
-        problem=wanted.problem,
+        problem=problem_of(conversation, form),
         strategy=own.strategy or named.strategy,
         options={**named.options, **own.options},
         budget=own.budget,
         participants=Participants(
             model=named.model,
             verifier=own.verifier,
-            tools=[*own.tools, *map(CallersTool, wanted.cards)],
+            tools=[*own.tools, *map(CallersTool, cards)],
             context=own.documents,
         ),
-        form=wanted.form,
+        form=form,
     )
-    choices = list[CompletionChoice]()
-    try:
-        for place in range(wanted.n):
-            order, performers = await context.access.order(request)
-            if wanted.cards and not performers.callers_tools & _names_in(structs.asdict(order.options)):
-                raise _calls_no_tools(context, order.strategy.name)
-            run_id, is_new = await context.supervisor.start(
-                context.app,
-                order,
-                performers,
-                key=f"{key}/{place}" if key and place else key,
-                digest=digest,
-                text=wanted.stream and own.reasoning,
-            )
-            choices.append(CompletionChoice(run_id))
-            if not is_new:
-                await _take_up_again(context, run_id)
-    except ReasonryError:
-        for choice in choices:
-            await context.wiring.attendance.cancel(context.app, choice.run_id)
-        raise
-    return choices
-
-
-def _calls_no_tools(context: RequestContext, strategy: str) -> UsageError:
-    known = strategies_at_hand(context.app.strategies).items()
-    choices = [name for name, each in known if "tools" in getattr(each.options, "__struct_fields__", ())]
-    return UsageError(
-        f"tools: {strategy} calls no tools; those that do: {', '.join(choices)}",
-        field="tools",
-        code="unsupported_parameter",
-        choices=choices,
+    order, performers = await context.app.receive(request)
+    calls_them = performers.callers_tools & _tools_in(structs.asdict(order.options))
+    idle = [] if calls_them or not cards else [f"tools: {order.strategy.name} calls no tools"]
+    run_id, is_new = await context.supervisor.start(
+        context.app, order, performers, key=key, digest=digest, text=wanted.streams_text
     )
+    if not is_new:
+        await _take_up_again(context, run_id)
+    return Completion(run_id, warnings=(*warnings, *idle))
 
 
-def _names_in(value: Any) -> set[str]:
+def _tools_in(options: Any) -> set[str]:
     """Return the names of the tools in the options of a run and of those inside it."""
-    if not isinstance(value, dict):
+    if not isinstance(options, dict):
         return set()
-    names = {getattr(card, "name", None) or card["name"] for card in value.get("tools") or ()}
-    return names | _names_in(value.get("over_options"))
+    names = {getattr(card, "name", None) or card["name"] for card in options.get("tools") or ()}
+    return names | _tools_in(options.get("over_options"))
 
 
 async def _take_up_again(context: RequestContext, run_id: str) -> None:
@@ -164,22 +153,22 @@ def _was_left(result: Result) -> bool:
     return result.status == "cancelled" and result.termination.detail == HUNG_UP
 
 
-async def go_on(context: RequestContext, wanted: CompletionRequest) -> CompletionChoice:
+async def go_on(context: RequestContext, wanted: ChatFields, brought: Mapping[CallId, str]) -> Completion:
     """Give a run the results that a request brought, and go on with it.
 
     Raises:
         UsageError: No run of the caller waits for them.
     """
-    ids = list(wanted.results)
+    ids = list(brought)
     run_id = ids[0].run_id
-    results = {call.effect: wanted.results[call] for call in ids}
+    results = {call.effect: text for call, text in brought.items()}
     field = "messages"
     try:
         async with context.app.engine.open(run_id) as opened:
             run = opened.run
             at_ms = max(run.snapshot.at_ms, 0)
             events = result_events(run, results, at_ms)
-            choice = CompletionChoice(run_id, _spent_before(run, results), frozenset(results))
+            completion = Completion(run_id, _spent_before(run, results), frozenset(results))
             await opened.take_answers(events)
     except NotFoundError:
         raise unknown_call(str(ids[0]), field) from None
@@ -191,11 +180,11 @@ async def go_on(context: RequestContext, wanted: CompletionRequest) -> Completio
         run = (await context.app.engine.read(run_id)).run
         if result_events(run, results, 0):
             raise
-        return CompletionChoice(run_id, _spent_before(run, results), frozenset(results))
+        return Completion(run_id, _spent_before(run, results), frozenset(results))
     if opened.run.snapshot.status == "active":
         with suppress(ConflictError):
-            await context.supervisor.resume(context.app, run_id, text=wanted.stream and wanted.own.reasoning)
-    return choice
+            await context.supervisor.resume(context.app, run_id, text=wanted.streams_text)
+    return completion
 
 
 def _spent_before(run: Run, results: Collection[str]) -> Usage:
@@ -209,7 +198,7 @@ def _spent_before(run: Run, results: Collection[str]) -> Usage:
 
 
 async def follow(
-    context: RequestContext, wanted: CompletionRequest, choice: CompletionChoice
+    context: RequestContext, wanted: ChatFields, completion: Completion
 ) -> AsyncGenerator[str | Finish]:
     """Yield what a run thinks from the request on, and in the end what comes of it.
 
@@ -218,77 +207,101 @@ async def follow(
     Raises:
         ReasonryError: Nothing came of it.
     """
-    thinking, awaited, after = Thinking(), set(choice.results), 0
-    attendance = context.wiring.attendance
-    with attendance.attend(context.app, choice.run_id, leaves=wanted.own.on_disconnect == "leave"):
+    run_id, finish, result = completion.run_id, None, None
+    thinking, awaited, after = Thinking(), set(completion.results), 0
+    with _attending(context, run_id, leaves=wanted.reasonry.on_disconnect == "leave"):
         for is_again in (False, True):
-            result = None
-            watched = context.supervisor.watch(
-                context.app, choice.run_id, after, text=wanted.stream and wanted.own.reasoning
-            )
+            watched = context.supervisor.watch(context.app, run_id, after, text=wanted.streams_text)
             async with aclosing(watched) as events:
                 async for event in events:
-                    if event.kind == "idle":
-                        _check_not_draining(context, choice)
-                        finish = await _calls_of(context, wanted, choice)
-                        if finish is not None:
-                            attendance.let_go(choice.run_id)
-                            yield finish
-                            return
+                    if event.kind == "idle" and (finish := await _calls_of(context, wanted, completion)):
+                        break
                     if awaited:
                         awaited.discard(_result_in(event))
-                    elif wanted.own.reasoning:
+                    elif wanted.reasonry.reasoning:
                         for piece in thinking.take(event):
                             yield piece
                     after, result = event.id or after, event.result
-            result = result or await context.app.engine.result(choice.run_id)
-            if is_again or not _was_left(result):
-                attendance.let_go(choice.run_id)
-                yield _end_of(result, wanted, choice)
-                return
+            result = result or await context.app.engine.result(run_id)
+            if finish or is_again or not _was_left(result):
+                break
             # The client before this one hung up a moment ago.
-            await _take_up_again(context, choice.run_id)
+            await _take_up_again(context, run_id)
+    yield finish or _end_of(result, wanted, completion)
 
 
-def _check_not_draining(context: RequestContext, choice: CompletionChoice) -> None:
-    if context.supervisor.draining:
-        raise OverloadedError(
-            "the server is about to end; the same request with its Idempotency-Key goes on with the run once the "
-            "server is back, as does `reasonry runs resume`",
-            retryable=True,
-            retry_after_s=5,
-            run_id=choice.run_id,
-        )
+@contextmanager
+def _attending(context: RequestContext, run_id: str, *, leaves: bool) -> Generator[None]:
+    """Count a client of a run; the run is cancelled when the last one hangs up.
+
+    Args:
+        leaves: Whether the run goes on without it.
+    """
+    wiring = context.wiring
+    wiring.present[run_id] += 1
+    try:
+        yield
+    except (asyncio.CancelledError, GeneratorExit):
+        if wiring.present[run_id] == 1 and not leaves and not context.supervisor.draining:
+            # Whoever hung up does not wait, and must not be what the cancelling is cancelled with.
+            wiring.beside(_cancel(context, run_id))
+        raise
+    finally:
+        wiring.present[run_id] -= 1
+        if not wiring.present[run_id]:
+            del wiring.present[run_id]
+
+
+async def _cancel(context: RequestContext, run_id: str) -> None:
+    with suppress(ReasonryError):
+        await context.supervisor.cancel(context.app, run_id, HUNG_UP)
 
 
 def _result_in(event: RunEvent) -> str:
     return event.data.get("effect", "") if event.kind == "tool_returned" else ""
 
 
-async def _calls_of(
-    context: RequestContext, wanted: CompletionRequest, choice: CompletionChoice
-) -> Finish | None:
-    """Return the calls that a run waits for, if it waits for any."""
-    read = await context.app.engine.read(choice.run_id)
-    waiting = waiting_calls(read.run)
+async def _calls_of(context: RequestContext, wanted: ChatFields, completion: Completion) -> Finish | None:
+    """Return the calls that a run waits for, if it waits for any.
+
+    Raises:
+        OverloadedError: The server is about to end.
+    """
+    run_id = completion.run_id
+    if context.supervisor.draining:
+        raise OverloadedError(
+            "the server is about to end; the same request with its Idempotency-Key goes on with the run once the "
+            "server is back, as does `reasonry runs resume`",
+            retryable=True,
+            retry_after_s=5,
+            run_id=run_id,
+        )
+    waiting = waiting_calls((await context.app.engine.read(run_id)).run)
     calls = tuple(
-        FunctionCall(str(CallId(choice.run_id, pending.id)), pending.effect.tool, pending.effect.arguments)
-        for pending in waiting[: None if wanted.side_by_side else 1]
+        FunctionCall(str(CallId(run_id, pending.id)), pending.effect.tool, pending.effect.arguments)
+        for pending in waiting[: None if wanted.parallel_tool_calls else 1]
         if isinstance(pending.effect, CallTool)
     )
-    if not calls or context.supervisor.is_driven(choice.run_id):
+    if not calls or context.supervisor.is_driven(run_id):
         return None
-    result = await context.app.engine.result(choice.run_id)
-    return Finish(result, _since(result.usage, choice.before), calls=calls)
+    result = await context.app.engine.result(run_id)
+    return Finish(result, _since(result.usage, completion.before), completion.warnings, calls=calls)
 
 
-def _end_of(result: Result, wanted: CompletionRequest, choice: CompletionChoice) -> Finish:
+def _end_of(result: Result, wanted: ChatFields, completion: Completion) -> Finish:
     is_stopped = result.outcome == "stopped" and result.status == "done"
     text = result.best_answer if is_stopped else result.answer
     if text is None:
         raise failure_of(result)
-    answer, cut = cut_answer(text, wanted.stop, wanted.max_tokens)
-    return Finish(result, _since(result.usage, choice.before), answer, cut=cut or is_stopped)
+    usage = _since(result.usage, completion.before)
+    if wanted.forced:
+        called = read_call(wanted.forced, text)
+        if called is None:
+            raise failure_of(result)
+        call = FunctionCall(str(CallId(result.run_id, ANSWER)), *called)
+        return Finish(result, usage, completion.warnings, calls=(call,))
+    answer, cut = cut_answer(text, wanted.stops, wanted.max_completion_tokens or wanted.max_tokens)
+    return Finish(result, usage, completion.warnings, answer, cut=cut or is_stopped)
 
 
 def failure_of(result: Result) -> ReasonryError:
@@ -310,24 +323,12 @@ def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tup
     ]
     if max_tokens is None or estimate_tokens(answer) <= max_tokens:
         return answer, False
-    low, high = 0, len(answer)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if estimate_tokens(answer[:middle]) <= max_tokens else (low, middle - 1)
-    return answer[:low], True
+    lengths = range(len(answer) + 1)
+    fits = bisect_right(lengths, max_tokens, key=lambda length: estimate_tokens(answer[:length]))
+    return answer[: fits - 1], True
 
 
 def _since(usage: Usage, before: Usage) -> Usage:
-    usd = None if usage.usd is None else usage.usd - (before.usd or 0)
-    return Usage(
-        calls=usage.calls - before.calls,
-        input_tokens=usage.input_tokens - before.input_tokens,
-        output_tokens=usage.output_tokens - before.output_tokens,
-        cached_input_tokens=usage.cached_input_tokens - before.cached_input_tokens,
-        usd=usd,
-    )
-
-
-def now_s() -> int:
-    """Return the time as OpenAI's clients are told it."""
-    return int(time.time())
+    counts = ("calls", "input_tokens", "output_tokens", "cached_input_tokens")
+    spent = {name: getattr(usage, name) - getattr(before, name) for name in counts}
+    return Usage(**spent, usd=None if usage.usd is None else usage.usd - (before.usd or 0))

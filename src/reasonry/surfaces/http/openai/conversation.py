@@ -6,16 +6,20 @@ latest first where not all of it fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+import base64
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from ....core.json_schema import MAX_SCHEMA_CHARS
 from ....core.problem import HEADING, MARK, MAX_QUOTED_CHARS, with_instructions, with_quoted, without_quoted
 from ....core.text import beginning
 from ....errors import UsageError
-from .call_ids import CallId, read_call_id, unknown_call
 
 MAX_TURN_CHARS = 20_000
 """Of one earlier turn that is quoted."""
@@ -25,185 +29,199 @@ _HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_SCHEMA_CHARS - 2_000
 FORM = """The answer is put into JSON that fits this schema afterwards, so it must have all that the schema asks for:
 {schema}"""
 
-TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+ANSWER = "answer"
+"""In the place of an effect: the call is the answer of its run, which waits for nothing."""
+
+_CALL = re.compile(r"call_([A-Za-z0-9_-]{22})_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
+
+_THINKING = ("reasoning_text", "reasoning", "thinking")
+_THOUGHTS = re.compile(
+    r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
+    re.DOTALL,
+)
+"""The thoughts that clients send back before what was said: they are no part of the conversation."""
+
+
+class CallId(NamedTuple):
+    """The id of a tool call, which names the run and the effect that wait for its result.
+
+    `call_`, the 16 bytes of the run's id in base64 for URLs, and the effect's id with `-` for `/`: at most 40 of the
+    characters that every provider takes, because clients carry a conversation from one to another.
+    """
+
+    run_id: str
+    effect: str
+
+    def __str__(self) -> str:
+        """Return the id as clients see it."""
+        raw = base64.urlsafe_b64encode(UUID(self.run_id).bytes).rstrip(b"=").decode()
+        return f"call_{raw}_{self.effect.replace('/', '-')}"
+
+
+def read_call_id(text: str, field: str) -> CallId:
+    """Return the call that an id names.
+
+    Raises:
+        UsageError: It is none of ours.
+    """
+    if found := _CALL.fullmatch(text):
+        run_id = UUID(bytes=base64.urlsafe_b64decode(found[1] + "=="))
+        call = CallId(str(run_id), found[2].replace("-", "/"))
+        # The last character of the run's part has bits that mean nothing.
+        if str(call) == text:
+            return call
+    raise unknown_call(text, field)
+
+
+def unknown_call(text: str, field: str) -> UsageError:
+    """Return the error for an id that names no call that waits."""
+    return UsageError(
+        f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
+        field=field,
+    )
+
+
+# -- as it is sent
+
+
+class Part(Struct, frozen=True):
+    """A part of what was said or thought; what is no text is not served."""
+
+    type: Literal["text", "input_text", "output_text", "refusal", "reasoning_text", "reasoning", "thinking"]
+    text: str = ""
+    refusal: str = ""
+
+
+Content = str | list[Part] | None
+
+
+class CalledFunction(Struct, frozen=True):
+    """A function that was called, and with what."""
+
+    name: str
+    arguments: str = ""
+
+
+class MadeCall(Struct, frozen=True):
+    """A call that was made."""
+
+    id: str
+    function: CalledFunction
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A message of a chat; one of a tool brings what the call `tool_call_id` came to."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = None
+    name: str | None = None
+    refusal: str | None = None
+    tool_calls: list[MadeCall] | None = None
+    tool_call_id: str = ""
+
+
+class InputItem(Struct, frozen=True, kw_only=True):
+    """An item of a response's input."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    role: Literal["system", "developer", "user", "assistant"] = "assistant"
+    content: Content = None
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    output: Content = None
+
+    @property
+    def message(self) -> Message:
+        """The same as a message of a chat; a model's thoughts, which are not quoted, as one that says nothing."""
+        match self.type:
+            case "message":
+                return Message(role=self.role, content=self.content)
+            case "function_call":
+                call = MadeCall(self.call_id, CalledFunction(self.name, self.arguments))
+                return Message(role="assistant", tool_calls=[call])
+            case "function_call_output":
+                return Message(role="tool", content=self.output, tool_call_id=self.call_id)
+            case "reasoning":
+                return Message(role="assistant")
+
+
+# -- as it is read
 
 
 class Utterance(NamedTuple):
-    """Something that was said, and by whom; calls and results of tools too."""
+    """Something that was said, and by whom; calls and results of tools too.
+
+    Attributes:
+        called: The id of the call that is made here.
+        brought: The id of the call whose result this is.
+        field: Where that id stands.
+    """
 
     speaker: str
     text: str
+    called: str = ""
+    brought: str = ""
+    field: str = ""
 
 
 class Conversation(NamedTuple):
-    """A conversation as it was sent.
-
-    Attributes:
-        results: What the caller brought for calls of a run, at the conversation's end.
-    """
+    """A conversation: what was said, and instructions for the answer."""
 
     turns: Sequence[Utterance]
     instructions: Sequence[str] = ()
-    results: Mapping[CallId, str] = {}
 
 
-class Transcript:
-    """A conversation as it is read, entry by entry."""
-
-    def __init__(self) -> None:
-        self._turns: list[Utterance] = []
-        self._instructions: list[str] = []
-        self._called: dict[str, str] = {}
-        self._last_called: list[str] = []
-        self._results: dict[str, tuple[str, str]] = {}
-        """What was brought since anything else was said, by the id of the call: the field with the id, and the text."""
-
-    def instruct(self, text: str) -> None:
-        """Take what the system or the developer said."""
-        self._instructions.append(text)
-
-    def say(self, speaker: str, text: str) -> None:
-        """Take what somebody said."""
-        self._results, self._last_called = {}, []
-        if text.strip() or speaker != "assistant":
-            self._turns.append(Utterance(speaker, text))
-
-    def call(self, call_id: str, text: str) -> None:
-        """Take a call that was made."""
-        if self._results:
-            self._results, self._last_called = {}, []
-        self._called[call_id] = text
-        self._last_called.append(call_id)
-        self._turns.append(Utterance("assistant called", text))
-
-    def bring(self, call_id: str, text: str, field: str) -> None:
-        """Take what a call brought.
-
-        Args:
-            field: Where the id stands.
-        """
-        self._turns.append(Utterance(f"result of {self._called.get(call_id, 'a tool')}", text))
-        self._results[call_id] = field, text
-
-    def conversation(self) -> Conversation:
-        """Return what was read.
-
-        Raises:
-            UsageError: It ends with results of calls that no run made, or of several, or with calls without a result.
-        """
-        return Conversation(self._turns, self._instructions, self._waiting_results())
-
-    def _waiting_results(self) -> dict[CallId, str]:
-        if not self._results:
-            return {}
-        fields = [field for field, _ in self._results.values()]
-        missing = [call_id for call_id in self._last_called if call_id not in self._results]
-        if missing:
-            message = f"the call {missing[0][:80]!r} has no result; send one for each call"
-            raise UsageError(message, field=fields[0])
-        calls = {read_call_id(call_id, field): text for call_id, (field, text) in self._results.items()}
-        if len({call.run_id for call in calls}) > 1:
-            raise unknown_call(list(self._results)[-1], fields[-1])
-        return calls
+def read_messages(messages: Sequence[Message]) -> Conversation:
+    """Read the messages of a chat."""
+    turns, instructions, called = list[Utterance](), list[str](), dict[str, str]()
+    for place, message in enumerate(messages):
+        text = _text(message.content) or message.refusal or ""
+        match message.role:
+            case "user":
+                name = beginning(message.name or "", 64).strip()
+                turns.append(Utterance(f"user ({name})" if name else "user", text))
+            case "assistant":
+                text = _THOUGHTS.sub("", text)
+                turns += [Utterance("assistant", text)] if text.strip() else []
+                for call in message.tool_calls or ():
+                    called[call.id] = f"{call.function.name}({call.function.arguments})"
+                    turns.append(Utterance("assistant called", called[call.id], called=call.id))
+            case "tool":
+                speaker = f"result of {called.get(message.tool_call_id, 'a tool')}"
+                field = f"messages[{place}].tool_call_id"
+                turns.append(Utterance(speaker, text, brought=message.tool_call_id or "none", field=field))
+            case _:
+                instructions.append(text)
+    return Conversation(turns, instructions)
 
 
-def text_of(content: Any, field: str) -> str:
-    """Return the text of a message's content.
+def _text(content: Content) -> str:
+    if isinstance(content, list):
+        return "\n".join(part.text or part.refusal for part in content if part.type not in _THINKING)
+    return content or ""
+
+
+def results_in(turns: Sequence[Utterance]) -> dict[CallId, str]:
+    """Return what the caller brought at a conversation's end for calls of a run that waits for it.
+
+    Nothing where another turn is last, or where the call was a run's answer: that is a conversation like any other.
 
     Raises:
-        UsageError: It holds anything else; the message names the part.
+        UsageError: The calls are those of no run, or of several, or one of them has no result.
     """
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise UsageError(f"{field} must be text, or a list of parts", field=field)
-    texts = list[str]()
-    for place, part in enumerate(cast(list[Any], content)):
-        where = f"{field}[{place}]"
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in TEXT_PARTS:
-            raise UsageError(
-                f"{where}.type: parts of type {str(kind)[:40]!r} are not served; send text",
-                field=f"{where}.type",
-            )
-        texts.append(take_text(cast(dict[str, Any], part), "refusal" if kind == "refusal" else "text", where))
-    return "\n".join(texts)
-
-
-def take_text(entry: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a text that an entry must have.
-
-    Raises:
-        UsageError: It has none.
-    """
-    value = entry.get(name)
-    if not isinstance(value, str):
-        raise UsageError(f"{where}.{name} must be text", field=f"{where}.{name}")
-    return value
-
-
-def read_messages(messages: Any) -> Conversation:
-    """Read the messages of a chat.
-
-    Raises:
-        UsageError: One is not as it must be; the message names it.
-    """
-    if not isinstance(messages, list) or not messages:
-        raise UsageError("messages must be a list of at least one message", field="messages")
-    transcript = Transcript()
-    for place, message in enumerate(cast(list[Any], messages)):
-        where = f"messages[{place}]"
-        if not isinstance(message, dict):
-            raise UsageError(f"{where} must be an object", field=where)
-        _read_message(transcript, cast(dict[str, Any], message), where)
-    return transcript.conversation()
-
-
-def _read_message(transcript: Transcript, message: Mapping[str, Any], where: str) -> None:
-    role, content = message.get("role"), message.get("content")
-    if role == "assistant":
-        if content is None:
-            content = message.get("refusal") or ""
-        transcript.say("assistant", text_of(content, f"{where}.content"))
-        for call_id, text in _calls(message, where):
-            transcript.call(call_id, text)
-        return
-    if role not in ("system", "developer", "user", "tool"):
-        raise UsageError(
-            f"{where}.role: {str(role)[:40]!r} is not served; it is system, developer, user, assistant or tool",
-            field=f"{where}.role",
-        )
-    text = text_of(content, f"{where}.content")
-    match role:
-        case "user":
-            transcript.say(_speaker("user", message), text)
-        case "tool":
-            transcript.bring(take_text(message, "tool_call_id", where), text, f"{where}.tool_call_id")
-        case _:
-            transcript.instruct(text)
-
-
-def _speaker(role: str, message: Mapping[str, Any]) -> str:
-    name = message.get("name")
-    return f"{role} ({beginning(name, 64)})" if isinstance(name, str) and name.strip() else role
-
-
-def _calls(message: Mapping[str, Any], where: str) -> Iterable[tuple[str, str]]:
-    if message.get("function_call") is not None:
-        raise UsageError(
-            f"{where}.function_call is not served; use tool_calls", field=f"{where}.function_call"
-        )
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise UsageError(f"{where}.tool_calls must be a list", field=f"{where}.tool_calls")
-    for place, call in enumerate(cast(list[Any], calls)):
-        at = f"{where}.tool_calls[{place}]"
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            raise UsageError(f"{at} must be a call of a function", field=at)
-        function = cast(dict[str, Any], function)
-        name, arguments = take_text(function, "name", f"{at}.function"), function.get("arguments", "")
-        yield take_text(cast(dict[str, Any], call), "id", at), f"{name}({arguments})"
+    latest = reversed(turns)
+    brought = {turn.brought: turn for turn in itertools.takewhile(lambda turn: turn.brought, latest)}
+    before = turns[: max((place + 1 for place, turn in enumerate(turns) if not turn.brought), default=0)]
+    for turn in itertools.takewhile(lambda turn: turn.called, reversed(before)):
+        if brought and turn.called not in brought:
+            message = f"the call {turn.called[:80]!r} has no result; send one for each call"
+            raise UsageError(message, field=next(reversed(brought.values())).field)
+    calls = {read_call_id(turn.brought, turn.field): turn.text for turn in reversed(brought.values())}
+    if len({call.run_id for call in calls}) > 1:
+        last = next(iter(brought.values()))
+        raise unknown_call(last.brought, last.field)
+    return {} if any(call.effect == ANSWER for call in calls) else calls
 
 
 def problem_of(conversation: Conversation, form: Mapping[str, Any] | None) -> str:
@@ -243,10 +261,14 @@ def quote_turns(turns: Sequence[Utterance], room: int) -> str:
     return "\n".join([*gap, *reversed(quoted)])
 
 
-def turns_of(problem: str, answer: str | None) -> list[Utterance]:
+def messages_of(problem: str, answer: str | None) -> list[Message]:
     """Return the conversation that a run was about, its answer included."""
     asked, _, quoted = problem.rpartition(f"\n\n{HEADING}\n")
-    lines = [line.removeprefix(MARK) for line in quoted.split("\n")] if asked else []
-    earlier = [Utterance("earlier", "\n".join(lines))] if lines and without_quoted(problem) != problem else []
-    reply = [] if answer is None else [Utterance("assistant", answer)]
-    return [*earlier, Utterance("user", without_quoted(problem)), *reply]
+    messages = [
+        Message(role="user", content=without_quoted(problem)),
+        Message(role="assistant", content=answer),
+    ]
+    if not asked or without_quoted(problem) == problem:
+        return messages
+    lines = [line.removeprefix(MARK) for line in quoted.split("\n")]
+    return [Message(role="user", name="earlier", content="\n".join(lines)), *messages]

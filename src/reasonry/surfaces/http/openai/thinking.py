@@ -15,6 +15,13 @@ from ....supervisor import RunEvent
 MAX_WAITING_CHARS: Final = 20_000
 _REMEMBERED: Final = 20_000
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
+_UNIT: Final = r"\\u[0-9a-f]{4}"
+_FIRST_HALF: Final = r"\\ud[89ab][0-9a-f]{2}"
+_WHOLE: Final = re.compile(
+    rf'(?:[^"\\]|\\[^u]|{_FIRST_HALF}(?:{_UNIT}|(?=[^\\]|\\[^u]))|(?!{_FIRST_HALF}){_UNIT})*', re.IGNORECASE
+)
+"""As much of a text as is there, without the first part of an escape or of two that are one character."""
+_ESCAPE: Final = re.compile(rf"(?:{_UNIT})+|\\.", re.IGNORECASE | re.DOTALL)
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -23,15 +30,13 @@ class Readable:
 
     def __init__(self) -> None:
         self._is_data: bool | None = None
+        self._raw = ""
+        """What has come in and is not read yet."""
         self._open: list[str] = []
         """The brackets that are open, with `:` after a key of the innermost."""
-        self._text: str | None = None
-        """The last characters of the text that is being read; None between texts."""
-        self._is_key = False
-        self._has_said, self._gap = False, ""
-        """The gap is what stands before the next text: an empty line where a member of the whole begins."""
-        self._half = 0
-        """The first half of a character that is written as two escapes."""
+        self._in_text = self._is_key = self._has_said = False
+        self._gap = ""
+        """What stands before the next text: an empty line where a member of the whole begins."""
 
     def feed(self, piece: str) -> str:
         """Return what can be read of a further piece."""
@@ -40,17 +45,30 @@ class Readable:
             if not piece:
                 return ""
             self._is_data = piece[0] in "{["
-        return "".join(self._read(piece)) if self._is_data else piece
+        if not self._is_data:
+            return piece
+        self._raw += piece
+        return "".join(self._read())
 
-    def _read(self, piece: str) -> Iterator[str]:
-        for char in piece:
-            if self._text is not None:
-                yield from self._read_text(char)
-            elif char == '"':
-                self._text, self._is_key = "", bool(self._open) and self._open[-1] == "{"
-                self._gap = self._gap or "\n"
-            else:
+    def _read(self) -> Iterator[str]:
+        while self._raw:
+            if self._in_text:
+                part = _WHOLE.match(self._raw)[0]  # pyright: ignore[reportOptionalSubscript]
+                text = _ESCAPE.sub(_unescape, part)
+                if text and not self._is_key:
+                    yield self._gap + text if self._has_said else text
+                    self._has_said, self._gap = True, ""
+                self._raw = self._raw[len(part) :]
+                if not self._raw.startswith('"'):
+                    # The rest of an escape is still to come.
+                    return
+                self._raw, self._in_text = self._raw[1:], False
+            between, quote, self._raw = self._raw.partition('"')
+            for char in between:
                 self._step(char)
+            if quote:
+                self._in_text, self._is_key = True, self._open[-1:] == ["{"]
+                self._gap = self._gap or "\n"
 
     def _step(self, char: str) -> None:
         """Take what stands between two texts."""
@@ -64,42 +82,12 @@ class Readable:
         if char in "}]" and self._open:
             self._open.pop()
 
-    def _read_text(self, char: str) -> Iterator[str]:
-        assert self._text is not None
-        escape, text = self._text, ""
-        if escape:
-            self._text = ""
-            if escape[1:2] == "u" or (escape == "\\" and char == "u"):
-                self._text = escape + char
-                if len(self._text) == 6:
-                    text, self._text = self._character(self._text[2:]), ""
-            else:
-                text = _ESCAPES.get(char, char)
-        elif char == "\\":
-            self._text = char
-        elif char == '"':
-            self._text = None
-        else:
-            text = char
-        if text and not self._is_key:
-            if self._has_said:
-                yield self._gap
-            self._has_said, self._gap = True, ""
-            yield text
 
-    def _character(self, digits: str) -> str:
-        """Return the character of an escape; the first half of a pair waits for the other, half a pair is none."""
-        try:
-            code = int(digits, 16)
-        except ValueError:
-            return ""
-        half, self._half = self._half, 0
-        if 0xD800 <= code < 0xDC00:
-            self._half = code
-            return ""
-        if 0xDC00 <= code < 0xE000:
-            return chr(0x10000 + ((half - 0xD800) << 10) + code - 0xDC00) if half else ""
-        return chr(code)
+def _unescape(escape: re.Match[str]) -> str:
+    if not escape[0].startswith("\\u"):
+        return _ESCAPES.get(escape[0][1], escape[0][1])
+    # Half a character is none.
+    return bytes.fromhex(escape[0].replace("\\u", "")).decode("utf-16-be", "ignore")
 
 
 class Thinking:

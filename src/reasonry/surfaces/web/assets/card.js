@@ -18,7 +18,7 @@ export function cardText(record, id) {
     score: scoreOf(node),
     share: isScored ? Math.min(1, Math.max(0, node.score / record.best)) : null,
     text: firstLine(node.text).slice(0, SHOWN_CHARACTERS),
-    spoken: spoken(node),
+    spoken: spoken(record, node),
   };
 }
 
@@ -50,7 +50,12 @@ export function card(name, id, said) {
       "aria-label": said.spoken,
     },
     sign,
-    element("span", { class: "label" }, said.label, said.note && element("span", { class: said.note[0] }, said.note[1])),
+    element(
+      "span",
+      { class: "label" },
+      element("span", { class: "name" }, said.label),
+      said.note && element("span", { class: `remark ${said.note[0]}` }, said.note[1]),
+    ),
     said.score && element("span", { class: "score" }, said.score),
     element("span", { class: "text" }, said.text || "—"),
     share !== null && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
@@ -69,8 +74,9 @@ function note(record, node) {
 }
 
 /** What a screen reader says of it. */
-function spoken(node) {
-  const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), stateWord(node.state)];
+function spoken(record, node) {
+  const state = stateWord(node.state, Boolean(record.page.answer));
+  const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), state];
   if (node.state === "dropped" && node.why) parts.push(plainName(node.why.code));
   if (scoreOf(node)) parts.push(`${scoreName(node).toLowerCase()} ${scoreOf(node)}`);
   if (node.branch) parts.push(`branch ${node.branch}`);

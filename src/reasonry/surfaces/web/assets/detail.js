@@ -1,11 +1,12 @@
 // All there is about one thought: text, score, why it was dropped, what it cost, what was asked for it.
 
-import { copyButton, element } from "./dom.js";
+import { element, quietLine } from "./dom.js";
 import { mark } from "./marks.js";
 import { questionItem } from "./question.js";
-import { nodeLabel, pathTo } from "./record.js";
-import { callName, costLine, count, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
+import { costWithBelow, nodeLabel, pathTo } from "./record.js";
+import { callName, costLine, count, dotted, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
+const OPENED = 3; // questions, and calls, of a thought that are open at first
 const written = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
 
 /**
@@ -13,8 +14,7 @@ const written = new WeakMap(); // what is drawn in a host, as data: the same is 
  * @param {import("./record.js").Recorded} record
  * @param {string} id
  * @param {string | null} opened the question to show opened; others the reader opened stay so while the thought does
- * @param {{ select(id: string): void, close(): void }} page with `nodeTools` and `questionTools`: what
- *   can be done with one
+ * @param {{ select(id: string): void, close(): void }} page with `questionTools`: what can be done with one
  */
 export function drawDetail(host, record, id, opened, page) {
   const node = record.nodes.get(id);
@@ -22,22 +22,23 @@ export function drawDetail(host, record, id, opened, page) {
   const again = host.dataset.node === id;
   const said = JSON.stringify([node, asked, called, noted, pathTo(record, id)]);
   if (!again || written.get(host) !== said) {
-    const open = new Set(again ? [...host.querySelectorAll("details[open]")].map((item) => item.dataset.id) : []);
+    const before = new Map(again ? [...host.querySelectorAll("details")].map((item) => [item.dataset.id, item.open]) : []);
+    const isOpen = (one, index) => before.get(one.id) ?? index < OPENED;
     const [top, focused] = [host.scrollTop, host.contains(document.activeElement) ? document.activeElement : null];
     host.dataset.node = id;
     written.set(host, said);
     host.replaceChildren(
       element("button", { class: "close", on: { click: page.close } }, "Close"),
       breadcrumbs(record, id, page),
-      title(node),
+      title(record, node),
       ...dropped(node),
       element("div", { class: "prose" }, node.text || "—"),
-      facts(record, node, page),
-      element("div", { class: "tools" }, ...(page.nodeTools?.(node) ?? [])),
+      brief(record, node),
+      ...questions(record, asked, isOpen, page),
+      ...calls(called, isOpen),
       ...fields(node),
       ...notes(noted),
-      ...calls(called, open),
-      ...questions(record, asked, open, page),
+      facts(record, node, page, before.get("facts")),
     );
     host.scrollTop = again ? top : 0;
     if (focused) (host.contains(focused) ? focused : host).focus({ preventScroll: true });
@@ -48,9 +49,8 @@ export function drawDetail(host, record, id, opened, page) {
   if (!again) wanted.scrollIntoView({ block: "nearest" });
 }
 
-function title(node) {
-  const copy = node.text && copyButton(node.text, "the text");
-  return element("h2", {}, mark(node.state), nodeLabel(node), element("small", {}, stateWord(node.state)), copy);
+function title(record, node) {
+  return element("h2", {}, mark(node.state), nodeLabel(node), element("small", {}, stateWord(node.state, Boolean(record.page.answer))));
 }
 
 function breadcrumbs(record, id, page) {
@@ -75,26 +75,31 @@ function dropped(node) {
   return [element("p", { class: "because", "data-state": node.state }, code, node.why.text ? ` ${node.why.text}` : "")];
 }
 
-function facts(record, node, page) {
+/** What one asks first of a thought: how good, how long, how dear. */
+function brief(record, node) {
+  const took = Number.isFinite(node.ended_at_ms) && Number.isFinite(node.begun_at_ms) && duration(node.ended_at_ms - node.begun_at_ms);
+  const score = scoreOf(node) && `${scoreName(node).toLowerCase()} ${scoreOf(node)}`;
+  const own = costLine(node.cost);
+  const below = costLine(costWithBelow(record, node.id));
+  return quietLine(dotted([score, took, own]), below !== own && below ? ` (with all below: ${below})` : "");
+}
+
+function facts(record, node, page, isOpen = false) {
   const known = (ids) => ids.filter((id) => record.nodes.has(id));
   const links = (ids) => element("span", {}, ...known(ids).map((id) => nodeLink(record, id, page)));
   const took = Number.isFinite(node.ended_at_ms) && Number.isFinite(node.begun_at_ms);
-  const own = costLine(node.cost);
-  const below = costLine(node.subtree_cost);
   const rows = [
     ["Kind", node.kind !== "thought" && plainName(node.kind ?? "")],
     ["Stage", node.stage && plainName(node.stage)],
-    [scoreName(node), scoreOf(node)],
     ["Round", node.round],
     ["Branch", node.branch],
     ["Revises", node.revises && links([node.revises])],
     ["Also from", node.merges?.length > 0 && links(node.merges)],
     ["Time", took && `${duration(node.begun_at_ms)} to ${duration(node.ended_at_ms)}`],
-    ["Cost", own],
-    ["With all below", below !== own && below],
-    ["Id", element("span", { class: "identity" }, element("code", {}, node.id), copyButton(node.id, "the id"))],
+    ["Id", element("code", {}, node.id)],
   ];
-  return pairs(rows.filter(([, value]) => value));
+  const title = element("summary", { class: "quiet" }, "More facts");
+  return element("details", { "data-id": "facts", open: isOpen }, title, pairs(rows.filter(([, value]) => value)));
 }
 
 function pairs(rows) {
@@ -116,12 +121,12 @@ function notes(found) {
   return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...found.map(item))];
 }
 
-function calls(found, open) {
+function calls(found, isOpen) {
   if (!found.length) return [];
-  const items = found.map((call) =>
+  const items = found.map((call, index) =>
     element(
       "details",
-      { class: "question", "data-id": call.id, open: open.has(call.id) },
+      { class: "question", "data-id": call.id, open: isOpen(call, index) },
       element("summary", {}, callName(call), call.error && element("strong", {}, " failed")),
       element("pre", {}, call.text ?? ""),
       element("h4", {}, "Result"),
@@ -131,8 +136,8 @@ function calls(found, open) {
   return [element("h3", {}, count(found.length, "call of a tool or verifier", "calls of tools and verifiers")), ...items];
 }
 
-function questions(record, found, open, page) {
+function questions(record, found, isOpen, page) {
   if (!found.length) return [];
-  const items = found.map((one) => questionItem(record, one, open.has(one.id), page));
+  const items = found.map((one, index) => questionItem(record, one, isOpen(one, index), page));
   return [element("h3", {}, count(found.length, "question")), ...items];
 }

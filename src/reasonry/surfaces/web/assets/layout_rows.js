@@ -3,17 +3,18 @@
 import { parentEdges } from "./layout_tree.js";
 
 const INDENT = 1.15;
-const LINE_ROW = 3.1;
+const LINE_ROW = 3.1; // a line of text and one of facts
+const DENSE_ROW = 1.9; // both in one line
 
 /** An outline. Only a fork indents: a chain stays in its lane, however long it is. */
-export function layOutline(shown, parents, children) {
+export function layOutline(shown, parents, children, isNarrow) {
   const lanes = new Map();
   for (const id of shown) {
     const parent = parents.get(id);
     const above = lanes.get(parent);
     lanes.set(id, above === undefined ? 0 : above + (children.get(parent).length > 1 ? 1 : 0));
   }
-  return inRows(shown, lanes, [...parentEdges(shown, parents)]);
+  return inRows(shown, lanes, [...parentEdges(shown, parents)], isNarrow ? LINE_ROW : DENSE_ROW);
 }
 
 /** Lanes: the main line, then each branch as it appears; a lane is free again after its branch's last thought. */
@@ -57,9 +58,9 @@ function* revisions(shown, record) {
   }
 }
 
-function inRows(shown, lanes, edges) {
+function inRows(shown, lanes, edges, height = LINE_ROW) {
   const deepest = Math.max(0, ...lanes.values());
   const lane = Math.min(INDENT, 9 / Math.max(1, deepest)); // a deep tree is indented less
-  const places = new Map(shown.map((id, row) => [id, { x: lanes.get(id) * lane, y: row * LINE_ROW }]));
-  return { places, box: { width: 0, height: LINE_ROW }, width: 0, height: shown.length * LINE_ROW, form: "rows", edges };
+  const places = new Map(shown.map((id, row) => [id, { x: lanes.get(id) * lane, y: row * height }]));
+  return { places, box: { width: 0, height }, width: 0, height: shown.length * height, form: "rows", isDense: height === DENSE_ROW, edges };
 }

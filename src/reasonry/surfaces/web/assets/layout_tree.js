@@ -5,7 +5,8 @@
  * @typedef {{ x: number, y: number }} Place the upper left corner of a card or row
  * @typedef {{ from: string, to: string, kind: "parent" | "merge" | "revision" }} Edge
  * @typedef {{ places: Map<string, Place>, box: { width: number, height: number }, width: number, height: number,
- *   form: "cards" | "rows", clear?: number, edges: Edge[] }} Layout `clear`: the room for lanes before any text
+ *   form: "cards" | "rows", isDense?: boolean, clear?: number, edges: Edge[] }} Layout `isDense`: a row is one line;
+ *   `clear`: the room for lanes before any text
  */
 
 export const CARD = { width: 15.5, height: 4.1 };

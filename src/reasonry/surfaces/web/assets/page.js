@@ -15,6 +15,7 @@ import { drawTimeline, markBars } from "./timeline.js";
 import { makeTree } from "./tree.js";
 import { drawLegend, makeTreeTools } from "./tree_tools.js";
 import { drawVotes } from "./votes.js";
+import { drawWhy } from "./why.js";
 import { count, stateWord } from "./wording.js";
 
 // Thoughts drawn at first; the reader may unfold them all.
@@ -27,20 +28,20 @@ const MANY_ON_A_PHONE = 40;
  * @param {Node[]} around.tools what stands at the end of the first line
  * @param {() => string} around.at the id of the thought or question that the address names
  * @param {(id: string) => void} around.move sets it
- * @param {(node: object) => Node[]} [around.nodeTools] what can be done with a thought
  * @param {(question: object) => Node[]} [around.questionTools] what can be done with a question
+ * @param {(id: string) => string} [around.addressOf] of another run, where one can go there
  */
 export function makePage(host, around) {
   laySkeleton(host, around.tools);
   /** @type {import("./record.js").Recorded | null} */
   let record = null;
-  const view = { layout: "auto", query: "", hideDropped: false, isCollapsed: false, collapsed: new Set() };
+  const view = { layout: "rows", query: "", hideDropped: false, isCollapsed: false, collapsed: new Set(), unrolled: new Set() };
   let selected = null;
   let question = null;
   let isChosen = false; // by the reader
   let narrow = false; // as it was last drawn
   const detail = byId("detail");
-  const tree = makeTree(byId("tree"), { select, fold });
+  const tree = makeTree(byId("tree"), { select, fold, unroll });
   const search = makeTreeTools(view, { redraw: drawTree, step, foldAll });
 
   /** Draws a page document; called again with a newer one of the same run it keeps selection, folding and scrolling. */
@@ -50,15 +51,15 @@ export function makePage(host, around) {
     record = readRecord(page);
     byId("thoughts").hidden = record.nodes.size === 0;
     const far = foldFar(record, tree.isNarrow() ? MANY_ON_A_PHONE : MANY);
-    if (first) view.collapsed = far;
+    if (first) Object.assign(view, { collapsed: far, unrolled: new Set() });
     else for (const id of far) if (!known.has(id)) view.collapsed.add(id);
-    drawMasthead(record);
-    drawSpend(record);
+    drawMasthead(record, around);
+    drawWhy(record, { select: (id) => select(id, { open: true }) });
+    drawSpend(record, around);
     drawVotes(record, { select: (id) => select(id, { open: true }) });
     drawPlans(record, { select: (id) => select(id, { open: true }) });
     drawTimeline(record, { select });
     drawAccount(record);
-    drawStages(record);
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
     // Who has chosen nothing is shown the answer when it comes.
@@ -76,7 +77,6 @@ export function makePage(host, around) {
     isChosen = linked !== null;
     if (id !== undefined) select(id, { open: isChosen, quiet: true });
     if (isChosen) tree.reveal(id);
-    else tree.centre(record.roots[0]);
   }
 
   /** The node of an id of a node or a question; notes the question. */
@@ -86,11 +86,12 @@ export function makePage(host, around) {
     return record.nodes.has(node) ? node : null;
   }
 
-  function drawTree() {
+  function drawTree({ isMoved = false } = {}) {
     drawLegend(record, view);
     byId("steps").hidden = !view.isCollapsed;
     byId("tree").hidden = byId("legend").hidden = view.isCollapsed;
     if (view.isCollapsed) drawSteps(byId("steps"), record, { search });
+    drawStages(record, view.isCollapsed);
     narrow = tree.isNarrow();
     Object.assign(view, filterThoughts(record, view));
     const shown = tree.draw(record, view);
@@ -102,6 +103,7 @@ export function makePage(host, around) {
     if (selected !== null) {
       tree.choose(selected);
       showDetail();
+      if (isMoved) tree.centre(selected);
     }
   }
 
@@ -115,8 +117,10 @@ export function makePage(host, around) {
     selected = id;
     question = asked ?? (quiet ? question : null);
     const folded = pathTo(record, id).slice(0, -1).filter((step) => view.collapsed.has(step));
-    if (folded.length) {
+    const isHidden = !view.isCollapsed && !view.keep && !tree.has(id);
+    if (folded.length || isHidden) {
       for (const step of folded) view.collapsed.delete(step);
+      if (isHidden) for (const step of pathTo(record, id)) view.unrolled.add(step);
       drawTree();
     } else {
       tree.choose(id);
@@ -128,7 +132,7 @@ export function makePage(host, around) {
       tree.reveal(id);
       around.move(question ?? id);
       const node = record.nodes.get(id);
-      say(`${nodeLabel(node)}, ${stateWord(node.state)}`);
+      say(`${nodeLabel(node)}, ${stateWord(node.state, Boolean(record.page.answer))}`);
     }
     if (!open) return;
     detail.dataset.open = "true";
@@ -153,7 +157,13 @@ export function makePage(host, around) {
     say(`${nodeLabel(record.nodes.get(id))} ${folded ? "folded" : "unfolded"}`);
   }
 
+  function unroll(id) {
+    view.unrolled.add(id);
+    drawTree();
+  }
+
   function foldAll(folded) {
+    view.unrolled = new Set(folded ? [] : record.nodes.keys());
     view.collapsed = folded ? foldFar(record, 1) : new Set();
     drawTree();
     if (selected !== null) tree.reveal(selected);
@@ -203,6 +213,7 @@ export function makePage(host, around) {
   function printAs(layout) {
     if (layout) onScreen = view.layout;
     view.layout = layout ?? onScreen;
+    view.isOnPaper = layout !== null;
     if (record) drawTree();
   }
 
@@ -220,6 +231,10 @@ export function makePage(host, around) {
   return { render, select, goTo, close };
 }
 
-function answerOf({ nodes }) {
-  return [...nodes.values()].findLast(({ state }) => state === "answer");
+/** Where a run that is over led to: its answer, else the end of the best path. */
+function answerOf({ page, nodes, order }) {
+  const answer = [...nodes.values()].findLast(({ state }) => state === "answer");
+  if (answer || page.status === "active" || page.votes?.length) return answer;
+  const best = order.map((id) => nodes.get(id)).filter(({ state }) => state === "on_path");
+  return page.kind === "run" ? best.at(-1) : undefined;
 }

@@ -2,7 +2,7 @@
 
 import { byId, element, heading, show, table } from "./dom.js";
 import { mark } from "./marks.js";
-import { nodeLabel } from "./record.js";
+import { costWithBelow, nodeLabel } from "./record.js";
 import { costLine, firstLine, plainName, scoreOf, stateWord } from "./wording.js";
 
 /**
@@ -26,12 +26,12 @@ function kindTable(record, above, kind, found, page) {
   const rows = found.map((node) => [
     element("button", { class: "link", on: { click: () => page.select(node.id) } }, nodeLabel(node)),
     firstLine(node.text),
-    scoreOf(node) || "—",
+    ...(isPlan ? [scoreOf(node) || "—"] : []),
     element("span", { class: "verdict", "data-state": node.state }, mark(node.state), verdict(node, isPlan)),
-    costLine(node.subtree_cost) || "—",
+    costLine(costWithBelow(record, node.id)) || "—",
   ]);
   const caption = `${isPlan ? "Plans" : "Tasks"} of ${nodeLabel(above)}`;
-  const heads = [isPlan ? "Plan" : "Task", "What", "Score", "Verdict", "Cost"];
+  const heads = isPlan ? ["Plan", "What", "Score", "Verdict", "Cost"] : ["Task", "What", "Verdict", "Cost"];
   return element("div", { class: "scroll" }, table(caption, heads, rows));
 }
 

@@ -18,6 +18,7 @@ export function readRecord(page) {
   const children = new Map([...nodes.keys()].map((id) => [id, []]));
   const roots = [];
   for (const [id, parent] of parents) (parent === null ? roots : children.get(parent)).push(id);
+  if (page.status !== "active") for (const below of children.values()) putPathFirst(nodes, below);
   const order = inOrder(roots, children);
   const places = new Map(order.map((id, place) => [id, place]));
   const ranks = new Map(); // among siblings
@@ -43,6 +44,13 @@ export function readRecord(page) {
     noted: byNode(nodes, page.notes ?? []),
     best: Math.max(1, ...scores) > 1 ? (Math.max(...scores) > 10 ? 100 : 10) : 1,
   };
+}
+
+/** Of thoughts, those that lead to the answer come first; samples stay in the order of their numbers. */
+function putPathFirst(nodes, ids) {
+  const isLater = (id) => !["answer", "on_path"].includes(nodes.get(id).state);
+  if (ids.some((id) => nodes.get(id).kind === "sample")) return;
+  ids.sort((a, b) => isLater(a) - isLater(b));
 }
 
 function soundParent(nodes, id) {
@@ -133,6 +141,21 @@ export function foldFar(record, limit) {
 /** How many of these nodes are thoughts; the problem is none. */
 export function countThoughts(record, ids) {
   return ids.filter((id) => record.nodes.get(id).kind !== "problem").length;
+}
+
+/** What a node took with all that hangs below it; null where no dollars are known. */
+export function costWithBelow(record, id) {
+  const whole = { calls: 0, tokens: 0, usd: null };
+  const waiting = [id];
+  while (waiting.length) {
+    const at = waiting.pop();
+    const { calls, tokens, usd } = record.nodes.get(at).cost ?? whole;
+    whole.calls += calls;
+    whole.tokens += tokens;
+    if (Number.isFinite(usd)) whole.usd = (whole.usd ?? 0) + usd;
+    waiting.push(...record.children.get(at));
+  }
+  return whole;
 }
 
 /** How many nodes hang below. */

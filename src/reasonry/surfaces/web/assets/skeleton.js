@@ -19,6 +19,8 @@ export function laySkeleton(host, tools) {
     ),
     element("h1", { id: "problem" }, "Reading …"),
     element("div", { id: "outcome", class: "outcome" }),
+    element("p", { id: "why", class: "reasons", hidden: true }),
+    element("p", { id: "spend", class: "spend", "aria-label": "Usage", hidden: true }),
     element("ul", { id: "warnings", class: "warnings", hidden: true }),
   );
   const thoughts = element(
@@ -28,19 +30,17 @@ export function laySkeleton(host, tools) {
       "div",
       { class: "head" },
       element("h2", {}, "Thoughts"),
-
       element("div", { id: "views", class: "choice", role: "group", "aria-label": "View" }),
       element("p", { id: "counts", class: "quiet" }),
       element("div", { id: "tree-tools", class: "tools" }),
     ),
-    element("div", { id: "legend", class: "legend" }),
     element("div", { id: "steps", hidden: true }),
     element("div", { id: "tree", class: "tree", role: "tree", "aria-label": "Thoughts" }),
+    element("div", { id: "legend", class: "legend" }),
   );
-  const views = ["waiting", "votes", thoughts, "plans", "timeline", "account", "stages"];
+  const views = ["waiting", "votes", thoughts, "stages", "plans", "timeline", "account"];
   host.replaceChildren(
     masthead,
-    element("section", { id: "spend", class: "spend", "aria-label": "Spend against limits", hidden: true }),
     element(
       "div",
       { class: "work" },

@@ -1,15 +1,18 @@
 // The strategy's table as arcs beside a list of its stages: leaps ahead on the left, ways back on the right.
 
 import { byId, drawn, element, heading, show } from "./dom.js";
-import { count, plainName } from "./wording.js";
+import { plainName } from "./wording.js";
 
 const ROW = 2.7;
 const MIDDLE = 4;
 const REACH = 3.6;
 
-/** @param {import("./record.js").Recorded} record */
-export function drawStages({ page }) {
-  const stages = page.table?.stages ?? [];
+/**
+ * @param {import("./record.js").Recorded} record
+ * @param {boolean} isShown the drawing is the same for every run of a strategy: it stands with the view by stages
+ */
+export function drawStages({ page }, isShown) {
+  const stages = isShown ? (page.table?.stages ?? []) : [];
   const { visits, walked } = walk(page.path ?? []);
   if (!stages.length) return show(byId("stages"), []);
   const rank = new Map(stages.map((stage, index) => [stage.name, index]));
@@ -25,7 +28,6 @@ export function drawStages({ page }) {
   show(byId("stages"), [
     heading("Stages", `${seen} of ${stages.length} visited; solid lines were walked`),
     element("div", { class: "stages" }, drawing, element("ol", {}, ...rows)),
-    steps(page.path ?? []),
   ]);
 }
 
@@ -89,10 +91,4 @@ function arc(from, to) {
   const side = to > from ? -1 : 1;
   const reach = MIDDLE + side * Math.min(REACH, 1 + 0.55 * Math.abs(to - from)) * 1.25;
   return `M${MIDDLE} ${y1}C${reach} ${y1} ${reach} ${y2} ${MIDDLE} ${y2}`;
-}
-
-function steps(path) {
-  const items = path.map(({ stage, times }) => element("li", {}, plainName(stage), often(times)));
-  const title = element("summary", {}, `The path, ${count(path.length, "step")}`);
-  return element("details", {}, title, element("ol", { class: "steps" }, ...items));
 }

@@ -2,14 +2,17 @@
 
 import { listen } from "./dom.js";
 
-const CHOICES = ["system", "light", "dark"];
+const SIGNS = { system: "◐", light: "○", dark: "●" };
+const CHOICES = Object.keys(SIGNS);
 const KEY = "reasonry.theme";
 
 /** @param {HTMLElement} button goes from one theme to the next */
 export function makeThemeSwitch(button) {
   const choose = (choice) => {
     setTheme(choice);
-    button.textContent = `Theme: ${choice}`;
+    button.textContent = SIGNS[choice];
+    button.title = `Theme: ${choice}`;
+    button.setAttribute("aria-label", button.title);
   };
   choose(kept());
   listen(button, "click", () => {

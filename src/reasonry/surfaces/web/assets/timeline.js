@@ -10,6 +10,7 @@ const drawings = new WeakMap(); // by section
 const LANE = 1.5;
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
+const WORTH_SAYING = 0.9; // of the time a run took: below it, waiting side by side would have been faster
 const OPEN_SHARE = 0.06; // of the run time: how long a question without an answer is drawn beyond the present
 
 /**
@@ -61,7 +62,7 @@ function keptParts(page) {
 }
 
 function head(record, spans, lanes) {
-  const rounds = (record.page.rounds ?? []).length;
+  const rounds = roundsOf(record).length;
   const side = Math.max(...lanes) + 1;
   return heading(
     "Timeline",
@@ -74,7 +75,7 @@ function head(record, spans, lanes) {
 
 /** What the wall clock would have been at best: dependent questions, each time the slowest. */
 function bestTime({ critical_path: path, duration_ms: took, status }) {
-  if (!path || status === "active" || !took) return null;
+  if (!path || status === "active" || !took || path.ms > WORTH_SAYING * took) return null;
   return `at best ${duration(path.ms)} of ${duration(took)} (underlined)`;
 }
 
@@ -116,7 +117,7 @@ function barText(record, { one, from, to, status }, path) {
   const tries = one.tries?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
   const took = duration(to - from);
-  const parts = [name, node && nodeLabel(node), took, plainName(status ?? ""), again, one.reused && "taken over for $0"];
+  const parts = [name, node && nodeLabel(node), took, plainName(status ?? ""), again, one.reused && "reused for $0"];
   const said = parts.filter(Boolean).join(", ");
   return {
     class: one.kind ? "span call" : "span",
@@ -139,11 +140,20 @@ function bar(text) {
   return element("button", { tabindex: "-1", ...text }, sign);
 }
 
+/** Questions that waited for the same answers, and so went out side by side. */
+function roundsOf(record) {
+  const rounds = new Map();
+  for (const { round: number, asked_at_ms: from, answered_at_ms: to } of record.page.questions ?? []) {
+    if (!Number.isFinite(number)) continue;
+    const before = rounds.get(number) ?? { number, from: Infinity, to: -Infinity };
+    rounds.set(number, { number, from: Math.min(before.from, from ?? Infinity), to: Math.max(before.to, to ?? -Infinity) });
+  }
+  return [...rounds.values()].sort((a, b) => a.number - b.number);
+}
+
 function bands(record, axis) {
-  const timed = (record.page.rounds ?? []).filter(
-    ({ begun_at_ms: from, ended_at_ms: to }) => Number.isFinite(from) && Number.isFinite(to),
-  );
-  return timed.map(({ number, begun_at_ms: from, ended_at_ms: to }) => {
+  const timed = roundsOf(record).filter(({ from, to }) => Number.isFinite(from) && Number.isFinite(to));
+  return timed.map(({ number, from, to }) => {
     const start = axis.at(from);
     const share = axis.at(to) - start;
     const size = { left: percent(start), width: percent(share) };

@@ -10,9 +10,29 @@ const STATES = {
 
 export const STATE_ORDER = Object.keys(STATES);
 
-/** @param {string} state */
-export function stateWord(state) {
+const OUTCOME_WORDS = {
+  solved: "Solved",
+  answered: "Answered",
+  stopped: "Stopped",
+  unsolved: "No solution",
+  error: "Error",
+  waiting: "Waiting for you",
+  active: "Running",
+};
+
+/**
+ * @param {string} state
+ * @param {boolean} isAnswered whether the run has an answer that a path can lead to
+ */
+export function stateWord(state, isAnswered = true) {
+  if (state === "on_path" && !isAnswered) return "on the best path so far";
   return STATES[state] ?? plainName(state);
+}
+
+/** How a run stands, in the words of the list, the head and the comparison. */
+export function outcomeWord(name) {
+  const word = OUTCOME_WORDS[name] ?? plainName(name);
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 export function isAnswered(outcome) {
@@ -43,6 +63,13 @@ export function duration(ms) {
 
 function joined(...parts) {
   return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
+}
+
+/** A moment as people say it: today's by its time, another by its day and time. */
+export function whenWords(at) {
+  const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? `today ${time}` : `${at.toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" })} ${time}`;
 }
 
 /** What there is to say, in one line. */

@@ -1,9 +1,9 @@
-// Two runs side by side: what differs in their terms, where they part, what each took, and their thoughts aligned.
+// Two runs side by side: the verdict, where they part, what differs in their settings and usage, their thoughts aligned.
 
 import { element, heading, quietLine, table } from "../dom.js";
 import { mark } from "../marks.js";
 import { nodeLabel, readRecord } from "../record.js";
-import { amount, dotted, firstLine, modelName, plainName, scoreOf, stateWord } from "../wording.js";
+import { amount, dotted, firstLine, modelName, outcomeWord, plainName, scoreOf, stateWord } from "../wording.js";
 import { alignTrees } from "./aligned.js";
 
 const SIDES = ["a", "b"];
@@ -16,6 +16,7 @@ const WHAT = {
   end: "they end otherwise",
 };
 const SHOWN_ROWS = 2000;
+const FOLDED_FROM = 6; // rows of one kind, one after the other
 
 /**
  * @param {HTMLElement} host
@@ -46,10 +47,11 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const pages = { a: first, b: second };
     host.replaceChildren(
       element("h1", {}, first.problem === second.problem ? first.problem : "Two runs"),
+      element("p", { class: "verdict-line" }, ...verdictOn(first, second, diff.spend)),
       element("div", { class: "sides" }, ...SIDES.map((side) => head(side, pages[side]))),
       section("Where they part", [parting(diff)]),
       terms(diff),
-      section("What they took", [spend(diff, pages)]),
+      section("Usage", [spend(diff, pages)]),
       section("Thoughts side by side", [thoughts(diff, readRecord(first), readRecord(second))]),
     );
   }
@@ -60,7 +62,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     return element(
       "section",
       { class: "side" },
-      element("h2", {}, open, element("span", { class: "status", "data-status": page.outcome ?? page.status }, plainName(page.outcome ?? page.status))),
+      element("h2", {}, open, element("span", { class: "status", "data-status": page.outcome ?? page.status }, outcomeWord(page.outcome ?? page.status))),
       quietLine(facts),
       element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
       element("p", { class: "reason" }, page.detail || (page.reason === "success" ? "" : plainName(page.reason))),
@@ -71,7 +73,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const shared = fork ? `Run ${fork.of === "a" ? "B" : "A"} is a fork of run ${fork.of.toUpperCase()}. ` : "";
     if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls were alike.`);
     const at = found.id && ` at ${found.id}, ${plainName(found.stage ?? "")}`;
-    const alike = `${shared}Alike: the first ${asked.alike} questions and calls. Then${at ?? ""} ${WHAT[found.what] ?? found.what}.`;
+    const alike = `${shared}${asked.alike ? `The first ${asked.alike} questions and calls are alike. Then` : "From the beginning"}${at || ""} ${WHAT[found.what] ?? found.what}.`;
     const texts = fromDifference(SIDES.map((side) => said(found[side], 2)));
     const sides = SIDES.map((side, index) =>
       element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, texts[index])),
@@ -80,9 +82,13 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
   }
 
   function terms({ terms: differing }) {
-    if (!differing.length) return section("Terms", [element("p", {}, "Strategy, model, options and limits are the same.")]);
-    const rows = differing.map((one) => [plainName(one.name), said(one.a), said(one.b)]);
-    return section("Terms that differ", [wide(table("", ["", "Run A", "Run B"], rows))]);
+    if (!differing.length) return section("Settings", [element("p", {}, "Strategy, model, options and limits are the same.")]);
+    const isOfOne = ({ name, a: mine, b: other }) => name.startsWith("options.") && (mine ?? other) !== null && (mine === null || other === null);
+    const row = ({ name, a: mine, b: other }) => [plainName(name.replace("options.", "")), said(mine), said(other)];
+    const sheet = (found) => wide(table("", ["", "Run A", "Run B"], found.map(row)));
+    const [own, both] = [differing.filter(isOfOne), differing.filter((one) => !isOfOne(one))];
+    const rest = own.length > 0 && element("details", {}, element("summary", { class: "quiet" }, `${own.length} options that only one of the strategies has`), sheet(own));
+    return section("Settings that differ", [both.length > 0 && sheet(both), rest].filter(Boolean));
   }
 
   function spend({ spend: all }, pages) {
@@ -101,7 +107,8 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const differ = rows.findIndex((row) => !row.isSame);
     const index = rows.findIndex(({ a: left, b: right }) => parted !== null && (left?.id === parted || right?.id === parted));
     const place = Math.min(...[differ, index].filter((found) => found >= 0));
-    const items = rows.slice(0, SHOWN_ROWS).map((row, number) => {
+    const shown = rows.slice(0, SHOWN_ROWS);
+    const items = shown.map((row, number) => {
       const cells = [cell(first, row.a, row), cell(second, row.b, row)];
       return element(
         "li",
@@ -114,8 +121,8 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     return element(
       "div",
       {},
-      quietLine(`${rows.filter(({ isSame }) => isSame).length} of ${rows.length} places say the same.`),
-      element("ol", { class: "alignment" }, ...items),
+      quietLine(placesWords(rows)),
+      element("ol", { class: "alignment" }, ...foldAlike(shown, items, place)),
       left > 0 && quietLine(`${left} more places are not shown.`),
     );
   }
@@ -185,4 +192,43 @@ function difference(name, a, b) {
   if (a === b) return "the same";
   const share = a > 0 ? ` (${b > a ? "+" : "−"}${Math.round((100 * Math.abs(b - a)) / a)} %)` : "";
   return `${b > a ? "+" : "−"}${amount(name, Math.abs(b - a))}${share}`;
+}
+
+/** What one wants to know first: whether both came to the same, and which took less. */
+function verdictOn(first, second, spend) {
+  const [a, b] = [first, second].map(({ answer }) => answer?.trim().replaceAll(/\s+/g, " ").toLowerCase());
+  const [one, other] = [first, second].map((page) => outcomeWord(page.outcome ?? page.status).toLowerCase());
+  const said = a && b ? (a === b ? "Same answer" : "Different answers") : a ? "Only A has an answer" : b ? "Only B has an answer" : "Neither has an answer";
+  const kinds = one === other ? "" : `, A ${one}, B ${other}`;
+  const shares = [["usd", "less", "cost"], ["calls", "fewer", "calls"], ["tokens", "fewer", "tokens"], ["seconds", "less", "time"]].map(([name, less, word]) => {
+    const { a: mine, b: its } = spend.find((entry) => entry.name === name) ?? {};
+    if (!(mine > 0) || !Number.isFinite(its)) return null;
+    const share = Math.round((100 * (its - mine)) / mine);
+    return share && `B takes ${Math.abs(share)} % ${share > 0 ? "more" : less} ${word}`;
+  });
+  return [element("strong", {}, said), dotted([kinds, ""]), ...shares.filter(Boolean).map((share) => ` · ${share}`)];
+}
+
+/** How much of two trees is alike. */
+function placesWords(rows) {
+  const same = rows.filter(({ isSame }) => isSame).length;
+  const [onlyA, onlyB] = [rows.filter(({ b }) => !b).length, rows.filter(({ a }) => !a).length];
+  const differ = rows.length - same - onlyA - onlyB;
+  return dotted([`${same} of ${rows.length} places say the same`, differ && `${differ} differ`, onlyA && `${onlyA} only in A`, onlyB && `${onlyB} only in B`]);
+}
+
+/** Folds what is alike, and what one side has alone, where there is much of it in a row. */
+function foldAlike(rows, items, place) {
+  const kindOf = ({ a, b, isSame }) => (isSame ? "the same in both" : !b ? "only in A" : !a ? "only in B" : "");
+  const made = [];
+  for (let from = 0; from < rows.length; ) {
+    const kind = kindOf(rows[from]);
+    let to = from + 1;
+    while (to < rows.length && to !== place && kind && kindOf(rows[to]) === kind) to += 1;
+    const part = items.slice(from, to);
+    if (part.length < FOLDED_FROM || from === place) made.push(...part);
+    else made.push(element("li", {}, element("details", {}, element("summary", { class: "quiet" }, `${part.length} ${kind}`), element("ol", { class: "alignment" }, ...part))));
+    from = to;
+  }
+  return made;
 }

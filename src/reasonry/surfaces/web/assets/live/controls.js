@@ -1,4 +1,4 @@
-// What can be done with a run as a whole: pause, go on, cancel, take up again, other limits, compare.
+// What can be done with a run as a whole: pause, resume, cancel, other limits, compare.
 
 import { element, listen } from "../dom.js";
 import { isAnswered } from "../wording.js";
@@ -21,6 +21,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
     resume: button("Resume", post("resume")),
     limits: button("Limits …", () => openDialog(limitsDialog(page, setLimits, api.say))),
     cancel: button("Cancel", post("cancel")),
+    parent: button("Compare with parent", () => onNavigate(`/compare/${encodeURIComponent(page.forked_from)}/${encodeURIComponent(page.id)}`)),
     compare: button("Compare …", () => openDialog(compareDialog(page, api, onNavigate))),
   };
   let dialog = null;
@@ -50,7 +51,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
     }
   }
 
-  /** Of a run at work the limits are set; one that has ended is taken up again with them. */
+  /** Of a run at work the limits are set; one that has ended is resumed with them. */
   async function setLimits(budget) {
     if (page.status === "active") await api.patch(`${path}/budget`, budget);
     else await api.post(`${path}/resume`, { budget });
@@ -73,6 +74,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
     buttons.limits.textContent = isActive ? "Limits …" : "Resume with other limits …";
     buttons.cancel.hidden = !isActive;
     buttons.compare.hidden = false;
+    buttons.parent.hidden = !page.forked_from;
   }
 
   return { elements: [...Object.values(buttons), said], draw, say, close: () => dialog?.remove() };

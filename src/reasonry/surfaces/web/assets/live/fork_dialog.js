@@ -50,7 +50,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
       row(label(model, "Model"), model),
       fold("Options", options.map(({ input, name, about }) => row(label(input, plainName(name)), input, about))),
       fold("Limits", [
-        quietLine("Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is taken over."),
+        quietLine("Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is reused."),
         ...[...limits.values()].map((one) => row(one.label, one.input)),
       ]),
     ];
@@ -80,15 +80,15 @@ export function makeForkDialog({ api, path, onNavigate }) {
   return { open, close: () => dialog?.remove() };
 }
 
-/** What was answered before a question was asked is taken over. */
+/** What was answered before a question was asked is reused. */
 function keptWords(page, question) {
   const before = page.questions.filter(
     (one) => one.id !== question.id && one.answered_at_ms !== null && one.answered_at_ms <= question.asked_at_ms,
   );
-  if (!before.length) return "It begins at the first question: nothing is taken over.";
+  if (!before.length) return "It begins at the first question: nothing is reused.";
   const sum = { calls: 0, tokens: 0, usd: 0 };
   for (const { cost } of before) for (const name of Object.keys(sum)) sum[name] += cost?.[name] ?? 0;
-  return `${count(before.length, "answer is", "answers are")} taken over and cost $0 (${costLine(sum) || "nothing"} the first time).`;
+  return `${count(before.length, "answer is", "answers are")} reused and cost $0 (${costLine(sum) || "nothing"} the first time).`;
 }
 
 function label(field, words) {

@@ -1,15 +1,20 @@
-// Runs and sessions, newest first: searched, filtered, and kept up to date while one looks.
+// Runs and sessions as a table: searched, filtered, sorted, and kept up to date while one looks.
 
-import { element, isTyping, listen, quietLine } from "../dom.js";
-import { count, dotted, duration, plainName } from "../wording.js";
+import { element, listen, quietLine } from "../dom.js";
+import { modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
-import { entryOf, listRow } from "./list_row.js";
+import { choice, makeFilterWords, pick, queueLine } from "./filter_words.js";
+import { walkWithKeys } from "./list_keys.js";
+import { COLUMNS, entryOf, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
 
 const PAGE = 50;
 const TYPING_MS = 250;
-const STATUSES = ["active", "done", "failed", "cancelled"];
+const MOST = 1000; // rows that are read in order to sort them
+const OUTCOMES = ["active", "waiting", "solved", "answered", "stopped", "unsolved", "error"]; // of runs
+const OF_SESSIONS = ["active", "ended"];
+const SINCE = [["", "Any time"], ["1", "Last hour"], ["24", "Last day"], ["168", "Last week"]]; // hours
 const KINDS = [["", "Runs and sessions"], ["runs", "Runs"], ["sessions", "Sessions"]];
 
 /** @param {HTMLElement} main */
@@ -21,37 +26,50 @@ export function mountList(main, { query, onNavigate }) {
   let cursors = null; // where the next page of each begins; null: none was read
   let announced = null; // the wish whose count was said
   let filtering = 0;
+  let isLoading = false;
   let demo = null;
 
   const find = element("input", { type: "search", id: "find", placeholder: "Search", "aria-label": "Search runs and sessions", value: wish.query ?? "" });
   const kind = choice("Kind", KINDS, wish.kind);
-  const status = choice("Status", [["", "Any status"], ...STATUSES.map((name) => [name, name])], wish.status);
+  const names = [...OUTCOMES, "ended"];
+  const outcome = choice("Outcome", [["", "Any outcome"], ...names.map((name) => [name, outcomeWord(name)])], wish.outcome);
   const strategy = choice("Strategy", [["", "Any strategy"], ...(wish.strategy ? [[wish.strategy, plainName(wish.strategy)]] : [])], wish.strategy);
+  const model = choice("Model", [["", "Any model"], ...(wish.model ? [[wish.model, modelName(wish.model)]] : [])], wish.model);
+  const since = choice("When", SINCE, wish.since);
+  const fields = { query: find, kind, outcome, strategy, model, since };
+  const filters = makeFilterWords(fields, filter);
   const found = quietLine();
   const standing = quietLine();
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
-  const rows = element("ul", { class: "rows", role: "list" });
+  const rows = element("tbody", {});
+  const heads = new Map(COLUMNS.map(([name, word]) => [name, element("th", { scope: "col", class: `of-${name}` }, element("button", { class: "link", on: { click: () => sortBy(name) } }, word))]));
+  const sheet = element("table", { class: "rows" },
+    element("caption", { class: "unseen" }, "Runs and sessions"),
+    element("thead", {}, element("tr", {}, element("td", { class: "of-box" }), ...heads.values())), rows);
   const more = element("button", { hidden: true, on: { click: loadMore } }, "Show more");
   const compare = element("a", { class: "button main", hidden: true }, "Compare the two");
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
-      element("div", { class: "tools", role: "search" }, find, kind, status, strategy),
+      element("div", { class: "tools", role: "search" }, find, kind, outcome, strategy, model, since),
       found, standing, compare),
-    trouble, rows, more,
+    filters.chips, trouble, sheet, filters.nothing, more,
   );
 
   function parameters(of, cursor) {
-    const wanted = { limit: PAGE, query: wish.query, status: wish.status, strategy: wish.strategy, cursor };
-    if (of === "sessions") Object.assign(wanted, { guided: "true", status: wish.status === "active" ? "unfinished" : "all" });
+    const isActive = wish.outcome === "active";
+    const wanted = { limit: PAGE, query: wish.query, strategy: wish.strategy, cursor };
+    if (of === "sessions") Object.assign(wanted, { guided: "true", status: isActive ? "unfinished" : "all" });
+    else Object.assign(wanted, isActive ? { status: "active" } : { outcome: wish.outcome }, { model: wish.model, since_ms: wish.since && Date.now() - 3_600_000 * wish.since });
     return new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString();
   }
 
   async function load(of, signal, cursor = null) {
-    // A session is under way or over; it neither fails nor is it cancelled.
-    if ((wish.kind && wish.kind !== of) || (of === "sessions" && ["failed", "cancelled"].includes(wish.status))) return { rows: [], next: null };
+    const has = of === "sessions" ? OF_SESSIONS : OUTCOMES;
+    if (of === "sessions" && (wish.model || wish.since)) return { rows: [], next: null };
+    if ((wish.kind && wish.kind !== of) || (wish.outcome && !has.includes(wish.outcome))) return { rows: [], next: null };
     const read = await api.get(`/${of}?${parameters(of, cursor)}`, { signal });
     const rows = read[of].map((one) => entryOf(of, one));
-    const isOver = of === "sessions" && wish.status === "done";
+    const isOver = of === "sessions" && wish.outcome === "ended";
     return { rows: isOver ? rows.filter((row) => row.status !== "active") : rows, next: read.next_cursor };
   }
 
@@ -63,9 +81,11 @@ export function mountList(main, { query, onNavigate }) {
     cursors ??= { runs: runs.next, sessions: sessions.next };
     refresh("runs", runs);
     refresh("sessions", sessions);
-    const isBare = !wish.query && !wish.status && !wish.strategy && !wish.kind;
+    const isBare = !isFiltered();
     demo = isBare && !entries.size && wantsDemo() ? entryOf("runs", asRow(await loadDemo())) : null;
-    if (!signal.aborted) draw();
+    if (signal.aborted) return;
+    draw();
+    readToSort();
   }
 
   /** Takes in a first page. What is as new as that and not on it was deleted; what is older has slid down. */
@@ -80,6 +100,8 @@ export function mountList(main, { query, onNavigate }) {
 
   async function loadMore() {
     const mine = cursors;
+    if (isLoading || !mine) return;
+    isLoading = true;
     try {
       const wanted = Object.entries(mine).filter(([, cursor]) => cursor);
       const pages = await Promise.all(wanted.map(([of, cursor]) => load(of, undefined, cursor)));
@@ -91,11 +113,19 @@ export function mountList(main, { query, onNavigate }) {
       draw();
     } catch (error) {
       tell(error);
+    } finally {
+      isLoading = false;
     }
+    if (cursors === mine) readToSort();
+  }
+
+  /** What is sorted otherwise than by time is read whole, as far as that goes. */
+  function readToSort() {
+    if (wish.sort && !more.hidden && entries.size < MOST) void loadMore();
   }
 
   function draw() {
-    const shown = [...entries.values()].sort((a, b) => b.at_ms - a.at_ms);
+    const shown = inOrderOf(entries.values(), wish.sort);
     if (demo) shown.push({ ...demo, isDemo: true });
     const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
     const items = shown.map((entry) => {
@@ -114,12 +144,29 @@ export function mountList(main, { query, onNavigate }) {
     }
     more.hidden = !cursors.runs && !cursors.sessions;
     const number = entries.size;
-    const isFiltered = Boolean(wish.query || wish.status || wish.strategy);
-    found.textContent = number || isFiltered ? `${number}${more.hidden ? "" : "+"} ${isFiltered ? "found" : "shown"}`
-      : demo ? "Nothing here yet: this is an example." : "Nothing here yet.";
+    found.textContent = number || isFiltered() ? `${number}${more.hidden ? "" : "+"} ${isFiltered() ? "found" : "shown"}` : "";
+    const [by, isDown] = sorting(wish.sort);
+    for (const [name, head] of heads) head.setAttribute("aria-sort", name === by ? (isDown ? "descending" : "ascending") : "none");
+    sheet.hidden = !items.length;
+    filters.draw({ wish, isEmpty: number === 0, hasDemo: demo !== null });
     const key = JSON.stringify(wish);
     if (announced !== null && announced !== key) document.getElementById("live").textContent = found.textContent;
     announced = key;
+  }
+
+  function isFiltered() {
+    return Object.keys(fields).some((name) => wish[name]);
+  }
+
+  /** Sorts by a column; by the same once more, the other way round. */
+  function sortBy(name) {
+    const [by, isDown] = sorting(wish.sort);
+    const isNumber = ["cost", "time", "when"].includes(name);
+    wish.sort = `${(name === by ? !isDown : isNumber) ? "-" : ""}${name}`;
+    if (wish.sort === "-when") delete wish.sort;
+    remember();
+    draw();
+    readToSort();
   }
 
   function choose(id, isChosen) {
@@ -138,11 +185,15 @@ export function mountList(main, { query, onNavigate }) {
   const polling = repeat(look, tell);
 
   function filter() {
-    Object.assign(wish, { query: find.value.trim(), kind: kind.value, status: status.value, strategy: strategy.value });
+    for (const [name, field] of Object.entries(fields)) wish[name] = field.value.trim();
     for (const name of Object.keys(wish)) if (!wish[name]) delete wish[name];
+    remember();
+    startOver();
+  }
+
+  function remember() {
     const asked = new URLSearchParams(wish).toString();
     onNavigate(asked ? `/?${asked}` : "/", { replace: true });
-    startOver();
   }
 
   function startOver() {
@@ -156,8 +207,7 @@ export function mountList(main, { query, onNavigate }) {
     clearTimeout(filtering);
     for (const name of Object.keys(wish)) delete wish[name];
     Object.assign(wish, Object.fromEntries(new URLSearchParams(asked)));
-    find.value = wish.query ?? "";
-    for (const [field, name] of [[kind, "kind"], [status, "status"], [strategy, "strategy"]]) pick(field, wish[name]);
+    for (const [name, field] of Object.entries(fields)) if (field === find) field.value = wish[name] ?? ""; else pick(field, wish[name]);
     startOver();
   }
 
@@ -165,60 +215,30 @@ export function mountList(main, { query, onNavigate }) {
     clearTimeout(filtering);
     filtering = setTimeout(filter, TYPING_MS);
   });
-  for (const field of [kind, status, strategy]) listen(field, "change", filter);
+  for (const field of Object.values(fields)) if (field !== find) listen(field, "change", filter);
+  const nearEnd = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && void loadMore());
+  nearEnd.observe(more);
+  api.get("/models").then(({ models }) => {
+    for (const { name } of models) if (name !== wish.model) model.append(element("option", { value: name }, modelName(name)));
+  }, () => {});
   api.get("/strategies").then(({ strategies }) => {
     for (const { name, title } of strategies) {
       if (name !== wish.strategy) strategy.append(element("option", { value: name }, title));
     }
   }, () => {});
 
-  function onKey(event) {
-    if (event.key === "Escape" && event.target === find) {
-      if (find.value) {
-        find.value = "";
-        filter();
-      } else find.blur();
-      return;
-    }
-    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-    if (!step || (isTyping(event) && event.target !== find) || document.querySelector("dialog[open]")) return;
-    if (event.target === find && !event.key.startsWith("Arrow")) return;
-    const links = [...rows.querySelectorAll("a")];
-    const at = links.findIndex((link) => link.closest("li").contains(document.activeElement));
-    const next = links[at + step] ?? (step < 0 ? find : null);
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
-  }
-  listen(document, "keydown", onKey);
+  const stopKeys = walkWithKeys(rows, find, filter);
 
   return {
     show,
     refresh: polling.now,
     close() {
-      document.removeEventListener("keydown", onKey);
+      stopKeys();
       clearTimeout(filtering);
+      nearEnd.disconnect();
       polling.close();
     },
   };
-}
-
-/** Who works off the queue and what waits in it; nothing where the server does so alone, and at once. */
-function queueLine(queue) {
-  if (queue.workers === 1 && !queue.depth) return "";
-  const { workers, depth, oldest_s } = queue;
-  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`]);
-}
-
-function choice(label, options, value = "") {
-  const made = element("select", { "aria-label": label }, ...options.map(([name, text]) => element("option", { value: name }, text)));
-  pick(made, value);
-  return made;
-}
-
-function pick(field, value = "") {
-  field.value = value;
-  if (field.selectedIndex < 0) field.selectedIndex = 0;
 }
 
 function asRow(page) {

@@ -1,9 +1,20 @@
-// One row of the list: what was asked, what came of it, who thought, what it cost, when.
+// One row of the list: how it ended, what was asked and what came of it, by which strategy and model, cost, time, when.
 
 import { element } from "../dom.js";
-import { count, dollars, dotted, firstLine, isAnswered, modelName, plainName } from "../wording.js";
+import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, whenWords } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
+
+/** The columns: a name in the address, a word, and what rows are sorted by. */
+export const COLUMNS = [
+  ["outcome", "Outcome", ({ status }) => status ?? ""],
+  ["problem", "Problem and answer", ({ title }) => (title ?? "").toLowerCase()],
+  ["strategy", "Strategy", ({ strategy }) => strategy ?? ""],
+  ["model", "Model", ({ mode }) => mode ?? ""],
+  ["cost", "Cost", ({ usd, calls }) => (usd ?? 0) * 1e9 + (calls ?? 0)],
+  ["time", "Time", ({ took_ms }) => took_ms ?? 0],
+  ["when", "When", ({ at_ms }) => at_ms],
+];
 
 /** A run or session as a row shows it. */
 export function entryOf(of, found) {
@@ -14,52 +25,68 @@ export function entryOf(of, found) {
     const at_ms = Date.parse(found.used_at) || 0;
     return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
   }
-  const { usd, calls, tokens } = { ...found.usage, ...found };
+  const { usd, calls } = { ...found.usage, ...found };
   const still = found.paused ? "paused" : found.resumable ? "resumable" : "active";
-  const spent = [calls > 0 && count(calls, "call"), usd > 0 ? dollars(usd) : tokens > 0 && count(tokens, "token")];
+  const took_ms = found.status === "active" ? null : (found.duration_ms ?? found.updated_at_ms - found.created_at_ms);
+  const spent = usd > 0 ? dollars(usd) : calls > 0 ? count(calls, "call") : "";
   return {
-    of, id, address,
+    of, id, address, took_ms, usd, calls,
     at_ms: found.created_at_ms ?? 0,
     title: found.problem,
-    status: found.outcome ?? (found.status === "active" ? still : found.status),
+    status: found.outcome === "waiting" && found.paused ? "paused" : (found.outcome ?? (found.status === "active" ? still : found.status)),
     strategy: found.strategy,
     mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
     answer: isAnswered(found.outcome) ? found.answer : "",
-    reason: isAnswered(found.outcome) ? "" : found.detail || found.reason,
-    said: dotted(spent),
+    reason: isAnswered(found.outcome) ? "" : found.detail || plainName(found.reason ?? ""),
+    said: spent,
   };
+}
+
+/** The column that rows are sorted by, and whether the greatest comes first. */
+export function sorting(wish = "-when") {
+  return wish.startsWith("-") ? [wish.slice(1), true] : [wish, false];
+}
+
+export function inOrderOf(entries, wish) {
+  const [by, isDown] = sorting(wish);
+  const [, , value] = COLUMNS.find(([name]) => name === by) ?? COLUMNS.at(-1);
+  const sign = isDown ? -1 : 1;
+  const compared = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  return [...entries].sort((a, b) => sign * compared(value(a), value(b)) || b.at_ms - a.at_ms);
 }
 
 /** @param {(id: string, isChosen: boolean) => void} choose called where a run is taken to be compared */
 export function listRow(entry, isChosen, choose) {
   const { of, id, address, status } = entry;
   const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
-  const answer = firstLine(entry.answer).slice(0, ROW_CHARACTERS);
+  const came = firstLine(entry.answer || entry.reason || "").slice(0, ROW_CHARACTERS);
   const box = of === "runs" && !entry.isDemo && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },
   });
-  return element(
-    "li",
-    { "data-address": address, "data-status": status },
-    element(
-      "a",
-      { href: `#${address}` },
-      element("span", { class: "title" }, title),
-      element("span", { class: "status", "data-status": status }, entry.isDemo ? "example" : plainName(status ?? "")),
-      element("span", { class: "came" }, answer ? element("span", { class: "is" }, answer) : firstLine(entry.reason).slice(0, ROW_CHARACTERS)),
-    ),
-    element("span", { class: "who" }, dotted([plainName(entry.strategy ?? ""), entry.mode])),
-    element("span", { class: "spent" }, entry.said),
-    when(entry.at_ms),
-    box || element("span", {}),
+  const link = element(
+    "a",
+    { href: `#${address}`, title: came ? `${title} — ${came}` : title },
+    element("span", { class: "title" }, title),
+    came && element("span", { class: entry.answer ? "came is" : "came" }, came),
   );
+  const mode = entry.mode ?? "";
+  const cells = {
+    box: box || "",
+    outcome: element("span", { class: "status", "data-status": status }, entry.isDemo ? "Example" : outcomeWord(status ?? "")),
+    problem: link,
+    strategy: plainName(entry.strategy ?? ""),
+    model: element("span", { title: mode }, mode.split(" at ")[0]),
+    cost: entry.said,
+    time: entry.took_ms ? element("span", { title: `${amount("ms", entry.took_ms)} ms` }, duration(entry.took_ms)) : "",
+    when: when(entry.at_ms),
+  };
+  const made = Object.entries(cells).map(([name, content]) => element("td", { class: `of-${name}` }, content));
+  return element("tr", { "data-address": address, "data-status": status }, ...made);
 }
 
 function when(at_ms) {
-  if (!at_ms) return element("span", {});
+  if (!at_ms) return "";
   const at = new Date(at_ms);
-  const isToday = at.toDateString() === new Date().toDateString();
-  const options = isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" };
-  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, at.toLocaleString(undefined, options));
+  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, whenWords(at));
 }

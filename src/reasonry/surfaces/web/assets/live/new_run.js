@@ -1,10 +1,32 @@
 // The form that begins a run: a problem, a strategy with its options, who thinks, what it may spend.
 
 import { element, listen } from "../dom.js";
-import { modelName, plainName } from "../wording.js";
+import { count, modelName, plainName } from "../wording.js";
 import { api } from "./api.js";
 
+const LAST_KEY = "reasonry.new-run";
 const COACHED = "coached"; // no model has a name without a colon but `offline`
+const USUAL_CALLS = 30;
+const COMMON = 4; // options that show at first
+const EXAMPLES = [
+  "Use 4, 9, 10 and 13 to make 24",
+  "Which is larger, 9.11 or 9.9, and why?",
+  "Plan a three-day trip to Rome for a family with two small children",
+];
+// Calls of one run of each strategy, as `docs/choosing.md` measures them.
+const CALLS = {
+  linear: 9,
+  chain_of_thought: 1,
+  planned_thinking: 3,
+  react: 2,
+  rewoo: 4,
+  scratchpad: 2,
+  self_ask: 3,
+  self_consistency: 4,
+  step_back: 2,
+  tree_of_thoughts: 11,
+  analysis: 13,
+};
 const LIMITS = [
   ["calls", "Calls", "1"],
   ["tokens", "Tokens", "1"],
@@ -28,8 +50,12 @@ export function mountNewRun(main, { query, onNavigate }) {
   const options = element("div", { class: "fields" });
   const box = element("details", { hidden: true }, element("summary", {}, "Options"), options);
   const limits = LIMITS.map(([name, label, step]) =>
-    field(label, element("input", { type: "number", min: 0, step, id: `limit-${name}`, "data-limit": name, placeholder: "no limit" })),
+    field(label, element("input", { type: "number", min: 0, step, id: `limit-${name}`, "data-limit": name, placeholder: "no limit", value: name === "calls" ? USUAL_CALLS : null })),
   );
+  const examples = EXAMPLES.map((text) => element("button", { class: "chip", on: { click: () => {
+    problem.value = text;
+    problem.focus();
+  } } }, text));
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
   const start = element("button", { type: "submit", class: "main" }, "Start");
   const form = element(
@@ -37,11 +63,12 @@ export function mountNewRun(main, { query, onNavigate }) {
     { class: "order", novalidate: true },
     element("h1", {}, "New run"),
     field("Problem", problem),
+    element("div", { class: "chips", role: "group", "aria-label": "Examples" }, element("span", { class: "quiet" }, "For example"), ...examples),
     element("div", { class: "pair" },
       element("div", {}, field("Strategy", strategy), about),
-      element("div", {}, field("Who thinks", model))),
+      element("div", {}, field("Model", model))),
     box,
-    element("fieldset", {}, element("legend", {}, "May spend at most"), element("div", { class: "fields" }, ...limits)),
+    element("fieldset", {}, element("legend", {}, "Limits"), element("div", { class: "fields" }, ...limits)),
     trouble,
     element("div", { class: "tools" }, start, element("span", { class: "quiet" }, element("kbd", {}, "Ctrl"), " ", element("kbd", {}, "Enter"))),
   );
@@ -51,13 +78,16 @@ export function mountNewRun(main, { query, onNavigate }) {
   async function describe() {
     const name = strategy.value;
     const found = strategies.find((one) => one.name === name);
-    about.textContent = found ? `${found.summary} (${found.source})` : "Looks at the problem and takes the strategy that suits it.";
+    about.textContent = found ? `${found.summary} (${found.source})${callWords(name)}` : "Looks at the problem and takes the strategy that suits it.";
     options.replaceChildren();
     box.hidden = true;
     if (!found) return;
     const { options: cards = [] } = found.options ? found : await api.get(`/strategies/${encodeURIComponent(name)}`);
     if (strategy.value !== name) return;
-    options.replaceChildren(...cards.map(optionField).filter(Boolean));
+    const made = cards.map(optionField).filter(Boolean);
+    const rest = made.length > COMMON + 2 ? made.splice(COMMON) : [];
+    const all = element("details", {}, element("summary", {}, `All ${made.length + rest.length} options`), element("div", { class: "fields" }, ...rest));
+    options.replaceChildren(...made, ...(rest.length ? [all] : []));
     box.hidden = !options.children.length;
   }
 
@@ -79,6 +109,7 @@ export function mountNewRun(main, { query, onNavigate }) {
     tell("");
     try {
       const { run_id: id } = await api.post("/runs", order(), { key });
+      remember({ strategy: strategy.value, model: model.value });
       onNavigate(`/runs/${encodeURIComponent(id)}`);
     } catch (error) {
       const { field: at, option } = error.details ?? {};
@@ -93,7 +124,7 @@ export function mountNewRun(main, { query, onNavigate }) {
     trouble.textContent = text;
     for (const old of form.querySelectorAll("[aria-invalid]")) old.removeAttribute("aria-invalid");
     if (!at) return;
-    at.closest("details")?.setAttribute("open", "");
+    for (let box = at.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
     at.setAttribute("aria-invalid", "true");
     at.focus();
   }
@@ -116,11 +147,19 @@ export function mountNewRun(main, { query, onNavigate }) {
       ...names.map((name) => element("option", { value: name }, modelName(name))),
       element("option", { value: COACHED }, "I do: I answer each question"),
     );
-    if (names.includes(wish.model ?? usual)) model.value = wish.model ?? usual;
-    if (strategies.some(({ name }) => name === wish.strategy)) strategy.value = wish.strategy;
+    const last = remembered();
+    const wanted = [wish.model, last.model, usual].find((name) => name === COACHED || names.includes(name));
+    if (wanted) model.value = wanted;
+    const chosen = [wish.strategy, last.strategy].find((one) => strategies.some(({ name }) => name === one));
+    if (chosen) strategy.value = chosen;
     return describe();
   }).catch((error) => tell(api.say(error)));
   return { close() {} };
+}
+
+/** What a run of a strategy usually takes. */
+function callWords(name) {
+  return name in CALLS ? `. Usually about ${count(CALLS[name], "call")}.` : "";
 }
 
 function field(label, input) {
@@ -159,4 +198,21 @@ function valueOf(input) {
   const { type } = input.dataset;
   if (type === "boolean") return input.value === "true";
   return type === "integer" || type === "number" ? Number(input.value) : input.value;
+}
+
+/** The strategy and the model of the run that was begun last in this browser. */
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem(LAST_KEY) ?? "{}") ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function remember(choices) {
+  try {
+    localStorage.setItem(LAST_KEY, JSON.stringify(choices));
+  } catch {
+    // a private window: nothing is kept
+  }
 }

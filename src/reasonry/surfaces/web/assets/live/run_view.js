@@ -16,7 +16,7 @@ const SHARE = 3; // of the time a drawing takes, kept free between two
  * @param {{ at?: string | null, onNavigate(path: string, how: { replace: boolean }): void }} surroundings `at`: the
  *   thought or question that is pointed at
  */
-export function mountDocument(host, { at = null, onNavigate, ...around }) {
+export function mountDocument(host, { at = null, onNavigate, menu = [], ...around }) {
   let page = null;
   let here = at ?? "";
   const move = (id) => {
@@ -24,7 +24,9 @@ export function mountDocument(host, { at = null, onNavigate, ...around }) {
     const path = [`${page.kind}s`, page.id, id].map(encodeURIComponent).join("/");
     onNavigate(`/${path}`, { replace: true });
   };
-  const drawing = makePage(host, { tools: [], ...around, at: () => here, move });
+  const tools = [...(around.tools ?? []), ...menu];
+  const addressOf = (id) => `#/runs/${encodeURIComponent(id)}`;
+  const drawing = makePage(host, { ...around, tools, addressOf, at: () => here, move });
   return {
     show(id) {
       if (!id || id === here) return;
@@ -46,7 +48,7 @@ export function mountDocument(host, { at = null, onNavigate, ...around }) {
  * @param {object} surroundings
  * @param {(page: object) => void} [surroundings.onDocument] is told of each document that is drawn
  */
-export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => {} }) {
+export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = () => {} }) {
   const path = `/runs/${encodeURIComponent(runId)}`;
   let page = null;
   let etag = "";
@@ -64,7 +66,7 @@ export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => 
     at,
     onNavigate,
     tools: controls.elements,
-    nodeTools: (node) => (page.kind === "run" && node.questions?.length ? [forkButton(() => fork.open(page, node.id))] : []),
+    menu,
     questionTools,
   });
   const texts = makeLiveText({ select: view.select });
@@ -142,7 +144,7 @@ export function mountRun(host, { api, runId, at, onNavigate, onDocument = () => 
     const again = element("button", { on: { click: refresh } }, "Try again");
     byId("problem").textContent = "This run cannot be shown";
     byId("outcome").hidden = false;
-    byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), again);
+    byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), again, element("a", { href: "#/" }, "Search all runs and sessions"));
   }
 
   void refresh();

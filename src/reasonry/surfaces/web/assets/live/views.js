@@ -11,16 +11,16 @@ import { mountDocument, mountRun } from "./run_view.js";
 
 /** A run; where it is coached, with what it asks of the reader. */
 export function mountRunView(main, { runId, at, onNavigate, isNew }) {
-  const remove = removal("run", `/runs/${encodeURIComponent(runId)}`, onNavigate);
+  const menu = makeMenu("run", `/runs/${encodeURIComponent(runId)}`, onNavigate);
   const questions = makeQuestions(runId, isNew);
   const host = element("div", {});
-  main.append(toolbar(remove), questions.panel, host);
+  main.append(questions.panel, host);
   const onDocument = (page) => {
     setTitle(page);
-    remove.hidden = page.status === "active"; // it is cancelled first
+    menu.hidden = page.status === "active"; // it is cancelled first
     questions.update(page);
   };
-  const view = mountRun(host, { api, runId, at, onNavigate, onDocument });
+  const view = mountRun(host, { api, runId, at, onNavigate, menu: [menu], onDocument });
   return {
     show: view.show,
     refresh: view.refresh,
@@ -36,8 +36,9 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
   const path = `/sessions/${encodeURIComponent(sessionId)}`;
   const host = element("div", {});
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
-  main.append(toolbar(removal("session", path, onNavigate)), trouble, host);
-  const view = mountDocument(host, { at, onNavigate });
+  main.append(trouble, host);
+  const menu = makeMenu("session", path, onNavigate);
+  const view = mountDocument(host, { at, onNavigate, menu: [menu] });
   let etag = "";
   const polling = repeat(
     async (signal) => {
@@ -45,6 +46,7 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
       if (signal.aborted || !read.document) return;
       etag = read.etag;
       setTitle(read.document);
+      menu.hidden = false;
       view.update(read.document);
     },
     (error) => {
@@ -72,8 +74,7 @@ export function mountDemo(main, { at, onNavigate }) {
   } } }, "Remove the example");
   const again = element("a", { class: "button main", hidden: true }, "Run it yourself");
   main.append(
-    toolbar(again, remove),
-    element("p", { class: "note" }, "An example, solved by exact arithmetic when this server was asked for it. It is not in your store and cost nothing."),
+    element("p", { class: "note" }, "An example, solved by exact arithmetic. It is not in your store and cost nothing. ", again, " ", remove),
     host,
   );
   const view = mountDocument(host, { at, onNavigate });
@@ -99,18 +100,14 @@ export function mountDemo(main, { at, onNavigate }) {
 export function mountComparison(main, { a, b, onNavigate }) {
   document.title = "Two runs · Reasonry";
   const host = element("div", {});
-  main.append(toolbar(), host);
+  main.append(host);
   return mountCompare(host, { api, a, b, onNavigate });
 }
 
-function toolbar(...tools) {
-  const list = element("a", { href: "#/" }, "← All runs and sessions");
-  return element("div", { class: "above" }, list, element("div", { class: "tools" }, ...tools));
-}
-
-function removal(what, path, onNavigate) {
+/** What is seldom done with a run or a session as a whole. */
+function makeMenu(what, path, onNavigate) {
   const trouble = element("span", { class: "wrong", role: "alert" });
-  const button = element("button", {}, "Delete");
+  const button = element("button", {}, `Delete this ${what} …`);
   listen(button, "click", async () => {
     if (!(await confirmRemoval(`this ${what}`))) return;
     try {
@@ -120,9 +117,13 @@ function removal(what, path, onNavigate) {
       trouble.textContent = api.say(error);
     }
   });
-  return element("span", { class: "tools" }, trouble, button);
+  const menu = element("details", { class: "menu", hidden: true }, element("summary", { "aria-label": "More" }, "⋯"), element("div", {}, button, trouble));
+  listen(menu, "focusout", ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && (menu.open = false));
+  listen(menu, "keydown", ({ key }) => key === "Escape" && (menu.open = false));
+  return menu;
 }
 
 function setTitle(page) {
-  document.title = `${page.title || page.problem || "Session"} · Reasonry`;
+  const sign = page.outcome === "waiting" ? "● " : "";
+  document.title = `${sign}${page.title || page.problem || "Session"} · Reasonry`;
 }

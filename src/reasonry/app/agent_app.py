@@ -1,0 +1,193 @@
+"""The app as agents and requests may use it: they name what the operator listed, and nothing else.
+
+Shared by the surfaces that are not the operator's own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from ..core.budget import Budget
+from ..engine.engine import RecordedRun
+from ..engine.journal import CALLER, ParticipantNames
+from ..engine.named_prices import Prices
+from ..errors import UsageError
+from .agent_calls import ListedParts
+from .allow_list import ARITHMETIC, OFFLINE, AllowList
+from .participants import Participants
+from .wiring import App
+
+
+class AgentApp(App):
+    """An app over the same parts, in which what is named is looked up in the operator's lists.
+
+    What stands in the way of a listed file is said in the log, not to the agent.
+
+    Args:
+        app: The operator's, which closes what it has opened.
+
+    Raises:
+        UsageError: A setting lists what cannot be.
+    """
+
+    def __init__(self, app: App) -> None:
+        vars(self).update(vars(app))
+        self._owns_store = self._owns_pool = False
+        self.allowed = AllowList.from_environ(app.environ)
+        Prices.from_environ(app.environ)
+        self._tools: dict[str, Sequence[Any]] = {}
+
+    @property
+    def has_model(self) -> bool:
+        """Whether driven runs are offered: the operator listed a model, or holds a provider's key."""
+        return bool(self.allowed.models) or super().has_model
+
+    def complete(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a tool's input schema with the names that are listed, and without arguments that have none."""
+        allowed = self.allowed
+        names = {
+            "model": {"type": "string", "enum": allowed.model_names},
+            "verifier": self._verifier_schema(),
+            "tools": _names_schema(allowed.tools),
+            "documents": _names_schema(allowed.documents),
+        }
+        members = {name: names.get(name, member) for name, member in schema["properties"].items()}
+        properties = {name: member for name, member in members.items() if member is not None}
+        return {**schema, "properties": properties}
+
+    def _verifier_schema(self) -> dict[str, Any]:
+        verifiers = list(self.allowed.verifiers)
+        described = {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers])}
+        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
+        if not verifiers:
+            return {**described, **arithmetic}
+        return {**described, "anyOf": [arithmetic, {"type": "string", "enum": verifiers}]}
+
+    # -- who may work on a run
+
+    async def admit(self, named: Participants, budget: Budget | None) -> Participants:
+        """Return who may work on a run of those that are named: what the operator lists by these names.
+
+        Raises:
+            UsageError: A name is not listed.
+        """
+        if not named.tools:
+            return self._look_up(named)
+        return await self.pool.run_in_thread(lambda: self._look_up(named))
+
+    def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
+        """Return who may work on a run as it is recorded: what is listed now, and nothing else.
+
+        Raises:
+            UsageError: The run's verifier is not listed (any more).
+        """
+        verifier = recorded.verifier
+        if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
+            raise UsageError(
+                "this run's verifier is not listed for agents here (REASONRY_VERIFIERS); its operator can continue "
+                "the run at the command line",
+                option="verifier",
+            )
+        return self._look_up(named)
+
+    async def participants_again(
+        self, source: RecordedRun, named: ListedParts, model: str | None = None
+    ) -> Participants:
+        """Return who may drive a run on, or a fork of it: who is named, else who its record names, if listed now.
+
+        Raises:
+            UsageError: Someone is not listed.
+        """
+        begun, recorded = source.begun, source.participants
+        listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
+        if self.allowed.default_model is None and recorded.model not in listed:
+            listed.update(await self.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
+        for role in ("model", "judge_model", "draft_model"):
+            spec = getattr(recorded, role)
+            if spec and spec not in listed and not (role == "model" and (model or spec == CALLER)):
+                raise UsageError(
+                    f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
+                    + ("; name another" if role == "model" else ""),
+                    option="model",
+                    choices=self.allowed.model_names,
+                )
+        was_coached = recorded.model == CALLER
+        spec = self.allowed.model(model) if model is not None or was_coached else None
+        if spec is None and was_coached:
+            message = "name the model that is to answer the questions of this run"
+            raise UsageError(message, option="model", choices=self.allowed.model_names)
+
+        def open_parts() -> Participants:
+            return replace(self.admit_again(named.participants(), recorded), model=spec)
+
+        with self.fit_errors():
+            return await self.pool.run_in_thread(open_parts)
+
+    def recorded_participants(self, recorded: ParticipantNames) -> Participants:
+        """Return who works on a run with these in its record, where nobody says so again: its tools as listed now.
+
+        Raises:
+            UsageError: One of them is not listed any more.
+        """
+        named = Participants(tools=recorded.listed_tools, context=recorded.listed_documents)
+        return replace(self._look_up(named), model=None, verifier=None)
+
+    def _offered_models(self, problem: str) -> tuple[str, ...]:
+        """Return the model that the environment offers for a problem where the operator listed none; if any."""
+        from ..models.choose import default_model
+
+        try:
+            return default_model(problem, self.environ)[:1]
+        except UsageError:
+            return ()
+
+    def _look_up(self, named: Participants) -> Participants:
+        allowed = self.allowed
+        tools = [tool for tool in named.tools if isinstance(tool, str)]
+        loaded = [tool for spec in allowed.all_of("tools", tools) for tool in self._load(spec)]
+        return Participants(
+            model=allowed.model(named.model),
+            verifier=allowed.verifier(named.verifier),
+            tools=[*loaded, *(tool for tool in named.tools if not isinstance(tool, str))],
+            context=allowed.all_of("documents", named.context),
+            listed_tools=tuple(tools),
+            listed_documents=named.context,
+        )
+
+    def _load(self, spec: str) -> Sequence[Any]:
+        from ..tools.catalog import load_tools
+
+        if spec not in self._tools:
+            self._tools[spec] = load_tools(spec, self.environ)
+        return self._tools[spec]
+
+    @contextmanager
+    def fit_errors(self) -> Generator[None]:
+        """Have errors say what an agent may be told; what concerns the operator's files goes to the log."""
+        try:
+            yield
+        except UsageError as error:
+            if error.code == "price_unknown" and CALLER not in error.details["models"]:
+                raise UsageError(
+                    "the model's price is not known here, so a limit on dollars would hold nothing; limit calls or "
+                    "seconds instead, or have the operator name the price (REASONRY_PRICE)",
+                    code=error.code,
+                    option=error.details["option"],
+                ) from None
+            if not error.is_operators:
+                raise
+            logging.getLogger("reasonry").warning("an agent named what cannot be used: %s", error.message)
+            option = error.details.get("option", "model")
+            option = "documents" if option == "context" else option
+            raise UsageError(
+                f"what the operator listed ({option}) cannot be used at present; the server's log says why",
+                option=option,
+            ) from None
+
+
+def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:
+    return {"type": "array", "items": {"type": "string", "enum": list(listed)}} if listed else None

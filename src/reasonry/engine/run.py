@@ -1,0 +1,497 @@
+"""A run: one fold over the entries of its journal, without a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
+from ..core.codec import dump_snapshot, load_snapshot
+from ..core.effects import Ask, CallTool, RunStrategy, Verify
+from ..core.events import Answered, Event, Failed, Stopped
+from ..core.machine import (
+    Pending,
+    Snapshot,
+    Step,
+    advance,
+    begin,
+    open_effects,
+    without_failures,
+)
+from ..core.registry import Registry
+from ..core.strategy import Strategy, Thought
+from ..errors import ConflictError, ReasonryError, StoreError
+from .journal import (
+    Begun,
+    CallIntended,
+    Ended,
+    Entry,
+    ParticipantNames,
+    Resumed,
+    Settled,
+    Steered,
+)
+
+
+class Asked(Struct, frozen=True):
+    """One question of a run and what was replied, if anything."""
+
+    id: str
+    stage: str
+    prompt: str
+    """Without the characters it shares with an earlier one; see `PromptLog`."""
+    reply: str | None = None
+    read: str = ""
+    """How the reply came to be read; see `Step`."""
+    tried: tuple[str, ...] = ()
+    """What came of the requests before the one that was replied to; see `Answered`."""
+    shared: int = 0
+    """How many characters of the prompt stand in the earlier one."""
+
+
+class Performed(Struct, frozen=True, omit_defaults=True):
+    """An effect as whoever shows the run wants it: what it was about, and when it was wanted."""
+
+    id: str
+    kind: Literal["ask", "call_tool", "verify"]
+    stage: str
+    round: int
+    at_ms: int = 0
+    """Run time when it was wanted first."""
+    about: str = ""
+    sample: int = 0
+    text: str = ""
+    """The name of the tool, or what was verified."""
+    arguments: dict[str, Any] = {}
+    """Of the tool."""
+
+
+class Counts(Struct, frozen=True, omit_defaults=True):
+    """How much has happened in a run."""
+
+    events: int = 0
+    answered: int = 0
+    thoughts: int = 0
+
+
+class KeptState(Struct, frozen=True, omit_defaults=True):
+    """The folded state of an active run after one of its lines; a cache: the journal has it all."""
+
+    begun: Begun
+    strategy_version: int
+    snapshot: msgspec.Raw
+    budget: Budget
+    participants: ParticipantNames
+    spent: Usage
+    dearest: Usage
+    lost: int
+    cut: Usage
+    out: dict[str, int]
+    counts: Counts
+    reused: Usage = NOTHING
+    paused: bool = False
+
+
+class Run:
+    """A run as its journal tells it, kept up to date entry by entry."""
+
+    paused = False
+    """Whether nothing new is to be begun."""
+
+    def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
+        self.begun = begun
+        self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
+        """The limits it was given, and the run time from which on they held."""
+        self.strategies = strategies
+        self.strategy = recorded_strategy(strategies, begun.strategy)
+        self.edges: list[tuple[str, str]] = []
+        self.thoughts: list[Thought] = []
+        self.events: list[Settled] = []
+        self.asked: dict[str, Asked] = {}
+        self.asked_by: dict[str, str] = {}
+        self.performed: dict[str, Performed] = {}
+        self.origins: list[str] = []
+        """For each thought the effect with whose event it was recorded; empty where there was none."""
+        self._prompts = PromptLog()
+        self._same_edges: dict[tuple[str, str], tuple[str, str]] = {}
+        self.spent = NOTHING
+        self.reused = NOTHING
+        """What the answers that a fork took over had taken; not counted in `spent`."""
+        self.dearest = NOTHING
+        """What the dearest answer took: the guess for calls whose answer was lost."""
+        self.lost = 0
+        """Calls that went out and whose answer was never recorded."""
+        self.cut = NOTHING
+        """What was cut off in flight when the run was stopped, as far as could be seen; counted in `spent`."""
+        self.out: Counter[str] = Counter()
+        """Calls written down before they went out that may still be answered, by effect."""
+        self.ended: Ended | None = None
+        self._before_end: tuple[Snapshot, Settled] | None = None
+        """Where the run stood before a stop or a failure ended it, and the event that did."""
+        self._answered = 0
+        self.is_whole = kept is None
+        """Whether the fold began with the first line, so that it has the whole history."""
+        self.skipped = Counts()
+        """What had happened before the kept state that this fold begins with; the lists above begin after it."""
+        if kept is None:
+            options = msgspec.convert(begun.options, self.strategy.options)
+            step = begin(self.strategy, begun.problem, options, strategies=strategies, form=begun.form)
+            self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
+        else:
+            self._restore(kept)
+
+    @property
+    def counts(self) -> Counts:
+        """How much has happened so far."""
+        before = self.skipped
+        return Counts(
+            before.events + len(self.events),
+            before.answered + self._answered,
+            before.thoughts + len(self.thoughts),
+        )
+
+    def keep(self) -> KeptState | None:
+        """Return the folded state, from which a later fold may begin; None for a run that has ended."""
+        if self.snapshot.status != "active" or self._before_end is not None:
+            return None
+        return KeptState(
+            begun=self.begun,
+            strategy_version=self.strategy.version,
+            snapshot=msgspec.Raw(dump_snapshot(self.snapshot)),
+            budget=self.budget,
+            participants=self.participants,
+            spent=self.spent,
+            dearest=self.dearest,
+            lost=self.lost,
+            cut=self.cut,
+            out=dict(self.out),
+            counts=self.counts,
+            reused=self.reused,
+            paused=self.paused,
+        )
+
+    def _restore(self, kept: KeptState) -> None:
+        self.budget, self.participants = kept.budget, kept.participants
+        self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
+        self.out, self.paused = Counter(kept.out), kept.paused
+        self.skipped, self.reused = kept.counts, kept.reused
+        self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
+        self._note_questions(self.open_effects)
+
+    def apply(self, entry: Entry) -> Step | None:
+        """Fold one more entry in; a step comes of it if it was an event.
+
+        Raises:
+            ConflictError: The event does not fit the run. Nothing changed.
+        """
+        match entry:
+            case Settled():
+                return self.take(entry)
+            case CallIntended(id=effect_id, tokens=tokens, usd=usd):
+                self.out[effect_id] += 1
+                if tokens or usd is not None:
+                    self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
+            case Resumed(budget=budget, participants=participants):
+                self._set_budget(budget)
+                self.participants = participants or self.participants
+                self.paused = False
+                self._give_up_calls(cut=0)
+                self._reopen()
+            case Steered(budget=budget, paused=paused):
+                self._set_budget(budget)
+                self.paused = self.paused if paused is None else paused
+            case Ended():
+                self.ended = entry
+            case Begun():
+                raise ConflictError("a run begins once")
+        return None
+
+    def _set_budget(self, budget: Budget | None) -> None:
+        if budget is not None and budget != self.budget:
+            self.budget = budget
+            self.budgets.append((self.snapshot.at_ms, budget))
+
+    def take(self, settled: Settled, step: Step | None = None) -> Step:
+        """Fold an event in; `events[-1]` is then what is to be written down of it.
+
+        Args:
+            step: What comes of it, where that is known.
+
+        Raises:
+            ConflictError: It does not fit the run. Nothing changed.
+        """
+        effect_id, event = settled.id, settled.event
+        step = step or self.step_after(settled)
+        self._answered += isinstance(event, Answered)
+        # What was read from the journal is written down, and need not be kept.
+        settled = replace(settled, reading=step.reading if settled.reading is None else None)
+        if isinstance(event, Stopped) or step.snapshot.error is not None:
+            self._before_end = self.snapshot, replace(settled, reading=step.reading)
+        self.events.append(settled)
+        self._book(effect_id, event)
+        if effect_id in self.asked and isinstance(event, Answered | Failed):
+            reply = event.text if isinstance(event, Answered) else None
+            asked = self.asked[effect_id]
+            read = step.reading.title if step.reading else ""
+            self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
+        self.snapshot = self._note(step, effect_id or "")
+        return step
+
+    def step_after(self, settled: Settled) -> Step:
+        """Return what comes of an event; raises as `take`. Nothing is taken."""
+        step = advance(
+            self.strategy,
+            self.snapshot,
+            settled.id,
+            settled.event,
+            strategies=self.strategies,
+            reading=settled.reading,
+        )
+        return reword(step, self.begun.reworded)
+
+    def _reopen(self) -> None:
+        """Lift a stop or a failure of the world; what was answered stays answered."""
+        if self._before_end is None:
+            return
+        before, last = self._before_end
+        answered = not isinstance(last.event, Stopped | Failed)
+        lifted = without_failures(before, (last.id or "") if answered else "")
+        asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
+        step = Step(replace(lifted, at_ms=self.snapshot.at_ms), asked)
+        self.snapshot = self._note(reword(step, self.begun.reworded), "")
+        if answered:
+            self.snapshot = self._note(self.step_after(last), last.id or "")
+        self._before_end = self.ended = None
+
+    def _note(self, step: Step, origin: str) -> Snapshot:
+        # A long run takes the same few edges again and again: each is kept once.
+        self.edges += [self._same_edges.setdefault(edge, edge) for edge in step.edges]
+        self.thoughts += step.thoughts
+        self.origins += [origin] * len(step.thoughts)
+        for pending in step.effects:
+            self.performed.setdefault(pending.id, _effect_to_show(pending, step.snapshot))
+        self._note_questions(step.effects)
+        return step.snapshot
+
+    def _note_questions(self, effects: Iterable[Pending]) -> None:
+        for pending in effects:
+            if isinstance(pending.effect, Ask) and pending.id not in self.asked:
+                shared, rest = self._prompts.shorten(pending.id, pending.effect.spelled_out().text)
+                self.asked_by[pending.id] = pending.effect.by
+                self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
+
+    def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
+        """Return the stage of each question to these, in the order asked, and whether it has been settled."""
+        settled = {event.id for event in self.events}
+        mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
+        return [(asked.stage, asked.id in settled) for asked in mine]
+
+    @property
+    def open_effects(self) -> tuple[Pending, ...]:
+        """The effects the run waits for."""
+        return open_effects(self.snapshot)
+
+    def _book(self, effect_id: str | None, event: Event) -> None:
+        usage = getattr(event, "usage", NOTHING)
+        if self.counts.events <= (self.begun.forked_at or 0):
+            # It was paid for by the run it was taken from.
+            self.reused += usage
+            self.dearest = larger_usage(self.dearest, usage)
+            return
+        self.spent += usage
+        if effect_id is None:
+            self.cut += usage
+            self._give_up_calls(cut=usage.calls)
+        else:
+            self.dearest = larger_usage(self.dearest, usage)
+            self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
+
+    def _give_up_calls(self, cut: int) -> None:
+        """Book calls that were written down as lost, but for those that a stop has counted already."""
+        self.lost += max(0, self.out.total() - cut)
+        self.out.clear()
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, calls that went out and never came back included."""
+        return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
+
+    @property
+    def ledger(self) -> Ledger:
+        """The run's budget and what is spent of it; a lost answer is taken to have cost what the dearest did."""
+        lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
+        unknown = lost + cut.calls
+        usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))
+        tokens = max(0, dearest.tokens * unknown - cut.tokens)
+        guess = Usage(calls=lost, input_tokens=tokens, usd=usd)
+        return Ledger(self.budget, self.spent + guess, largest=dearest)
+
+
+def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
+    """Return an effect to be shown; one inside another strategy is about what that one is about."""
+    effect = pending.effect
+    assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
+    outer = pending.id.partition("/")[0] if "/" in pending.id else None
+    around = next((each.effect for each in snapshot.pending if each.id == outer), effect)
+    return Performed(
+        id=pending.id,
+        kind="ask" if isinstance(effect, Ask) else "verify" if isinstance(effect, Verify) else "call_tool",
+        stage=pending.stage,
+        round=pending.round,
+        at_ms=snapshot.at_ms,
+        about=around.about,
+        sample=getattr(around, "sample", 0),
+        text=effect.tool
+        if isinstance(effect, CallTool)
+        else effect.path[-1]
+        if isinstance(effect, Verify)
+        else "",
+        arguments=effect.arguments if isinstance(effect, CallTool) else {},
+    )
+
+
+def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
+    """Walk a run's journal once more, without a model.
+
+    Raises:
+        StoreError: `store_corrupt`: an entry does not fit; the strategy may have changed since.
+    """
+    rest = iter(entries)
+    first = next(rest)
+    assert isinstance(first, Begun), "checked when the journal was read"
+    try:
+        run = Run(first, strategies)
+    except msgspec.ValidationError as error:
+        raise _misfit(first, 1, f"its options do not fit: {error}", strategies) from error
+    for number, entry in enumerate(rest, start=2):
+        try:
+            run.apply(entry)
+        except ReasonryError as error:
+            raise _misfit(first, number, error, strategies) from error
+    return run
+
+
+def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
+    """Fold the entries after a kept state; None where it cannot be used: the journal is then folded from its start."""
+    try:
+        state = msgspec.json.decode(kept, type=KeptState)
+        if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
+            return None
+        run = Run(state.begun, strategies, state)
+        for entry in entries:
+            run.apply(entry)
+    except (msgspec.MsgspecError, ReasonryError):
+        return None
+    return run
+
+
+def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
+    """Say that a journal does not fit its strategy: of another version, or damaged."""
+    if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
+        # Of a run inside this one.
+        return ConflictError(str(error), code="strategy_unknown", line=line)
+    today, why = recorded_strategy(strategies, begun.strategy).version, str(error)
+    if begun.version == today and getattr(error, "code", "") != "strategy_changed":
+        return StoreError(
+            f"line {line} of the journal does not fit the strategy {begun.strategy!r}: {why}",
+            code="store_corrupt",
+            line=line,
+        )
+    return ConflictError(
+        f"the run was begun with version {begun.version} of the strategy {begun.strategy!r}, and line {line} of its "
+        f"journal does not fit version {today}: {why}. `runs show` has what was recorded; `runs fork --at N` continues "
+        "from an answer that still fits",
+        code="strategy_changed",
+        line=line,
+        version=begun.version,
+    )
+
+
+def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
+    """Return the strategy that a run's record names.
+
+    Raises:
+        ConflictError: `strategy_unknown`: it is not here (any more), or cannot be loaded.
+    """
+    try:
+        return strategies[name]
+    except KeyError as error:
+        package, slash, _ = name.rpartition("/")
+        why = (
+            error.__cause__.message if isinstance(error.__cause__, ReasonryError) else "it is not known here"
+        )
+        way = f"install the package {package}" if slash else "bring it along (--strategies-dir, strategy=)"
+        raise ConflictError(
+            f"the run's strategy {name!r} is missing: {why}. To continue the run, {way}; `runs show` has what was "
+            "recorded",
+            code="strategy_unknown",
+            strategy=name,
+        ) from None
+
+
+def reword(step: Step, texts: Mapping[str, str]) -> Step:
+    """Return a step in which these questions have other texts, wherever they wait for an answer."""
+    if not texts:
+        return step
+    effects = tuple(_reword_one(pending, texts, pending.id) for pending in step.effects)
+    return replace(step, snapshot=_reword_open(step.snapshot, texts, ""), effects=effects)
+
+
+def _reword_open(snapshot: Snapshot, texts: Mapping[str, str], prefix: str) -> Snapshot:
+    pending = tuple(_reword_one(waiting, texts, prefix + waiting.id) for waiting in snapshot.pending)
+    return replace(snapshot, pending=pending)
+
+
+def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> Pending:
+    if waiting.child is not None:
+        return replace(waiting, child=_reword_open(waiting.child, texts, f"{effect_id}/"))
+    if isinstance(waiting.effect, Ask) and effect_id in texts:
+        return replace(waiting, effect=waiting.effect.in_other_words(texts[effect_id]))
+    return waiting
+
+
+class PromptLog:
+    """Shortens the prompts of one run, or restores them; either way in the order they were asked.
+
+    A prompt is compared with the one before it in the same run: inside an effect (`e4/e2` is inside `e4`) that of the
+    run inside; the first prompt there with the one before it of all.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, str] = {}
+        self._before = ""
+
+    def shorten(self, effect_id: str, prompt: str) -> tuple[int, str]:
+        """Return how many characters a prompt begins with like the earlier one, and the rest of it."""
+        shared = _shared_length(self._earlier(effect_id), prompt)
+        self._note(effect_id, prompt)
+        return shared, prompt[shared:]
+
+    def restore(self, effect_id: str, shared: int, rest: str) -> str:
+        """Return the prompt that `shorten` made this of."""
+        prompt = self._earlier(effect_id)[:shared] + rest
+        self._note(effect_id, prompt)
+        return prompt
+
+    def _earlier(self, effect_id: str) -> str:
+        return self._latest.get(effect_id.rpartition("/")[0], self._before)
+
+    def _note(self, effect_id: str, prompt: str) -> None:
+        self._latest[effect_id.rpartition("/")[0]] = self._before = prompt
+
+
+def _shared_length(first: str, second: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,340 @@
+"""Thoughts that were had elsewhere, walked again into a session: our own export, a think-strategies file, a run.
+
+Rule 1: they are walked thought by thought, by the same rules as when they are thought, so nothing gets in that could
+        not have been handed in. Our own export must hold in full.
+Rule 2: think-strategies lets its thinkers break the rules, and a run passes through stages without a thought. There a
+        path leads to a stage where the table has one; else what cannot be followed is kept in the thought's `data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.strategy import Strategy
+from ..core.text import first_words
+from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
+from ..masking import SECRETS
+from ..patterns import lazy_pattern
+from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
+from ..records import SessionRow, ThoughtRow
+from .export import KIND, VERSION
+from .lines import NOT_RECORDED, Head, Recorded, RowsView, encode
+from .read_calls import read_call, read_thought
+from .replies import thought_document
+from .settings import SessionSettings
+from .thinking_tool import Notice, ThinkingCall
+from .thought import open_session, submit
+from .turn import PURPOSE_CHARS, Find
+
+_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
+_INSTANT = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_REFERENCES = ("revises_thought", "branch_from_thought")
+
+Document = Mapping[str, Any]
+
+
+class Transcript(NamedTuple):
+    """A session read from a file or copied from a run, not yet written."""
+
+    row: SessionRow
+    """Its id is empty where it cannot keep the one it had."""
+    thoughts: list[ThoughtRow]
+    notices: Sequence[Notice] = ()
+
+
+# -- the walk
+
+
+class _Walk:
+    """A session that is walked again: its thoughts so far, and where it stands."""
+
+    def __init__(
+        self, strategy: Strategy[Any, Any], head: Head, settings: SessionSettings, now_ms: int
+    ) -> None:
+        self.head, self.view = head, RowsView()
+        self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
+
+    def take_all(self, thoughts: Sequence[Document], take: Callable[[Document], None]) -> None:
+        """Take thoughts one by one, within the limits; an error says which of them it is about."""
+        limit = self._settings.max_thoughts
+        if len(thoughts) > limit:
+            raise TooLargeError(
+                f"The session has {len(thoughts):,} thoughts; the limit is {limit:,}", limit=limit
+            )
+        for place, thought in enumerate(thoughts, 1):
+            try:
+                take(thought)
+            except ReasonryError as error:
+                kind: Callable[..., ReasonryError] = type(error)
+                message = f"thought {place} of the session: {error.message}"
+                raise kind(message, thought=place, **error.details) from None
+        there, limit = len(self.head.branches), self._settings.max_branches
+        if there > limit:
+            raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
+
+    def take(self, thought: Document) -> None:
+        """Take a thought as exports have it; raises where it breaks a rule."""
+        call = self._read(thought)
+        recorded = Recorded(_positive(thought.get("branch_from_seq")), _positive(thought.get("revises_seq")))
+        self._add(call, instant_ms(thought.get("at"), self._now_ms), recorded)
+
+    def take_loosely(self, thought: Document) -> None:
+        """Take a thought; where it breaks a rule, what cannot be followed is kept in its `data`."""
+        known, aside = dict(thought), dict[str, Any]()
+        if thought.get("branch_id") in self.head.branches:
+            known.pop("branch_from_thought", None)
+        for name in _REFERENCES:
+            number = known.get(name)
+            if number is not None and not self.view.with_number(number):
+                aside[name] = known.pop(name)
+        call, at_ms = self._with_data(self._read(known), aside), instant_ms(thought.get("at"), self._now_ms)
+        try:
+            self._add(call, at_ms)
+        except IllegalTransitionError as error:
+            instead = error.details.get("instead", {})
+            if instead.keys() == {"stage"}:
+                self._add(replace(call, stage=instead["stage"]), at_ms)
+            else:
+                self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at_ms)
+
+    def _read(self, thought: Document) -> ThinkingCall:
+        known = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True, **thought}
+        if "stages" in known:
+            known["stage"] = known["stages"]
+        data = thought.get("data")
+        if not isinstance(data, dict | None):
+            raise UsageError(f"data must be an object, not {show_value(data)}", field="data")
+        if "score" in thought:
+            known["data"] = {"score": thought["score"], **(data or {})}
+        read_text("thought", thought.get("thought", ""), self._settings.max_thought_chars)
+        call, _ = read_thought(known, self._settings)
+        return replace(call, branch_id=call.branch_id or "")
+
+    def _with_data(self, call: ThinkingCall, more: Mapping[str, Any]) -> ThinkingCall:
+        data = plain_json("data", {**(call.data or {}), **more}, self._settings.max_thought_chars)
+        return replace(call, data=data or None)
+
+    def _add(self, call: ThinkingCall, at_ms: int, recorded: Recorded = NOT_RECORDED) -> None:
+        """Take a thought, whose fields need not be complete."""
+        placed = submit(
+            self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=recorded
+        )
+        seq, record = len(self.view.rows) + 1, encode(placed.record)
+        self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
+        self.head = placed.head
+
+
+def _positive(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= MAX_INT:
+        return None
+    return int(value)
+
+
+def instant_ms(written: Any, default: int) -> int:
+    """Return an instant that is written as ISO 8601 text, in milliseconds since 1970."""
+    if not isinstance(written, str) or not _INSTANT.fullmatch(written):
+        return default
+    try:
+        at = datetime.fromisoformat(written)
+    except ValueError:
+        return default
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(int(at.timestamp() * 1_000), 0)
+
+
+# -- files
+
+
+def read_session(
+    content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
+) -> Transcript:
+    """Read a session file.
+
+    Raises:
+        UsageError: It is no session, or breaks its rules; `line` or `thought` says where.
+        TooLargeError: It is over the limits.
+    """
+    document = _document(content)
+    if document.get("kind") == KIND:
+        return _own(document, find, settings, now_ms)
+    if isinstance(document.get("thoughtHistory"), list):
+        return _foreign(document, find, settings, now_ms)
+    raise UsageError(
+        "This is no session: expected a JSON export of `reasonry sessions export`, "
+        "or a session.json of think-strategies"
+    )
+
+
+def _document(content: str | bytes | Document) -> Document:
+    try:
+        document = SECRETS.mask_data(
+            content if isinstance(content, Mapping) else msgspec.json.decode(content)
+        )
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"This is no session: it is not JSON ({error})") from None
+    if not isinstance(document, Mapping):
+        raise UsageError("This is no session: expected a JSON object")
+    return document
+
+
+class _About(Struct, frozen=True):
+    """What an export says of its session as a whole."""
+
+    strategy: str | None = None
+    purpose: str = ""
+    pinned: bool = False
+    session_id: str | None = None
+
+
+def _own(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
+    if document.get("version") != VERSION:
+        raise UsageError(
+            f"This session was exported in version {show_value(document.get('version'))}; "
+            f"this Reasonry reads version {VERSION}"
+        )
+    about = read_call(_About, document, keep_empty=("session_id",))
+    strategy, thoughts = find(about.strategy), _list_of_objects(document.get("thoughts"))
+    has_stages = any(thought.get("stage") for thought in thoughts)
+    walk = _Walk(
+        strategy, open_session(None if has_stages or about.strategy is None else strategy), settings, now_ms
+    )
+    walk.take_all(thoughts, walk.take)
+    row = SessionRow(
+        about.session_id or "",
+        strategy.name,
+        instant_ms(document.get("created_at"), now_ms),
+        now_ms,
+        pinned=about.pinned,
+        thoughts=len(walk.view.rows),
+        purpose=about.purpose[:PURPOSE_CHARS],
+        head=encode(walk.head),
+    )
+    return Transcript(row, walk.view.rows)
+
+
+def _foreign(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
+    history = _list_of_objects(_with_branches(document))
+    named = document.get("strategy") or next((thought.get("strategy") for thought in history), None)
+    strategy, notices = _foreign_strategy(named, find)
+    ended_at = instant_ms(document.get("timestamp"), now_ms)
+    walk = _Walk(strategy, open_session(strategy), settings, ended_at)
+    thoughts = [_own_form(thought, place) for place, thought in enumerate(history, 1)]
+    walk.take_all(thoughts, walk.take_loosely)
+    row = SessionRow(
+        "",
+        strategy.name,
+        min([instant_ms(thought["at"], ended_at) for thought in thoughts], default=ended_at),
+        now_ms,
+        thoughts=len(walk.view.rows),
+        purpose=first_words(
+            str(document.get("sessionPurpose") or (walk.view.rows[0].text if walk.view.rows else "")),
+            PURPOSE_CHARS,
+        ),
+        head=encode(walk.head),
+    )
+    return Transcript(row, walk.view.rows, notices)
+
+
+def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequence[Notice]]:
+    try:
+        return find(str(name)), ()
+    except UsageError:
+        default = find(None)
+        message = (
+            f"Strategy {show_value(name)} is not known here; the session was imported as {default.name}."
+        )
+        return default, (Notice("strategy", message),)
+
+
+def _with_branches(document: Document) -> list[Any]:
+    """Return the history, and behind it the branches whose thoughts it lacks."""
+    thoughts: list[Any] = list(document["thoughtHistory"])
+    names = [thought.get("branchId") for thought in thoughts if isinstance(thought, dict)]
+    there = {name for name in names if isinstance(name, str)}
+    branches = document.get("branches")
+    for name, own in (branches if isinstance(branches, dict) else {}).items():
+        if name not in there and isinstance(own, list):
+            thoughts += [{"branchId": name, **thought} for thought in own if isinstance(thought, dict)]
+    return thoughts
+
+
+def _own_form(thought: Document, place: int) -> Document:
+    """Return a thought of think-strategies in the form of our own exports."""
+    number = _positive(thought.get("thoughtNumber")) or place
+    branch, stage = thought.get("branchId"), thought.get("currentStage") or thought.get("stage")
+    return {
+        "thought": thought.get("thought", ""),
+        "thought_number": number,
+        "total_thoughts": _positive(thought.get("totalThoughts")) or number,
+        "next_thought_needed": thought.get("nextThoughtNeeded") is not False,
+        "is_revision": thought.get("isRevision") is True,
+        "revises_thought": _positive(thought.get("revisesThought")),
+        "branch_from_thought": _positive(thought.get("branchFromThought")),
+        "branch_id": branch if isinstance(branch, str) else None,
+        "stage": stage if isinstance(stage, str) else None,
+        "data": {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None} or None,
+        "at": thought.get("timestamp"),
+    }
+
+
+def _list_of_objects(thoughts: Any) -> list[dict[str, Any]]:
+    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
+        raise UsageError("This is no session: its thoughts must be a list of objects")
+    return thoughts
+
+
+# -- runs
+
+
+def copy_run(
+    own: SessionRow,
+    thoughts: Sequence[ThoughtRow],
+    answer: str | None,
+    strategy: Strategy[Any, Any],
+    settings: SessionSettings,
+    now_ms: int,
+) -> Transcript:
+    """Return the thoughts of a run as those of another session, which begins with them.
+
+    Each stage that the table leads to is kept, but for the last, in which the run's answer follows as a thought. Of a
+    long run the latest thoughts are copied, half of what a session may hold.
+
+    Args:
+        own: The session that the run wrote.
+    """
+    copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
+    walk = _Walk(strategy, open_session(), replace(settings, max_thought_chars=MAX_INT), now_ms)
+    for thought in copied:
+        document = thought_document(thought)
+        if document.get("stage") == last:
+            del document["stage"]
+        walk.take_loosely(document)
+    if answer:
+        number = copied[-1].number + 1 if copied else 1
+        walk.take_loosely({"thought": answer, "thought_number": number, "stage": last})
+    row = SessionRow(
+        "",
+        strategy.name,
+        now_ms,
+        now_ms,
+        thoughts=len(walk.view.rows),
+        purpose=own.purpose,
+        head=encode(replace(walk.head, from_run=len(walk.view.rows))),
+    )
+    return Transcript(row, walk.view.rows)
+
+
+def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:
+    branches, count = set[str](), 0
+    for thought in reversed(thoughts[-max(1, settings.max_thoughts // 2) :]):
+        branches |= {thought.branch} if thought.branch else set()
+        if len(branches) > max(1, settings.max_branches // 2):
+            break
+        count += 1
+    return thoughts[len(thoughts) - count :]

@@ -1,0 +1,82 @@
+"""What is known of a model by its name: whether it reasons by itself, and what a call costs in US dollars.
+
+Models that reason by themselves are not asked to think step by step: they have done so when they reply, and makers
+advise against it. What they think comes apart from the reply; it is counted, and never read as the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.metering import PriceOf, no_price
+
+SETTING = "REASONRY_REASONING_MODELS"
+"""Names of models that reason by themselves, comma-separated; `none`: none does."""
+
+_KNOWN = re.compile(
+    r"(?:^|[:/#])(?:"
+    r"o[1-9](?:-[\w.-]+)?|gpt-(?:[5-9]|oss)[\w.:-]*|codex-[\w.-]+"
+    r"|deepseek-(?:r\d|reasoner)[\w.:-]*|qwq[\w.:-]*|magistral[\w.:-]*|grok-[4-9][\w.-]*|gemini-(?:2\.5|[3-9])[\w.-]*"
+    r"|glm-(?:4\.[5-9]|[5-9]|z1)[\w.:-]*|minimax-m[\w.-]+|phi-4-reasoning[\w.:-]*"
+    r"|[\w.-]*(?:thinking|reasoner|reasoning|-r1)(?:[-.:]\w[\w.-]*)?"
+    r")$",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"non-?(?:thinking|reasoning)|(?:^|[:/#])gpt-5[\w.-]*-chat", re.IGNORECASE)
+
+
+def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a model reasons by itself.
+
+    Args:
+        name: As it stands after `--model`; the part after its last `:`, `/` or `#` will do in the setting.
+        environ: Where the operator's setting is looked up.
+    """
+    named = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
+    if named == ["none"]:
+        return False
+    written = name.casefold()
+    if written in named or re.split(r"[:/#]", written)[-1] in named:
+        return True
+    return _KNOWN.search(name) is not None and _NOT.search(name) is None
+
+
+_SOLD = re.compile(r"(gpt-|chatgpt-|o\d|claude-|gemini-)")
+
+
+def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
+    """Return what calls to `model` behind `url` cost.
+
+    The seller is known by the URL, else as `provider`. Behind another URL only names sold by one maker have a price, as
+    a proxy must then be in between; an open model that someone serves by themselves has none.
+    """
+    from .http_session import is_loopback
+
+    sold = bool(_SOLD.match(model))
+    if is_loopback(urlsplit(url).hostname or "") and not sold and provider is None:
+        return no_price
+    from genai_prices import Usage, calc_price
+
+    def sellers() -> Iterator[dict[str, Any]]:
+        yield {"provider_api_url": url}
+        if provider is not None:
+            yield {"provider_id": provider}
+        if sold:
+            yield {}
+
+    def price(input_tokens: int, output_tokens: int, cached_tokens: int) -> float | None:
+        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
+        for seller in sellers():
+            try:
+                return float(calc_price(usage, model, **seller).total_price)
+            except LookupError:
+                continue
+            except ValueError:
+                return None
+        return None
+
+    price(1, 1, 0)
+    return price

@@ -1,0 +1,203 @@
+"""What in a reply is no part of its answer: hidden thinking, offers of help, the form handed back, endless repetition.
+
+Rule 1: a sentence is a closing phrase only if all of it is one; "Let me know if the price is above 100 euros." says
+        something.
+Rule 2: words shared with the question prove nothing, for an answer may be one of its options. So a text is an echo if
+        it is, but for case and punctuation, one whole placeholder of several words without a number: a description in
+        the form, or what the form has for a field as the question shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from ..patterns import lazy_pattern
+
+# -- hidden thinking
+
+_TAGS: Final = r"(?:think|thinking|thought|reflection)"
+_THINKING: Final = lazy_pattern(
+    rf"\A.*</{_TAGS}>|<(?:think|thinking)>.*\Z|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE
+)
+_FINAL_CHANNEL: Final = lazy_pattern(r"\A.*<\|channel\|>final\b[^<]*<\|message\|>", re.DOTALL)
+_OTHER_CHANNEL: Final = lazy_pattern(
+    r"<\|channel\|>(?:analysis|commentary)(?![^<]* to=)\b[^<]*<\|message\|>.*?(?:<\|(?:end|return)\|>|\Z)",
+    re.DOTALL,
+)
+_CHANNEL_TAG: Final = lazy_pattern(r"<\|(?:start|end|return|call)\|>(?:assistant)?")
+
+
+def without_thinking(text: str) -> str:
+    """Return a reply without what its writer thought before it, where that stands in tags or in channels."""
+    if "<|" in text:
+        # Of channels, `final` is the reply; a text in none of them stands for itself.
+        text = _OTHER_CHANNEL.sub("", _FINAL_CHANNEL.sub("", text))
+        text = _CHANNEL_TAG.sub("", text).strip()
+    return _THINKING.sub("", text).strip() if "<" in text or "[" in text else text
+
+
+# -- closing phrases
+
+_MORE: Final = (
+    r"(?:\s+(?:any |some )?(?:other |further |more |additional |follow-?up )?(?:questions?|details?|help|information"
+    r"|assistance|changes|adjustments|clarification|explanation|examples?)(?:\s+(?:or|and)\s+\w+(?:\s+\w+){0,3})?"
+    r"|\s+anything else)(?:\s+(?:with|on|about) (?:this|that|it|anything else|anything))?"
+)
+_OFFER: Final = r"(?:would|['’]d) (?:like|prefer)(?: me)? to \w[^.!?\n]{0,90}|want me to \w[^.!?\n]{0,90}"
+_ASK: Final = (
+    r"(?:please\s+)?(?:just\s+)?(?:(?:feel free to|don['’]t hesitate to|do not hesitate to)\s+)?"
+    r"(?:ask|reach out|contact me|let me know)"
+)
+_CLOSING: Final = lazy_pattern(
+    r"(?P<before>\A|[\s\S]*?(?:[.!?:…*_`}$)»”\"'|。！]\s|\n))[ \t*_>-]*(?:"
+    rf"(?:please\s+)?let me know if (?:you\s*(?:have{_MORE}|need{_MORE}|{_OFFER})|there(?:['’]s| is) anything else"
+    r"[^.!?\n]{0,60})"
+    r"|(?:i\s+)?hope (?:this|that|it) (?:helps?|is helpful|is correct|answers your question)(?:\s+you)?"
+    rf"|if you (?:have{_MORE}|need{_MORE}|{_OFFER}),?\s*{_ASK}"
+    rf"|(?:please )?(?:feel free|don['’]t hesitate|do not hesitate) to (?:ask|reach out|contact me)"
+    rf"(?:\s+if you (?:have|need){_MORE})?"
+    r"|(?:would you like|do you want|shall i|should i)(?: me)?(?: to)? [^.!?\n]{1,90}\?"
+    r"|is there anything else[^.!?\n]{0,60}\?|(?:i['’]m |i am )?happy to help(?: (?:with anything else|further))?"
+    r"|ich hoffe,? (?:das|dies|es) hilft(?: \w+)?(?: weiter)?"
+    r"|(?:sag|sagen sie|gib|geben sie|lass|lassen sie)(?: es)?(?: mir| mich)?(?: gern(?:e)?)? (?:bescheid|wissen)"
+    r",? (?:wenn|falls|ob) (?:du|sie|ich|noch)\b[^.!?\n]{0,80}"
+    r"|n['’]hésite[zs]? pas (?:à|si)\b[^.!?\n]{0,60}|j['’]espère que (?:cela|ça) \w+ ?aide\w*"
+    r"|espero que (?:esto |te |le |lhe |isso )*(?:sirva|ayude|sea útil|ajude)"
+    r"|spero che (?:questo |ti |le )*(?:sia utile|aiuti|sia d['’]aiuto)"
+    r"|(?:avísame|avíseme|fammi sapere|mi faccia sapere|me avise) se?i?\b (?:tienes|necesitas|hai|ha|vuoi"
+    r"|tiver|precisar|quieres)[^.!?\n]{0,80}"
+    r")[ \t]*[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
+    re.IGNORECASE,
+)
+"""A closing phrase, and the text before it. It is no part of an answer, whoever says it."""
+_RULE: Final = lazy_pattern(r"\n\s*(?:-{3,}|\*{3,}|_{3,})\s*\Z")
+
+
+def without_closing(text: str) -> str:
+    """Return a text without the closing phrases at its end, and the rule that set them apart."""
+    text = text.strip()
+    while match := _CLOSING.match(text[-400:]):
+        text = _RULE.sub("", (text[:-400] + match["before"]).rstrip()).rstrip()
+    return text
+
+
+# -- echoes
+
+_DOTS: Final = lazy_pattern(r"[\s.…\"'“”`*_-]*(?:…|\.\.)[\s.…\"'“”`*_-]*")
+_SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,300})"')
+_LEAD: Final = lazy_pattern(r"\A\s*the (?:final )?answer is:?(?=\W)\s*", re.IGNORECASE)
+_BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
+"""Fields beside what is wanted; where there is another text, they may say what they like."""
+_MAX_PLACEHOLDER: Final = 320
+"""Characters; a longer text is no placeholder."""
+
+
+def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> str | None:
+    """Return the text of a reply that echoes the question; None if none does.
+
+    Args:
+        value: The reply as it was read, as plain data.
+        shown: The question, or the part of it that shows the form.
+        form: JSON schema of the reply.
+        problem: What the run is about.
+    """
+    texts = list(_texts(value))
+    is_all = {name for name, _ in texts} <= _BESIDE
+    for name, text in texts:
+        is_answer = name.casefold().endswith(("answer", "result"))
+        is_one_word = text.isalnum() and not is_answer
+        if is_one_word or len(text) > max(_MAX_PLACEHOLDER, 2 * len(problem)):
+            continue
+        text = _LEAD.sub("", text)
+        if _DOTS.fullmatch(text):
+            return text
+        words = _words(text) if is_all or name not in _BESIDE else ""
+        if is_answer and words and words == _asked_words(problem):
+            return text
+        has_words = " " in words and not any(map(str.isdigit, words))
+        if has_words and words in _placeholders(shown, msgspec.json.encode(form)):
+            return text
+    return None
+
+
+def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in data, each with the name of the field it stands in."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, f"{name}[]")
+
+
+@lru_cache(maxsize=64)
+def _placeholders(shown: str, form: bytes) -> frozenset[str]:
+    schema = msgspec.json.decode(form)
+    parts = list(_texts(schema))
+    options = {_words(text) for name, text in parts if name in ("enum[]", "const")}
+    described = {_words(text) for name, text in parts if name == "description"}
+    names = set(_names(schema))
+    quoted = {_words(match["text"]) for match in _SHOWN.finditer(shown) if match["name"] in names}
+    return frozenset((described | quoted) - options)
+
+
+def _names(form: Any) -> Iterator[str]:
+    """Yield the names of the fields of a form, at any depth."""
+    if isinstance(form, Mapping):
+        yield from form.get("properties", ())
+        form = list(form.values())
+    if isinstance(form, list):
+        for part in form:
+            yield from _names(part)
+
+
+@lru_cache(maxsize=16)
+def _asked_words(problem: str) -> str:
+    return _words(problem)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+# -- repetition
+
+REPEATED_CHARS: Final = 300
+"""At the end of a text that was cut off: if so many repeat themselves, more room would have brought more of them."""
+ENDLESS_CHARS: Final = 6_000
+"""At the end of a text that still grows: if so many repeat themselves, it is not going to end."""
+_TIMES: Final = 4
+"""How often a piece stands there at least."""
+
+
+def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
+    """Whether the last characters of a text are one piece of text over and over."""
+    end, longest = text[-chars:], chars // _TIMES
+    if len(end) < chars:
+        return False
+    period = chars - longest - end.rfind(end[-longest:], 0, -1)
+    return period <= longest and end[period:] == end[:-period]
+
+
+class Endless:
+    """Listens to a text that streams in until it repeats itself without end."""
+
+    def __init__(self) -> None:
+        self.is_heard = False
+        self._end, self._new = "", list[str]()
+
+    def hear(self, piece: str) -> bool:
+        """Take in a piece; whether the text is endless by now."""
+        self._new.append(piece)
+        if len(self._new) >= 100 and not self.is_heard:
+            self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
+            self._new.clear()
+            self.is_heard = repeats_itself(self._end, ENDLESS_CHARS)
+        return self.is_heard

@@ -1,0 +1,269 @@
+"""Arguments that several commands take: ids, strategies, whole numbers, instants, filters; and what a shell offers.
+
+The shell asks while somebody waits, so little is read, and what cannot be read offers nothing. No store is made for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict
+
+from cyclopts import Parameter, Token
+
+from ...core.text import clip
+from ...errors import TooLargeError, UsageError
+
+if TYPE_CHECKING:
+    from ...app.wiring import App
+
+MAX_OFFERED = 20
+MAX_INPUT_BYTES = 50_000_000
+_TITLE_CHARS = 50
+_WHOLE: Final = re.compile(r"[+-]?\d{1,19}(\.0+)?", re.ASCII)
+_AGO: Final = re.compile(r"([0-9]{1,6})([mhdw])")
+_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+Candidates = dict[str, str]
+"""What may be typed, and what is said about it."""
+
+
+def list_strategies(context: Any) -> Candidates:
+    """Return the strategies that come with Reasonry."""
+    from ...strategies import STRATEGIES
+
+    return {name: strategy.summary for name, strategy in STRATEGIES.items()}
+
+
+def list_agents(context: Any) -> Candidates:
+    """Return the agents that Reasonry can be set up in."""
+    from ..setup.agents import AGENTS
+
+    return {agent.name: agent.title for agent in AGENTS}
+
+
+def list_runs(context: Any) -> Candidates:
+    """Return the latest runs."""
+
+    async def work(app: App) -> Candidates:
+        from ...ids import shorten_ids
+
+        rows = await app.store.runs(limit=MAX_OFFERED)
+        short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
+        return {short[row.run_id]: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for row in rows}
+
+    return _ask_store(context, work)
+
+
+def list_sessions(context: Any) -> Candidates:
+    """Return the latest sessions."""
+
+    async def work(app: App) -> Candidates:
+        from ...ids import shorten_ids
+
+        rows = await app.store.sessions(limit=MAX_OFFERED)
+        short = await shorten_ids([row.session_id for row in rows], app.store.session_ids)
+        return {short[row.session_id]: clip(row.purpose, _TITLE_CHARS) for row in rows}
+
+    return _ask_store(context, work)
+
+
+def _ask_store(context: Any, work: Callable[[App], Awaitable[Candidates]]) -> Candidates:
+    from ...app.wiring import App
+
+    named = context.get("--store")
+    app = App(named.raw if named is not None and named.provided else None)
+
+    async def ask() -> Candidates:
+        async with app:
+            return await work(app)
+
+    if not Path(app.store.name).is_file():
+        return {}
+    return {"last": "the latest one", **asyncio.run(ask())}
+
+
+def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
+    text = tokens[0].value.strip()
+    if not _WHOLE.fullmatch(text):
+        shown = text if len(text) <= 40 else f"{text[:39]}…"
+        raise ValueError(f"it takes a whole number of at most 19 digits, not {shown!r}")
+    return int(text.partition(".")[0])
+
+
+WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
+"""A whole number, such as `30` (or `30.0`): nothing is rounded to one."""
+RunId = Annotated[
+    str, Parameter(completer=list_runs, help="As `runs list` shows it, how that begins, or `last`.")
+]
+SessionId = Annotated[
+    str, Parameter(completer=list_sessions, help="As `sessions list` shows it, how that begins, or `last`.")
+]
+Strategy = Annotated[
+    str,
+    Parameter(completer=list_strategies, help="The way of thinking; `reasonry strategies` lists them."),
+]
+AgentName = Annotated[str, Parameter(completer=list_agents)]
+Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A text that may begin with a hyphen."""
+Problem = Annotated[
+    Text | None,
+    Parameter(
+        help="What is to be solved; `-` reads it from standard input. With --session it may be left out."
+    ),
+]
+Context = Annotated[
+    SessionId | None,
+    Parameter(
+        help="A session whose thoughts come with the problem, as quoted text: its id, the beginning of it, or `last`. "
+        "Without a problem its first thought is the problem."
+    ),
+]
+Options = Annotated[
+    tuple[str, ...], Parameter(help="An option of the strategy, as NAME=VALUE; may be repeated.")
+]
+NewOptions = Annotated[
+    Options, Parameter(help="An option of the strategy to set again, as NAME=VALUE; may be repeated.")
+]
+Limit = Annotated[str | None, Parameter(help="How many at most.")]
+Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
+Json = Annotated[bool, Parameter(help="Print one JSON document on standard output and nothing else.")]
+
+
+def read_pairs(options: Sequence[str]) -> dict[str, str]:
+    """Return `k=v` options as a dictionary.
+
+    Raises:
+        UsageError: One has no `=`, or stands twice.
+    """
+    values: dict[str, str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--option takes NAME=VALUE, got {option!r}", option=option)
+        if name in values:
+            raise UsageError(f"option {name} is given twice", option=name)
+        values[name.strip()] = value
+    return values
+
+
+def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
+    """Return the text of a file; `-` is standard input.
+
+    Raises:
+        UsageError: It cannot be read, or is no UTF-8 text.
+        TooLargeError: It has more bytes than the limit.
+    """
+    place = "standard input" if file == "-" else file
+    try:
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).expanduser().open("rb") as opened:
+            data = opened.read(limit + 1)
+        if len(data) > limit:
+            raise TooLargeError(f"{place} is over {limit:,} bytes", limit=limit, option=option)
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read: {error.strerror}", option=option) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option=option) from None
+
+
+def local_time(instant: str, now: datetime | None = None) -> str:
+    """Return an instant as people say it: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
+
+    Args:
+        instant: ISO 8601 text with its offset.
+    """
+    try:
+        local = datetime.fromisoformat(instant).astimezone()
+    except (ValueError, OverflowError, OSError):
+        # A file that was imported may name the year 1, which has no local time.
+        return instant[:10]
+    now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
+    days = (now.date() - local.date()).days
+    if days == 0:
+        return f"today {local:%H:%M}"
+    if 0 < days < 7:
+        return f"{local:%a %H:%M}"
+    if local.year == now.year:
+        return f"{local.day} {local:%b %H:%M}"
+    return local.date().isoformat()
+
+
+def read_instant(text: str) -> int:
+    """Return an instant in milliseconds since 1970: ISO 8601, of the local clock unless it has an offset.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1_000))
+    except (OverflowError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _read_since(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return max(0, time.time_ns() // 1_000_000 - int(ago[1]) * _UNITS_MS[ago[2]])
+    try:
+        return read_instant(text)
+    except ValueError:
+        raise UsageError(
+            f"--{option} must be so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30), "
+            f"got {text[:100]!r}",
+            option=option,
+        ) from None
+
+
+class StoreFilters(TypedDict):
+    """The filters as a store takes them, for runs as for sessions."""
+
+    strategy: str | None
+    query: str | None
+    since_ms: int | None
+    until_ms: int | None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which ones are listed; each option excludes more.
+
+    Args:
+        strategy: Only those of this strategy.
+        search: Only those that contain this text, whatever its case: in the problem, the answer or a thought.
+        since: Only those begun (sessions: used) since then: 30m, 12h, 7d, 2w or an instant such as 2026-11-01T09:30.
+        until: Only those begun (sessions: used) before then.
+    """
+
+    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
+    search: Text | None = None
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def are_any(self) -> bool:
+        """Whether anything is excluded."""
+        return any(value is not None for value in vars(self).values())
+
+    def read(self, app: App) -> StoreFilters:
+        """Return the filters as a store takes them.
+
+        Raises:
+            UsageError: There is no such strategy, or an instant cannot be read.
+        """
+        return StoreFilters(
+            strategy=None if self.strategy is None else app.strategy(self.strategy).name,
+            query=self.search,
+            since_ms=_read_since("since", self.since),
+            until_ms=_read_since("until", self.until),
+        )

@@ -1,0 +1,98 @@
+"""`reasonry open` and `--report FILE`: a run or a session as a page to read in the browser or to keep."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...engine.record import Record
+from ...errors import UsageError
+from ...strategies import STRATEGIES
+from ..run_report import markdown_page, run_report
+from ..web.find_page import find_page
+from ..web.html_page import can_show, html_page, page_folder, write_page
+from ..web.page import DEFAULT_BOUNDS, EVERYTHING, bound_page
+from ..web.run_page import run_page
+from .output import check_writable, print_document, print_line, print_note, write_text
+from .settings import Common
+
+_MARKDOWN, _HTML = (".md", ".markdown"), (".html", ".htm")
+
+
+def open_(
+    target: str = "last",
+    /,
+    *,
+    output: Path | None = None,
+    browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
+    full: bool = False,
+    common: Common = Common(),
+) -> int:
+    """Show a run or a session as a page: the tree, scores, why thoughts were dropped, questions, time and spend.
+
+    The page is one file that loads nothing from anywhere. One that is still active is shown as it stands.
+
+    Parameters
+    ----------
+    target
+        The id of a run or a session, how that begins, or `last`, whichever was used last.
+    output
+        The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
+    browser
+        Whether to open the page in the browser; its path is printed either way.
+    full
+        Leave nothing out, however large the page gets.
+    """
+    if output is not None:
+        check_writable(output)
+    bounds = EVERYTHING if full else DEFAULT_BOUNDS
+    page = common.do(lambda app: find_page(app, target, bounds))
+    if output is None:
+        path = write_page(page, page_folder(os.environ))
+    else:
+        write_text(output, html_page(page))
+        path = output.absolute()
+    is_open = browser and can_show(os.environ) and webbrowser.open(path.as_uri())
+    if common.json:
+        print_document({"kind": page.kind, "id": page.id, "path": str(path), "opened": is_open})
+        return 0
+    if browser and not is_open:
+        print_note("no browser could be opened here; open this file in one:")
+    print_line(str(path))
+    return 0
+
+
+def check_report(path: Path | None) -> None:
+    """Check that a report can be written to a path, before any work is done for it.
+
+    Raises:
+        UsageError: It has no ending of a report, or cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _MARKDOWN + _HTML:
+        raise UsageError(
+            f"--report writes Markdown or HTML: {path.name!r} must end in .md or .html",
+            option="report",
+            choices=[".md", ".html"],
+        )
+    check_writable(path)
+
+
+def write_report(path: Path | None, record: Record) -> None:
+    """Write the report of a run, if one is wanted.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() in _MARKDOWN:
+        write_text(path, markdown_page(run_report(record)))
+    else:
+        strategy = STRATEGIES.get(record.result.strategy)
+        write_text(path, html_page(bound_page(run_page(record, strategy))))

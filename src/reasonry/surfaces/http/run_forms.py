@@ -1,0 +1,293 @@
+"""What requests about runs may say, and how the API shows runs: where one stands, rows of lists, pages of a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+from ...app.agent_calls import ListedParts, Options
+from ...app.use_cases import RunRequest
+from ...app.wiring import App
+from ...core.budget import Budget
+from ...core.problem import MAX_PROBLEM_CHARS
+from ...engine.coach import document as coached_document
+from ...engine.engine import RunStanding
+from ...engine.fork import MAX_QUESTION_CHARS
+from ...engine.journal import CALLER
+from ...engine.record import Record, record_as_it_stands
+from ...engine.result import Termination
+from ...engine.run import Run
+from ...errors import ConflictError
+from ...reading.arguments import position_of
+from ...records import OutcomeName, RunRow
+from ...strategies import DEFAULT_STRATEGY
+
+Document = dict[str, Any]
+
+RunMode = Literal["driven", "coached"]
+ListName = Literal["thoughts", "questions", "events", "path", "effects"]
+MAX_EFFECT_NAME_CHARS = 200
+
+ChangedLimits: type[Struct] = msgspec.defstruct(
+    "ChangedLimits",
+    [(limit.name, limit.type | UnsetType, UNSET) for limit in structs.fields(Budget)],
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+"""Limits to set again: those that are named; null lifts one."""
+
+
+def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
+    """Return the limits of a run with those that are named again."""
+    if changed is None:
+        return recorded
+    named = {name: value for name, value in structs.asdict(changed).items() if value is not UNSET}
+    return structs.replace(recorded, **named)
+
+
+class NamedParts(ListedParts, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=True):
+    """What a request may name of what the operator listed."""
+
+
+class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run to begin."""
+
+    problem: Annotated[str, Meta(max_length=MAX_PROBLEM_CHARS)] | None = None
+    """None: the first thought of the session."""
+    session_id: str | None = None
+    """The session whose thoughts come with the problem."""
+    strategy: str = DEFAULT_STRATEGY
+    mode: RunMode = "driven"
+    model: str | None = None
+    options: Options = msgspec.field(default_factory=dict)
+    budget: Budget | None = None
+
+    def request(self) -> RunRequest:
+        """Return what is asked for."""
+        return RunRequest(
+            problem=self.problem,
+            session=self.session_id,
+            strategy=self.strategy,
+            options=self.options,
+            budget=self.budget,
+            participants=self.participants(self.model),
+            coached=self.mode == "coached",
+        )
+
+
+class ResumeBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a run is continued."""
+
+    mode: RunMode | None = None
+    """None: as it was; `driven` where a model is named."""
+    model: str | None = None
+    budget: ChangedLimits | None = None  # pyright: ignore[reportInvalidTypeForm]
+
+    def is_coached(self, was_coached: bool) -> bool:
+        """Whether the caller answers the questions from here on."""
+        if self.mode is not None or self.model is not None:
+            return self.mode == "coached"
+        return was_coached
+
+
+class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run to begin from a point of another."""
+
+    start: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)] = (
+        msgspec.field(name="from")
+    )
+    """A question, which is asked again; or how many answers are taken over."""
+    prompt: Annotated[str, Meta(max_length=MAX_QUESTION_CHARS)] | None = None
+    """What is asked in place of that question."""
+    options: Options = msgspec.field(default_factory=dict)
+
+
+class AnswersBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Answers to questions of a coached run, by their ids: text, or data of the question's schema."""
+
+    answers: dict[str, Any]
+
+
+# -- shown
+
+MAX_TRACE_CHARS: Final = 1_000_000
+"""After so many characters of JSON a page of a trace ends; its first entry is always on it."""
+
+_OWN = frozenset({"owner", "unattended", "calls", "tokens", "usd"})
+"""Members of a row that are shown otherwise, or not at all."""
+
+Status = Literal["active", "done", "failed", "cancelled"]
+
+
+class QuestionDocument(TypedDict):
+    """A question of a coached run, and the schema of its answer."""
+
+    id: str
+    stage: str
+    prompt: str
+    answer_schema: Document
+
+
+class RunDocument(TypedDict):
+    """Where a run stands; the strategy's own part stands beside these members."""
+
+    run_id: str
+    session_id: str
+    outcome: OutcomeName | None
+    status: Status
+    paused: bool
+    mode: RunMode
+    answer: str | None
+    termination: Termination
+    strategy: str
+    model: str
+    problem: str
+    options: Document
+    budget: Document
+    crew: Document
+    usage: Document
+    rounds: int
+    duration_ms: int
+    stage: str
+    warnings: list[str]
+    created_at_ms: int
+    forked_from: str | None
+    position: int
+    questions: list[QuestionDocument]
+
+
+class RowDocument(TypedDict):
+    """A run as a list shows it."""
+
+    run_id: str
+    outcome: OutcomeName | None
+    status: Status
+
+
+class RunList(TypedDict):
+    """A page of runs."""
+
+    runs: list[RowDocument]
+    next_cursor: str | None
+
+
+class TracePage(TypedDict):
+    """A page of a list of a run's trace; its entries as in `reasonry runs show --json`."""
+
+    run_id: str
+    status: Status
+    list: ListName
+    entries: Sequence[Any]
+    next_cursor: str | None
+
+
+class ReplayDocument(TypedDict):
+    """Whether the run's journal, walked again without a model, leads to what it left behind."""
+
+    run_id: str
+    status: Status
+    answer: str | None
+    replay: Document
+
+
+class DiffDocument(TypedDict):
+    """Where two runs part and what differs between them; as `reasonry runs diff --json`."""
+
+    runs: Document
+    parting: Document | None
+    spend: list[Any]
+    terms: list[Any]
+
+
+class RunPage(TypedDict):
+    """What a page draws."""
+
+    format: int
+    id: str
+
+
+class DeletedRun(TypedDict):
+    """A run that is gone, for good."""
+
+    run_id: str
+    session_id: str
+
+
+async def run_document(app: App, run_id: str) -> Document:
+    """Return where a run stands: what `runs show` has without its lists and nodes, and what a coached run asks.
+
+    Raises:
+        NotFoundError: There is no such run.
+        StoreError: It is damaged.
+    """
+    row = await app.store.run(run_id)
+    if row.status == "active":
+        try:
+            read = await app.engine.read_on(run_id)
+            return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read.run)
+        except ConflictError as error:
+            if error.code not in ("strategy_changed", "strategy_unknown"):
+                raise
+    standing = await app.engine.standing(run_id)
+    return _document(standing.row, standing.record, standing.last.seq)
+
+
+def _document(row: RunRow, record: Record, position: int, run: Run | None = None) -> Document:
+    is_coached = record.result.model == CALLER
+    coached = coached_document(row.run_id, row.session_id, run) if run is not None and is_coached else {}
+    note = {"note": coached["note"]} if "note" in coached else {}
+    return {
+        **record.result.document(nodes=False),
+        **record.head,
+        "paused": row.paused,
+        "mode": "coached" if is_coached else "driven",
+        "position": position,
+        "questions": list(coached.get("questions", ())),
+        **note,
+    }
+
+
+def row_document(row: RunRow, *, resumable: bool = False) -> Document:
+    """Return a run as a list shows it.
+
+    Args:
+        resumable: Nobody drives it, though it has not ended.
+    """
+    members = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _OWN}
+    usage = {"calls": row.calls, "tokens": row.tokens, "usd": row.usd}
+    mode = "coached" if row.model == CALLER else "driven"
+    return {**members, "mode": mode, "usage": usage, "resumable": resumable}
+
+
+async def trace_page(standing: RunStanding, name: ListName, limit: int, cursor: str | None) -> Document:
+    """Return a page of one of the lists of a run's trace.
+
+    Raises:
+        UsageError: The cursor is not one of this list.
+    """
+    after = position_of(cursor)
+    entries, more = await asyncio.to_thread(lambda: _entries(standing.record, name, after, limit))
+    return {
+        "run_id": standing.row.run_id,
+        "status": standing.record.result.status,
+        "list": name,
+        "entries": entries,
+        "next_cursor": str(after + len(entries)) if more else None,
+    }
+
+
+def _entries(record: Record, name: ListName, after: int, limit: int) -> tuple[list[Any], bool]:
+    """Return entries after so many, and whether there are more."""
+    room, found = MAX_TRACE_CHARS, list[Any]()
+    for entry in itertools.islice(record.entries(name), after, None):
+        room -= len(msgspec.json.encode(entry))
+        if len(found) == limit or (found and room < 0):
+            return found, True
+        found.append(entry)
+    return found, False

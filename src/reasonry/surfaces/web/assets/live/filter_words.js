@@ -1,0 +1,64 @@
+// What is said of the filters of the list: which are set, and what to do where nothing is found.
+
+import { element } from "../dom.js";
+import { count, dotted, duration } from "../wording.js";
+
+const ABOUT = "Each run and each session of your agents is kept here, with every thought, its cost and why the answer was chosen.";
+
+/**
+ * @param {Record<string, HTMLInputElement | HTMLSelectElement>} fields by their names in the address
+ * @param {() => void} filter called when they were changed
+ */
+export function makeFilterWords(fields, filter) {
+  const chips = element("p", { class: "chips", hidden: true });
+  const nothing = element("div", { class: "nothing", hidden: true });
+
+  function set(names) {
+    for (const name of names) fields[name].value = "";
+    filter();
+  }
+
+  function chip(name) {
+    const words = fields[name].selectedOptions[0]?.textContent ?? "";
+    return element("button", { class: "chip", "aria-label": `Remove the filter ${words}`, on: { click: () => set([name]) } }, words, " ×");
+  }
+
+  /** Draws each filter that is set, to be taken off, and what there is to say of an empty list. */
+  function draw({ wish, isEmpty, hasDemo }) {
+    const names = Object.keys(fields).filter((name) => wish[name] && name !== "query");
+    chips.hidden = !names.length;
+    chips.replaceChildren(...names.map(chip));
+    nothing.hidden = !isEmpty;
+    if (!isEmpty) return;
+    if (names.length || wish.query) {
+      const said = wish.query ? `Nothing matches “${wish.query}”${names.length ? " with these filters." : "."}` : "Nothing matches these filters.";
+      const clear = element("button", { on: { click: () => set(Object.keys(fields)) } }, "Clear the search and filters");
+      return nothing.replaceChildren(element("p", {}, said), clear);
+    }
+    const start = element("a", { class: "button main", href: "#/new" }, "New run");
+    nothing.replaceChildren(
+      element("p", {}, hasDemo ? "Nothing here yet: this is an example. " : "Nothing here yet. ", ABOUT),
+      element("p", {}, start, " or let an agent think in steps: ", element("code", {}, "reasonry setup")),
+    );
+  }
+
+  return { chips, nothing, draw };
+}
+
+export function choice(label, options, value = "") {
+  const made = element("select", { "aria-label": label }, ...options.map(([name, text]) => element("option", { value: name }, text)));
+  pick(made, value);
+  return made;
+}
+
+export function pick(field, value = "") {
+  field.value = value;
+  if (field.selectedIndex < 0) field.selectedIndex = 0;
+}
+
+/** Who works off the queue and what waits in it; nothing where the server does so alone, and at once. */
+export function queueLine(queue) {
+  if (queue.workers === 1 && !queue.depth) return "";
+  const { workers, depth, oldest_s } = queue;
+  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`]);
+}
