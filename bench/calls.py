@@ -148,8 +148,8 @@ def cost(strategy: Strategy[Any, Any]) -> tuple[Cost, str | None]:
     mind, step = Mind(strategy), begin(strategy, PROBLEM, options, strategies=STRATEGIES)
     while waiting := open_effects(step.snapshot):
         step = advance(strategy, step.snapshot, waiting[0].id, mind.answer(waiting[0]), strategies=STRATEGIES)
-    outcome = step.snapshot.outcome
-    return Cost(mind.calls, step.snapshot.rounds, mind.characters // 4), outcome and outcome.answer
+    conclusion = step.snapshot.conclusion
+    return Cost(mind.calls, step.snapshot.rounds, mind.characters // 4), conclusion and conclusion.answer
 
 
 def main() -> int:

@@ -68,8 +68,8 @@ def main() -> int:
                 writer = Writer(seed, 0.0, examples, rate)
                 options = {"samples": 8} if "samples" in strategy.options.__struct_fields__ else {}
                 played = play(strategy, writer, STRATEGIES, strategy.options(**options))
-                outcome = played.snapshot.outcome
-                answers[place] += outcome is not None and outcome.answer is not None
+                conclusion = played.snapshot.conclusion
+                answers[place] += conclusion is not None and conclusion.answer is not None
                 calls[place] += writer.calls
         ratio = calls[1] / (calls[0] or 1)
         kept = answers[1] >= LEAST_SUCCESS * answers[0] and ratio <= MOST_CALLS

@@ -17,7 +17,7 @@ from msgspec import Struct
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import advance, begin
-from reasonry.core.strategy import Body, Outcome, Stage, Strategy, go, request, stay
+from reasonry.core.strategy import Body, Conclusion, Stage, Strategy, go, request, stay
 
 STEPS, ROUNDS = 1_000, 15
 MOST = 4.0
@@ -40,7 +40,7 @@ LOOP: Strategy[Count, Struct] = Strategy(
     summary="Asks the same question again and again.",
     state=Count,
     begin=lambda problem, options: Count(),
-    outcome=lambda state: Outcome(str(state.done)),
+    conclude=lambda state: Conclusion(str(state.done)),
     stages=(
         Stage("think", to=("end",), body=think),
         Stage("end"),
@@ -53,8 +53,8 @@ def machine_us() -> float:
     step = begin(LOOP, "count")
     while step.snapshot.status == "active":
         step = advance(LOOP, step.snapshot, step.effects[0].id, Answered("yes"))
-    assert step.snapshot.outcome is not None
-    assert step.snapshot.outcome.answer == str(STEPS)
+    assert step.snapshot.conclusion is not None
+    assert step.snapshot.conclusion.answer == str(STEPS)
     return (time.perf_counter() - start) / STEPS * 1e6
 
 

@@ -50,8 +50,8 @@ async def by_machine(hand: Hand) -> Ended:
         assert isinstance(one.effect, Ask)
         answer = await model.answer(Question(one.id, one.stage, one.effect))
         step = advance(TREE_OF_THOUGHTS, step.snapshot, one.id, answer, strategies=STRATEGIES)
-    assert step.snapshot.outcome is not None
-    return step.snapshot.outcome.answer, step.snapshot.outcome.reason
+    assert step.snapshot.conclusion is not None
+    return step.snapshot.conclusion.answer, step.snapshot.conclusion.reason
 
 
 async def by_engine(hand: Hand) -> Ended:

@@ -207,11 +207,11 @@ def test_every_edge_is_walked_and_no_other(strategy: Strategy[Any, Any]) -> None
 def test_every_run_ends_in_a_hostile_world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> None:
     played = play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed))
     assert played.snapshot.status in ("done", "failed")
-    assert played.snapshot.outcome is not None
-    assert (played.snapshot.status == "done") == (played.snapshot.outcome.answer is not None)
-    assert played.snapshot.outcome.reason
+    assert played.snapshot.conclusion is not None
+    assert (played.snapshot.status == "done") == (played.snapshot.conclusion.answer is not None)
+    assert played.snapshot.conclusion.reason
     assert set(played.edges) <= set(strategy.edges)
-    json.dumps(msgspec.to_builtins(played.snapshot.outcome))
+    json.dumps(msgspec.to_builtins(played.snapshot.conclusion))
 
 
 @each_driven
@@ -295,9 +295,9 @@ def test_a_limit_at_any_point_ends_the_run_with_the_best_so_far(
     played = play(strategy, world(strategy, seed, 0.0), STRATEGIES, options(strategy, seed))
     for snapshot in played.snapshots[:-1]:
         ended = stop(strategy, snapshot, STRATEGIES)
-        assert ended.outcome is not None
-        assert ended.outcome.reason == "max_calls"
-        assert ended.status == ("failed" if ended.outcome.answer is None else "done")
+        assert ended.conclusion is not None
+        assert ended.conclusion.reason == "max_calls"
+        assert ended.status == ("failed" if ended.conclusion.answer is None else "done")
 
 
 @each_driven
@@ -311,16 +311,16 @@ def test_a_stop_counts_what_came_in_as_if_the_rest_had_failed(
     played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen, pick=shuffled.randrange)
     for snapshot in played.snapshots[:-1]:
         ended = stop(strategy, snapshot, STRATEGIES)
-        assert ended.outcome is not None
-        json.dumps(msgspec.to_builtins(ended.outcome))
+        assert ended.conclusion is not None
+        json.dumps(msgspec.to_builtins(ended.conclusion))
         assert ended.state == snapshot.state
-        without = strategy.outcome(snapshot.state).answer
-        assert without is None or ended.outcome.answer is not None
+        without = strategy.conclude(snapshot.state).answer
+        assert without is None or ended.conclusion.answer is not None
         if any(one.settled for one in snapshot.pending):
             rest_failed = _rest_failed(strategy, snapshot)
-            counted = rest_failed.outcome or stop(strategy, rest_failed, STRATEGIES).outcome
+            counted = rest_failed.conclusion or stop(strategy, rest_failed, STRATEGIES).conclusion
             assert counted is not None
-            assert counted.answer is None or ended.outcome.answer is not None
+            assert counted.answer is None or ended.conclusion.answer is not None
 
 
 def _rest_failed(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Snapshot:
@@ -354,11 +354,11 @@ def test_a_verifier_closes_the_answer_of_every_strategy(
     judged.verdict = verdict
     played = play(strategy, judged, STRATEGIES, replace(options(strategy, seed), verify=True))
     looked_at = any(isinstance(event, Verified) for _, event in played.events)
-    assert played.snapshot.outcome is not None
+    assert played.snapshot.conclusion is not None
     if verdict == "wrong":
-        assert played.snapshot.outcome.answer is None
+        assert played.snapshot.conclusion.answer is None
     else:
-        assert looked_at or played.snapshot.outcome.answer is None
+        assert looked_at or played.snapshot.conclusion.answer is None
 
 
 def test_usage_adds_up() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import machine
     from .core.budget import Budget, Usage
-    from .core.strategy import Field, Outcome, Stage, Strategy, Thought
+    from .core.strategy import Conclusion, Field, Stage, Strategy, Thought
     from .engine.policy import Policy, RateLimits
     from .engine.result import Result, Termination
     from .errors import ReasonryError, UsageError, WorldError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "core.budget": ("Budget", "Usage"),
-    "core.strategy": ("Field", "Outcome", "Stage", "Strategy", "Thought"),
+    "core.strategy": ("Field", "Conclusion", "Stage", "Strategy", "Thought"),
     "engine.policy": ("Policy", "RateLimits"),
     "engine.result": ("Result", "Termination"),
     "errors": ("ReasonryError", "UsageError", "WorldError"),
@@ -50,8 +50,8 @@ __all__ = [
     "STRATEGIES",
     "Budget",
     "Coaching",
+    "Conclusion",
     "Field",
-    "Outcome",
     "Policy",
     "RateLimits",
     "ReasonryError",

@@ -31,7 +31,7 @@ class Checkpoint(Struct, frozen=True):
     body: bytes
 
 
-OutcomeName = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
+Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
 """How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
 ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
 caller's answers."""
@@ -48,7 +48,7 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     status: Literal["active", "done", "failed", "cancelled"]
     created_at_ms: int
     updated_at_ms: int
-    outcome: OutcomeName | None = None
+    outcome: Outcome | None = None
     """None while the run works or is paused."""
     reason: str | None = None
     detail: str = ""

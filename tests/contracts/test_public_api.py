@@ -15,7 +15,7 @@ PUBLIC = [
     "coach",
     "Budget",
     "Field",
-    "Outcome",
+    "Conclusion",
     "Policy",
     "RateLimits",
     "ReasonryError",

@@ -19,8 +19,8 @@ from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, beg
 from reasonry.core.strategy import (
     LONG_REPLY,
     Body,
+    Conclusion,
     Move,
-    Outcome,
     Stage,
     Strategy,
     Thought,
@@ -70,7 +70,7 @@ def strategy(
         ),
         state=Log,
         begin=lambda problem, _: Log(problem, effects),
-        outcome=lambda state: Outcome(state.answer, "success" if state.answer else "empty"),
+        conclude=lambda state: Conclusion(state.answer, "success" if state.answer else "empty"),
     )
 
 
@@ -148,7 +148,7 @@ def test_answers_are_folded_in_the_order_asked_whatever_the_order_of_arrival(ord
     step = begin(small, "P")
     for place in order:
         step = advance(small, step.snapshot, f"e{place + 1}", EVENTS[place])
-    assert step.snapshot.outcome == Outcome("a b tool:7 right", "success")
+    assert step.snapshot.conclusion == Conclusion("a b tool:7 right", "success")
     assert step.snapshot.at_ms == 5
     assert step.edges == (("ask", "end"),)
 
@@ -223,7 +223,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_under_a_new_id() -> None
     step = advance(small, step.snapshot, "e1.2", Answered(""))
     assert ids(step) == ["e1.3"]
     step = advance(small, step.snapshot, "e1.3", said("now"))
-    assert step.snapshot.outcome == Outcome("now", "success")
+    assert step.snapshot.conclusion == Conclusion("now", "success")
     assert step.snapshot.rounds == 3
 
 
@@ -251,8 +251,8 @@ def test_unread_text_never_passes_for_a_value() -> None:
     step = advance(small, begin(small, "P").snapshot, "e1", Answered("{just text"))
     assert step.snapshot.status == "failed"
     assert step.snapshot.error == "output_invalid"
-    assert step.snapshot.outcome is not None
-    assert step.snapshot.outcome.answer is None
+    assert step.snapshot.conclusion is not None
+    assert step.snapshot.conclusion.answer is None
 
 
 @pytest.mark.parametrize("reply", [Said, None], ids=["form", "text"])
@@ -329,7 +329,7 @@ def replace_stage(small: Strategy[Log, Any], stage: Stage[Any]) -> Strategy[Log,
         stages,
         state=Log,
         begin=small.begin,
-        outcome=small.outcome,
+        conclude=small.conclude,
         options=small.options,
     )
 
@@ -344,7 +344,7 @@ def test_a_failure_that_a_stage_does_not_hear_ends_the_run_when_the_other_answer
     step = advance(small, step.snapshot, "e2", said("b"))
     assert step.snapshot.status == "failed"
     assert step.snapshot.error == "provider_auth"
-    assert step.snapshot.outcome == Outcome(None, "error", "no key")
+    assert step.snapshot.conclusion == Conclusion(None, "error", "no key")
 
 
 def test_a_failure_that_a_stage_hears_is_its_own_to_fold() -> None:
@@ -361,10 +361,10 @@ def test_a_stage_may_end_the_run_with_a_code() -> None:
 
     small = replace_stage(strategy(), replace_fields(strategy().stages[1], body=give_up))
     ended = advance(small, begin(small, "P").snapshot, "e1", said("x")).snapshot
-    assert (ended.status, ended.error, ended.outcome) == (
+    assert (ended.status, ended.error, ended.conclusion) == (
         "failed",
         "provider_error",
-        Outcome(None, "error", "too hard"),
+        Conclusion(None, "error", "too hard"),
     )
 
 
@@ -381,24 +381,27 @@ def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
         small.stages,
         state=Log,
         begin=small.begin,
-        outcome=lambda state: Outcome("so far"),
+        conclude=lambda state: Conclusion("so far"),
     )
     before = begin(hopeful, "P").snapshot
     at_limit = advance(hopeful, before, None, Stopped("max_calls", "limit", at_ms=8)).snapshot
-    assert (at_limit.status, at_limit.outcome, at_limit.at_ms) == (
+    assert (at_limit.status, at_limit.conclusion, at_limit.at_ms) == (
         "done",
-        Outcome("so far", "max_calls", "limit", standing="best_so_far"),
+        Conclusion("so far", "max_calls", "limit", standing="best_so_far"),
         8,
     )
     without = advance(small, begin(small, "P").snapshot, None, Stopped("max_calls")).snapshot
-    assert (without.status, without.outcome) == ("failed", Outcome(None, "max_calls", standing="best_so_far"))
+    assert (without.status, without.conclusion) == (
+        "failed",
+        Conclusion(None, "max_calls", standing="best_so_far"),
+    )
 
 
 def test_a_cancelled_run_has_no_answer() -> None:
     small = strategy(Ask("?"))
     ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
     assert ended.status == "cancelled"
-    assert ended.outcome == Outcome(None, "cancelled", standing="best_so_far")
+    assert ended.conclusion == Conclusion(None, "cancelled", standing="best_so_far")
     assert open_effects(ended) == ()
 
 
@@ -453,7 +456,7 @@ def test_staying_asks_again_and_is_no_transition() -> None:
         assert step.edges == ()
         assert [one.id for one in step.effects] == [f"e{number + 1}"]
     step = advance(small, step.snapshot, "e3", said("c"))
-    assert step.snapshot.outcome == Outcome("a b c", "success")
+    assert step.snapshot.conclusion == Conclusion("a b c", "success")
     assert step.snapshot.rounds == 3
 
 
@@ -490,7 +493,7 @@ def test_inside_a_run_replies_are_asked_for_again_too() -> None:
             advance(outer, step.snapshot, wrong, said("x"), strategies=strategies)
     step = advance(outer, step.snapshot, "e1/e1.2", said("x"), strategies=strategies)
     assert step.snapshot.rounds == 2
-    assert step.snapshot.outcome == Outcome("done:x", "success")
+    assert step.snapshot.conclusion == Conclusion("done:x", "success")
 
 
 def test_a_run_inside_that_fails_is_heard_as_finished() -> None:
@@ -523,7 +526,7 @@ def test_runs_nest_and_rounds_count_the_longest_way() -> None:
     step = advance(outer, step.snapshot, "e1", Answered("go"), strategies=strategies)
     assert ids(step) == ["e2/e1/e1"]
     step = advance(outer, step.snapshot, "e2/e1/e1", said("deep"), strategies=strategies)
-    assert step.snapshot.outcome == Outcome("done:done:deep", "success")
+    assert step.snapshot.conclusion == Conclusion("done:done:deep", "success")
     assert step.snapshot.rounds == 2
 
 
@@ -554,5 +557,7 @@ def test_a_stop_ends_the_runs_inside_as_well() -> None:
     outer, strategies = nested(strategy(Ask("?"), name="inner"))
     step = begin(outer, "P", strategies=strategies)
     ended = advance(outer, step.snapshot, None, Stopped("max_calls"), strategies=strategies).snapshot
-    assert ended.outcome == Outcome("cancelled:None cancelled:None", "max_calls", standing="best_so_far")
+    assert ended.conclusion == Conclusion(
+        "cancelled:None cancelled:None", "max_calls", standing="best_so_far"
+    )
     assert open_effects(ended) == ()

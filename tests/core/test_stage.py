@@ -18,9 +18,9 @@ from reasonry.core.events import STOPPED, Answered, Event, Failed, Finished, Sto
 from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
 from reasonry.core.strategy import (
     Body,
+    Conclusion,
     EffectFailed,
     NoOptions,
-    Outcome,
     Request,
     Stage,
     Strategy,
@@ -42,7 +42,7 @@ Think = Callable[[Log], Any]
 
 
 def thinking(body: Think, name: str = "small", **more: Any) -> Strategy[Log, Any]:
-    """A table whose first stage has this body; its outcome is what was heard, as far as the state knows."""
+    """A table whose first stage has this body; its conclusion is what was heard, as far as the state knows."""
     stages = (Stage("think", ("end",), body=body, **more), Stage("end"))
     return Strategy(
         name,
@@ -51,7 +51,7 @@ def thinking(body: Think, name: str = "small", **more: Any) -> Strategy[Log, Any
         "",
         stages,
         state=Log,
-        outcome=lambda state: Outcome(" ".join(map(str, state.heard)) or None),
+        conclude=lambda state: Conclusion(" ".join(map(str, state.heard)) or None),
     )
 
 
@@ -113,10 +113,10 @@ def test_a_stage_of_several_yields_goes_on_from_answer_to_answer() -> None:
     steps = playing(thinking(three_questions), *map(ToolReturned, "abc"))
     assert [ids(step) for step in steps] == [["e1"], ["e2"], ["e3"], []]
     assert [step.edges for step in steps] == [(), (), (), (("think", "end"),)]
-    assert steps[-1].snapshot.outcome == Outcome("a b c")
+    assert steps[-1].snapshot.conclusion == Conclusion("a b c")
 
 
-def test_outcome_and_readers_see_the_state_of_the_last_yield() -> None:
+def test_conclusion_and_readers_see_the_state_of_the_last_yield() -> None:
     seen: list[tuple[Any, ...]] = []
 
     def ask(state: Log) -> Body:
@@ -143,7 +143,7 @@ def test_thoughts_are_recorded_once_when_their_yield_is_reached() -> None:
 def test_thoughts_before_a_failure_stay() -> None:
     steps = playing(thinking(three_questions), ToolReturned("a"), Failed("tool_error", "broken"))
     assert [told(step) for step in steps] == [["before 0"], ["before 1"], []]
-    assert steps[-1].snapshot.outcome == Outcome(None, "error", "broken")
+    assert steps[-1].snapshot.conclusion == Conclusion(None, "error", "broken")
 
 
 def test_a_yield_without_effects_goes_on_at_once_and_its_thoughts_and_state_count() -> None:
@@ -208,7 +208,7 @@ def test_the_first_failure_in_the_order_asked_is_raised_when_all_answers_are_in(
         assert caught == []
         step = advance(small, step.snapshot, effect_id, event)
     assert [lost.failure.code for lost in caught] == ["early"]
-    assert step.snapshot.outcome == Outcome("a early late")
+    assert step.snapshot.conclusion == Conclusion("a early late")
 
 
 def test_after_a_failure_that_was_caught_the_stage_goes_on_asking() -> None:
@@ -224,7 +224,7 @@ def test_after_a_failure_that_was_caught_the_stage_goes_on_asking() -> None:
 
     steps = playing(thinking(ask), Failed("tool_error", "broken"), ToolReturned("yes"))
     assert steps[1].snapshot.status == "active"
-    assert steps[2].snapshot.outcome == Outcome("tool_error yes")
+    assert steps[2].snapshot.conclusion == Conclusion("tool_error yes")
 
 
 def test_an_uncaught_failure_ends_the_run_with_its_code_and_what_was_known() -> None:
@@ -239,7 +239,7 @@ def test_failures_are_given_where_the_request_says_so() -> None:
         return go(noted(state, *texts(answers)), "end")
 
     steps = playing(thinking(ask), Failed("tool_error", "broken"), ToolReturned("b"))
-    assert steps[-1].snapshot.outcome == Outcome("tool_error b")
+    assert steps[-1].snapshot.conclusion == Conclusion("tool_error b")
 
 
 # -- enough
@@ -338,9 +338,9 @@ def test_a_stop_in_the_middle_of_a_stage_counts_what_came_in_and_takes_nothing_f
     steps = playing(small, *map(ToolReturned, "abc"))
     stop = Stopped("max_calls", "limit")
     nothing_new = advance(small, steps[2].snapshot, None, stop).snapshot
-    assert nothing_new.outcome == Outcome("0a 0b", "max_calls", "limit", standing="best_so_far")
+    assert nothing_new.conclusion == Conclusion("0a 0b", "max_calls", "limit", standing="best_so_far")
     half = advance(small, steps[3].snapshot, None, stop).snapshot
-    assert half.outcome == Outcome("0a 0b 1c 1stopped", "max_calls", "limit", standing="best_so_far")
+    assert half.conclusion == Conclusion("0a 0b 1c 1stopped", "max_calls", "limit", standing="best_so_far")
     assert (half.state, half.status) == (steps[3].snapshot.state, "done")
     resumed = advance(small, steps[3].snapshot, "e4", ToolReturned("d"))
     assert resumed.snapshot.state.heard == ("0a", "0b", "1c", "1d")
@@ -355,7 +355,7 @@ def test_a_stop_that_meets_a_failure_nobody_catches_keeps_what_was_known() -> No
     small = thinking(ask)
     steps = playing(small, *map(ToolReturned, "ab"))
     ended = advance(small, steps[-1].snapshot, None, Stopped("max_seconds")).snapshot
-    assert ended.outcome == Outcome("a", "max_seconds", standing="best_so_far")
+    assert ended.conclusion == Conclusion("a", "max_seconds", standing="best_so_far")
 
 
 # -- what a stage may not do
@@ -371,9 +371,9 @@ def test_a_body_that_raises_ends_the_run_and_its_answers_are_kept() -> None:
     events = [ToolReturned("a"), ToolReturned("b")]
     ended = playing(thinking(raising), *events)[-1].snapshot
     assert (ended.status, ended.error, ended.state.heard) == ("failed", "stage_error", ("a",))
-    assert ended.outcome == Outcome(None, "error", "stage 'think' raised KeyError: 'oops'")
+    assert ended.conclusion == Conclusion(None, "error", "stage 'think' raised KeyError: 'oops'")
     mended = playing(thinking(three_questions_of("ab")), *events)[-1].snapshot
-    assert mended.outcome == Outcome("a b"), "the same answers serve the stage once it is mended"
+    assert mended.conclusion == Conclusion("a b"), "the same answers serve the stage once it is mended"
 
 
 def three_questions_of(names: str) -> Think:
@@ -417,8 +417,8 @@ def test_a_body_that_keeps_no_rule_ends_the_run_as_the_stage_s_own_fault(body: T
     if step.snapshot.status == "active":
         step = advance(thinking(body), step.snapshot, "e1", ToolReturned(1))
     assert (step.snapshot.status, step.snapshot.error) == ("failed", "stage_error")
-    assert step.snapshot.outcome is not None
-    assert why in step.snapshot.outcome.detail
+    assert step.snapshot.conclusion is not None
+    assert why in step.snapshot.conclusion.detail
 
 
 @pytest.mark.parametrize("later", ["other", "more", "fewer", "nothing"])

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from reasonry.core.describe import diagram
-from reasonry.core.strategy import Move, Outcome, Stage, Strategy, Thought, fail, go, stay
+from reasonry.core.strategy import Conclusion, Move, Stage, Strategy, Thought, fail, go, stay
 from reasonry.errors import IllegalTransitionError, InvalidStrategyError
 
 
@@ -80,7 +80,7 @@ def test_moves_say_where_to_go_and_what_to_record() -> None:
     )
     assert stay(1, "text") == Move(1, None, (Thought("text"),))
     assert fail(1, "error", "why", "code") == Move(1, failure=("error", "why", "code"))
-    assert Outcome() == Outcome(None, "success")
+    assert Conclusion() == Conclusion(None, "success")
 
 
 class Part(Struct):

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.core.strategy import Body, Outcome, Stage, Strategy, go, request, stay
+from reasonry.core.strategy import Body, Conclusion, Stage, Strategy, go, request, stay
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError
@@ -49,7 +49,7 @@ LOOP: Strategy[Seen, Loops] = Strategy(
     options=Loops,
     state=Seen,
     begin=lambda problem, options: Seen(problem, options.steps, options.width),
-    outcome=lambda state: Outcome(state.texts[-1] if state.texts else None),
+    conclude=lambda state: Conclusion(state.texts[-1] if state.texts else None),
     stages=(Stage("think", to=("end",), body=_think), Stage("end")),
 )
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
-from reasonry.core.strategy import Move, Outcome, Request, Stage, Thought
+from reasonry.core.strategy import Conclusion, Move, Request, Stage, Thought
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers, Policy
@@ -203,7 +203,7 @@ LATER = {
         LOOP, begin=lambda problem, options: Seen(problem.upper(), options.steps, options.width)
     ),
     "thoughts": dataclasses.replace(LOOP, stages=(Stage("think", ("end",), body=_shouts), END)),
-    "outcome": dataclasses.replace(LOOP, outcome=lambda state: Outcome("something else")),
+    "outcome": dataclasses.replace(LOOP, conclude=lambda state: Conclusion("something else")),
     "path": dataclasses.replace(
         LOOP, stages=(Stage("think", ("look",), body=_looks), Stage("look", ("end",)), END)
     ),

@@ -13,7 +13,7 @@ from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Reply
-from reasonry.core.strategy import Body, Outcome, Stage, Strategy, go, request
+from reasonry.core.strategy import Body, Conclusion, Stage, Strategy, go, request
 from reasonry.engine.engine import Order
 from reasonry.engine.policy import Performers
 from reasonry.strategies import STRATEGIES
@@ -46,7 +46,7 @@ RACE = Strategy(
     source="a test",
     summary="Takes the first two of four.",
     state=State,
-    outcome=lambda s: Outcome(" ".join(s.answers) or None),
+    conclude=lambda s: Conclusion(" ".join(s.answers) or None),
     stages=(
         Stage("race", ("look_again",), body=race),
         Stage("look_again", ("final_response",), body=look_again),

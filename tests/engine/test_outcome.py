@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.events import Stopped
-from reasonry.core.strategy import Outcome, Strategy
+from reasonry.core.strategy import Conclusion, Strategy
 from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.result import result_of, row_after
 from reasonry.engine.run import Run
@@ -46,7 +46,7 @@ def test_only_a_run_that_came_to_its_own_end_has_an_answer(
     if is_cut:
         assert result_of("r", "s", run).outcome is None
         run.take(Settled(None, Stopped(reason, "it was enough", run.snapshot.at_ms)))
-    result, ended = result_of("r", "s", run), run.snapshot.outcome or Outcome()
+    result, ended = result_of("r", "s", run), run.snapshot.conclusion or Conclusion()
     is_answered = result.outcome in ("solved", "answered")
     assert (result.answer is not None) == is_answered
     assert not (is_answered and result.best_answer)

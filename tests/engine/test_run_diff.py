@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reasonry import Outcome, Stage, Strategy, Thought, UsageError
+from reasonry import Conclusion, Stage, Strategy, Thought, UsageError
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
@@ -48,7 +48,7 @@ WORDS = Strategy(
     summary="Asks for words, each after those before it.",
     options=Options,
     state=State,
-    outcome=lambda s: Outcome(" ".join(s.words)),
+    conclude=lambda s: Conclusion(" ".join(s.words)),
     stages=(Stage("walk", ("end",), body=walk, repeats=True), Stage("end")),
 )
 

@@ -15,7 +15,7 @@ import pytest
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
 from reasonry.core.machine import advance, begin, open_effects
-from reasonry.core.strategy import Outcome
+from reasonry.core.strategy import Conclusion
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
@@ -133,7 +133,7 @@ async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:
 # -- through the machine
 
 
-async def solve(problem: str, *, verify: bool = False, **options: Any) -> Outcome:
+async def solve(problem: str, *, verify: bool = False, **options: Any) -> Conclusion:
     model, verifier = OfflineModel(), verifier_of_offline(problem)
     assert verifier is not None
     strategy = STRATEGIES["tree_of_thoughts"]
@@ -146,8 +146,8 @@ async def solve(problem: str, *, verify: bool = False, **options: Any) -> Outcom
             assert isinstance(one.effect, Verify)
             event = await verifier.verify(one.effect)
         step = advance(strategy, step.snapshot, one.id, event)
-    assert step.snapshot.outcome is not None
-    return step.snapshot.outcome
+    assert step.snapshot.conclusion is not None
+    return step.snapshot.conclusion
 
 
 HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))

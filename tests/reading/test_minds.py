@@ -83,7 +83,7 @@ def play(run: dict[str, Any]) -> Played:
             again += ASKED_AGAIN.findall(first.effect.prompt)[-1:]
         step = advance(strategy, step.snapshot, first.id, mind.settle(first), strategies=STRATEGIES)
         thoughts += [thought.text for thought in step.thoughts]
-    return Played(strategy.outcome(step.snapshot.state).answer, again, thoughts)
+    return Played(strategy.conclude(step.snapshot.state).answer, again, thoughts)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=[f"{number}-{run['strategy']}" for number, run in enumerate(RUNS)])

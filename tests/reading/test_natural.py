@@ -31,7 +31,7 @@ def answer_of(line: dict[str, Any]) -> str | None:
     asked = begin(PLAIN, line["problem"], PLAIN.options(check=False), strategies=STRATEGIES).snapshot  # pyright: ignore
     (waiting,) = open_effects(asked)
     step = advance(PLAIN, asked, waiting.id, Answered(line["reply"]), strategies=STRATEGIES)
-    return step.snapshot.outcome.answer if step.snapshot.outcome else None
+    return step.snapshot.conclusion.answer if step.snapshot.conclusion else None
 
 
 def letters(text: str) -> str:

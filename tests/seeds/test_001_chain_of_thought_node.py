@@ -55,29 +55,29 @@ def run(*replies: Any, **options: Any) -> Walked:
 def test_solve_a_problem_step_by_step_by_maintaining_and_executing_a_structured_plan() -> None:
     walked = run(FIRST, SECOND)
     assert walked.snapshot.status == "done"
-    assert [one["thought_number"] for one in walked.outcome.document["evolution"]] == [1, 2]
+    assert [one["thought_number"] for one in walked.conclusion.document["evolution"]] == [1, 2]
 
 
 def test_critically_evaluate_the_previous_steps_reasoning_and_results_before_proceeding() -> None:
     blind = {**FIRST, "current_thinking": "So 4 litres are left."}
     walked = run(FIRST, blind, SECOND)
     assert "evaluation of the previous thought" in walked.asks[-1].prompt
-    assert len(walked.outcome.document["evolution"]) == 2
+    assert len(walked.conclusion.document["evolution"]) == 2
     # Nothing is built upon the thought that concludes, and its solution is not lost.
     concluding = {**SECOND, "current_thinking": "So 4 litres are left."}
-    assert run(FIRST, concluding).outcome.answer == "So 4 litres are left."
+    assert run(FIRST, concluding).conclusion.answer == "So 4 litres are left."
 
 
 def test_refine_the_plan_by_breaking_down_complex_steps_into_nested_sub_steps() -> None:
     walked = run(FIRST, SECOND)
-    (_, pouring, _) = walked.outcome.document["evolution"][0]["planning"]
+    (_, pouring, _) = walked.conclusion.document["evolution"][0]["planning"]
     assert [part["description"] for part in pouring["sub_steps"]] == ["Leave 2 in the 5", "Top up from 5"]
 
 
 def test_update_the_status_of_plan_steps_and_record_concise_results() -> None:
     statuses = [
         [step["status"] for step in one["planning"]]
-        for one in run(FIRST, SECOND).outcome.document["evolution"]
+        for one in run(FIRST, SECOND).conclusion.document["evolution"]
     ]
     assert statuses == [["Done", "Done", "Pending"], ["Done", "Done", "Done"]]
 
@@ -102,7 +102,7 @@ def test_handle_potential_errors_identified_during_evaluation_by_adjusting_the_p
 
 
 def test_provide_a_detailed_trace_of_the_thinking_process_and_plan_evolution() -> None:
-    document = json.loads(json.dumps(run(FIRST, SECOND).outcome.document))
+    document = json.loads(json.dumps(run(FIRST, SECOND).conclusion.document))
     for given, kept in zip((FIRST, SECOND), document["evolution"], strict=True):
         assert kept["current_thinking"] == given["current_thinking"]
         assert kept["next_thought_needed"] is given["next_thought_needed"]
@@ -115,11 +115,11 @@ def test_generate_a_final_conclusion_summarizing_the_solution_when_the_plan_is_c
     early = {**FIRST, "next_thought_needed": False}
     walked = run(early, FIRST, SECOND)
     assert "next_thought_needed may be false only when the conclusion is executed" in walked.asks[1].prompt
-    assert walked.outcome.answer == SECOND["current_thinking"]
+    assert walked.conclusion.answer == SECOND["current_thinking"]
 
 
 def test_the_current_thinking_content_becomes_the_solution() -> None:
-    assert run(FIRST, SECOND).outcome.answer == SECOND["current_thinking"]
+    assert run(FIRST, SECOND).conclusion.answer == SECOND["current_thinking"]
 
 
 def test_a_single_node_that_calls_itself_until_no_more_thinking_is_needed() -> None:
@@ -215,7 +215,7 @@ next_thought_needed: true
     walked = run(fence.format(yaml), SECOND)
     assert walked.snapshot.status == "done"
     assert len(walked.asks) == 2, "read at first sight"
-    (first, _) = walked.outcome.document["evolution"]
+    (first, _) = walked.conclusion.document["evolution"]
     assert first["current_thinking"].strip().endswith("Fill the 5, pour into the 3.")
     assert first["planning"][1]["mark"] == "units?"
     assert first["planning"][1]["sub_steps"][0]["status"] == "Pending"
@@ -231,9 +231,9 @@ def test_the_prompt_holds_the_problem_the_history_and_the_last_known_plan() -> N
 
 def test_the_plan_is_printed_as_an_indented_list() -> None:
     walked = run(FIRST, SECOND)
-    assert walked.outcome.document["plan_text"] == format_plan(walked.snapshot.state.plan)
+    assert walked.conclusion.document["plan_text"] == format_plan(walked.snapshot.state.plan)
     assert (
-        walked.outcome.document["plan_text"].splitlines()[2]
+        walked.conclusion.document["plan_text"].splitlines()[2]
         == "  - [Done] Leave 2 in the 5: Fill 5, pour into 3"
     )
 

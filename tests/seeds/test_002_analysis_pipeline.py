@@ -65,7 +65,7 @@ def seed_example(**options: Any) -> Any:
 
 def test_the_pipeline_flow_example() -> None:
     walked = seed_example()
-    document = walked.outcome.document
+    document = walked.conclusion.document
     assert document["complexity"]["complexity_level"] == "moderate"
     assert len(document["complexity"]["dimensions"]) == 4
     assert [one["overall_score"] for one in document["plans"]] == [78, 85, 72]
@@ -77,7 +77,7 @@ def test_the_pipeline_flow_example() -> None:
     ]
     assert document["iterations"][0]["decision"]["quality_summary"] == "Good coverage of both languages"
     assert document["focused_answer"] == {"type": "choice: Python | JavaScript", "value": "Python"}
-    assert walked.outcome.answer == "Python"
+    assert walked.conclusion.answer == "Python"
 
 
 def test_the_stages_come_in_the_order_of_the_overview() -> None:
@@ -117,7 +117,7 @@ def test_what_gets_analyzed() -> None:
     prompt = asked(walked, "complexity_analysis")[0].prompt
     for field in ("dimensions", "key_challenges", "sequential_dependencies", "iteration_strategy"):
         assert field in prompt
-        assert walked.outcome.document["complexity"][field]
+        assert walked.conclusion.document["complexity"][field]
 
 
 def test_errors_from_previous_iterations_what_went_wrong_before() -> None:
@@ -134,7 +134,7 @@ def test_generate_multiple_candidate_plans_1_to_5_default_3() -> None:
 
 
 def test_every_task_specifies_resource_name_and_task_query() -> None:
-    for task in seed_example().outcome.document["selected_plan"]["tasks"]:
+    for task in seed_example().conclusion.document["selected_plan"]["tasks"]:
         assert set(task) == {"resource_name", "task_query"}
 
 
@@ -159,7 +159,7 @@ def test_max_of_the_evaluations_takes_the_first_of_equals() -> None:
         "plan_generation": [plan("a"), plan("b"), plan("c")],
         "plan_evaluation": scores(80, 80, 80),
     }
-    assert analyse(script, candidate_plans=3).outcome.document["selected_plan"]["number"] == 1
+    assert analyse(script, candidate_plans=3).conclusion.document["selected_plan"]["number"] == 1
 
 
 def test_the_evaluation_criteria() -> None:
@@ -204,7 +204,7 @@ def test_accepted_write_to_analysis_history_rejected_log_reason_skip_writing_nex
     synthesis = asked(walked, "synthesis")[0].prompt
     assert "an accepted finding" in synthesis
     assert "a rejected finding" not in synthesis
-    assert walked.outcome.document["tasks"][1]["reason"] == "unsupported"
+    assert walked.conclusion.document["tasks"][1]["reason"] == "unsupported"
 
 
 def test_passthrough_tools_receive_task_queries_directly() -> None:
@@ -229,20 +229,20 @@ def test_decision_factors() -> None:
     ]
     for field in fields:
         assert field in prompt
-    assert list(walked.outcome.document["iterations"][0]["decision"]) == fields
+    assert list(walked.conclusion.document["iterations"][0]["decision"]) == fields
 
 
 def test_max_iterations_is_a_hard_limit_never_exceeded() -> None:
     for most in range(1, 6):
         walked = analyse({"iteration_decision": [ON] * 9}, max_iterations=most)
-        assert len(walked.outcome.document["iterations"]) == most
-        assert walked.outcome.reason == "max_iterations"
+        assert len(walked.conclusion.document["iterations"]) == most
+        assert walked.conclusion.reason == "max_iterations"
 
 
 def test_min_iterations_before_termination_allowed_if_enforced() -> None:
     given = {"min_iterations": 3, "max_iterations": 4}
-    assert len(analyse(**given, enforce_iterations=True).outcome.document["iterations"]) == 3
-    assert len(analyse(**given, enforce_iterations=False).outcome.document["iterations"]) == 1
+    assert len(analyse(**given, enforce_iterations=True).conclusion.document["iterations"]) == 3
+    assert len(analyse(**given, enforce_iterations=False).conclusion.document["iterations"]) == 1
 
 
 def test_execution_retry_limit_max_retries_after_failures_before_giving_up() -> None:
@@ -276,7 +276,7 @@ def test_in_iteration_2_the_system_sees_accepted_results_feedback_and_errors() -
 
 def test_new_plan_generation_in_each_iteration() -> None:
     walked = analyse({"iteration_decision": [ON], "plan_generation": [plan("first"), plan("second")]})
-    assert [task["query"] for task in walked.outcome.document["tasks"]] == ["first", "second"]
+    assert [task["query"] for task in walked.conclusion.document["tasks"]] == ["first", "second"]
 
 
 def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedback() -> None:
@@ -299,7 +299,7 @@ def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedbac
 
 
 def test_outputs_generated() -> None:
-    document = analyse().outcome.document
+    document = analyse().conclusion.document
     assert document["synthesis"]["answer"]
     assert document["synthesis"]["key_findings"]
     for name in ("final_answer", "title", "headline"):
@@ -308,8 +308,8 @@ def test_outputs_generated() -> None:
 
 def test_image_caption_if_image_generation_is_enabled() -> None:
     script = {"synthesis": {**USUAL["synthesis"], "image_caption": "a spider"}}
-    assert analyse(script).outcome.document["image_caption"] is None
-    assert analyse(script, image=True).outcome.document["image_caption"] == "a spider"
+    assert analyse(script).conclusion.document["image_caption"] is None
+    assert analyse(script, image=True).conclusion.document["image_caption"] == "a spider"
 
 
 def test_the_last_stage_only_runs_if_the_type_is_something_other_than_none() -> None:
@@ -333,14 +333,14 @@ def test_the_last_stage_only_runs_if_the_type_is_something_other_than_none() -> 
 def test_supported_answer_types(kind: str, words: list[str]) -> None:
     for word in words:
         walked = analyse({"focused_answer": {"value": word.lower()}}, focused_answer_type=kind)
-        assert walked.outcome.answer == word
-        assert walked.outcome.document["focused_answer"] == {"type": kind, "value": word}
+        assert walked.conclusion.answer == word
+        assert walked.conclusion.document["focused_answer"] == {"type": kind, "value": word}
 
 
 def test_number_is_a_numeric_value() -> None:
     walked = analyse({"focused_answer": {"value": 49.9}}, focused_answer_type="number")
-    assert json.loads(json.dumps(walked.outcome.document["focused_answer"]))["value"] == 49.9
-    assert walked.outcome.answer == "49.9"
+    assert json.loads(json.dumps(walked.conclusion.document["focused_answer"]))["value"] == 49.9
+    assert walked.conclusion.answer == "49.9"
 
 
 def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
@@ -349,5 +349,5 @@ def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
     assert calls == sorted(set(calls))
     limited = analyse(script, usd=0.01, cost_limit=0.12, max_iterations=5)
     assert len(limited.asks) <= 12
-    assert limited.outcome.reason == "cost_limit"
-    assert limited.outcome.answer == "Python."
+    assert limited.conclusion.reason == "cost_limit"
+    assert limited.conclusion.answer == "Python."

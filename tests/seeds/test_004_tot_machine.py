@@ -44,7 +44,7 @@ def phase(stage: str) -> str:
 
 
 def diagnostics(walked: Any) -> dict[str, Any]:
-    return walked.outcome.document["diagnostics"]
+    return walked.conclusion.document["diagnostics"]
 
 
 # "This module implements state transitions for a ToT agent without any side effects."
@@ -71,7 +71,7 @@ def test_a_whole_tree_is_driven_by_hand_through_the_public_module() -> None:
         step = machine.advance(step.snapshot, waiting[0].id, world(waiting[0]))
         seen.append(machine.status(step.snapshot))
     assert seen == ["generating", "evaluating", "generating", "evaluating", "expanding", "completed"]
-    assert step.snapshot.outcome == search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2).outcome
+    assert step.snapshot.conclusion == search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2).conclusion
 
 
 def test_a_machine_takes_the_options_by_name_and_refuses_others() -> None:
@@ -123,7 +123,7 @@ def test_the_tree_is_a_map_of_nodes() -> None:
 
 def test_the_map_of_nodes_is_in_the_result_with_the_names_of_the_seed() -> None:
     walked = search_as_seed(World({"b": 0.7}), max_depth=1)
-    tree = walked.outcome.document["tree"]
+    tree = walked.conclusion.document["tree"]
     assert tree["root_id"] == "node_1"
     assert tree["nodes"]["node_3"] == {
         "id": "node_3",
@@ -143,7 +143,7 @@ def test_each_node_says_what_has_become_of_it() -> None:
     step = machine.advance(step.snapshot, "e1", Answered('{"thoughts": ["a", "1 + 1 = 3", "c"]}'))
 
     def statuses() -> list[str]:
-        outcome = TREE_OF_THOUGHTS.outcome(step.snapshot.state)
+        outcome = TREE_OF_THOUGHTS.conclude(step.snapshot.state)
         return [each["status"] for each in outcome.document["tree"]["nodes"].values()]
 
     assert statuses() == ["open", "proposed", "pruned", "proposed"]
@@ -227,14 +227,14 @@ def test_top_k_is_the_number_of_ranked_candidates(top_k: int) -> None:
 )
 def test_a_search_ends_for_the_reason_that_came_first(reason: str, options: dict[str, Any]) -> None:
     walked = search_as_seed(**options)
-    assert walked.outcome.reason == reason
+    assert walked.conclusion.reason == reason
     assert walked.snapshot.status == "done"
-    assert walked.outcome.detail
+    assert walked.conclusion.detail
 
 
 def test_an_error_of_the_model_is_a_reason_too() -> None:
     assert (
-        search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down"))).outcome.reason
+        search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down"))).conclusion.reason
         == "error"
     )
 
@@ -257,11 +257,11 @@ LATER = {"max_nodes": 100, "max_duration_ms": None, "early_success_threshold": 1
 )
 def test_the_order_in_which_the_reasons_are_looked_at(lifted: int, reason: str) -> None:
     options = ALL_AT_ONCE | dict(list(LATER.items())[:lifted])
-    assert search_as_seed(**options).outcome.reason == reason
+    assert search_as_seed(**options).conclusion.reason == reason
 
 
 def test_convergence_is_looked_at_before_depth() -> None:
-    assert search_as_seed(max_depth=2).outcome.reason == "converged"
+    assert search_as_seed(max_depth=2).conclusion.reason == "converged"
 
 
 # "max_nodes - Hard cap on explored nodes", the root included, looked at after an evaluation
@@ -270,9 +270,9 @@ def test_convergence_is_looked_at_before_depth() -> None:
 @pytest.mark.parametrize(("cap", "nodes"), [(1, 4), (4, 4), (5, 7), (7, 7), (8, 10)])
 def test_max_nodes_is_looked_at_after_an_evaluation(cap: int, nodes: int) -> None:
     walked = search_as_seed(max_nodes=cap, min_score_improvement=0, max_depth=9)
-    assert walked.outcome.reason == "max_nodes"
-    assert walked.outcome.document["tree"]["node_count"] == nodes
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.reason == "max_nodes"
+    assert walked.conclusion.document["tree"]["node_count"] == nodes
+    assert walked.conclusion.answer == "an answer"
 
 
 # "max_duration_ms - Optional wall-time cap in milliseconds"
@@ -281,7 +281,7 @@ def test_max_nodes_is_looked_at_after_an_evaluation(cap: int, nodes: int) -> Non
 @pytest.mark.parametrize(("cap", "rounds"), [(20, 1), (21, 2), (40, 2), (41, 3)])
 def test_max_duration_is_run_time_looked_at_after_an_evaluation(cap: int, rounds: int) -> None:
     walked = search_as_seed(World(ms=10), max_duration_ms=cap, min_score_improvement=0, max_depth=9)
-    assert walked.outcome.reason == "max_duration"
+    assert walked.conclusion.reason == "max_duration"
     assert len(expanded(walked)) == rounds
 
 
@@ -290,17 +290,17 @@ def test_max_duration_is_run_time_looked_at_after_an_evaluation(cap: int, rounds
 
 def test_on_threshold_the_best_qualifying_child_wins_not_the_first() -> None:
     walked = search_as_seed(World({"a": 0.5, "b": 0.85, "c": 0.95}), early_success_threshold=0.8, min_depth=1)
-    assert walked.outcome.reason == "threshold"
+    assert walked.conclusion.reason == "threshold"
     assert best(walked) == "c"
     assert walked.asks[-1].facts["path"] == ["c"]
-    assert diagnostics(walked)["best_node_id"] == walked.outcome.document["best"]["node_id"]
+    assert diagnostics(walked)["best_node_id"] == walked.conclusion.document["best"]["node_id"]
     assert texts(walked)[0] == "c"
 
 
 def test_min_depth_binds_the_threshold() -> None:
     walked = search_as_seed(World({"a": 0.95}, otherwise=0.9), early_success_threshold=0.9)
-    assert walked.outcome.reason == "threshold"
-    assert walked.outcome.document["best"]["depth"] == 2
+    assert walked.conclusion.reason == "threshold"
+    assert walked.conclusion.document["best"]["depth"] == 2
 
 
 def test_on_threshold_the_node_that_qualified_is_the_best_even_beside_a_better_one_that_was_too_shallow() -> (
@@ -308,14 +308,14 @@ def test_on_threshold_the_node_that_qualified_is_the_best_even_beside_a_better_o
 ):
     world = World({"a": 0.98, "b": 0.95, "aa": 0.91}, otherwise=0.1)
     walked = search_as_seed(world, early_success_threshold=0.9)
-    assert walked.outcome.reason == "threshold"
+    assert walked.conclusion.reason == "threshold"
     assert best(walked) == texts(walked)[0] == "aa"
     assert texts(walked)[1] == "b"
 
 
 def test_a_score_equal_to_the_threshold_is_enough() -> None:
     assert (
-        search_as_seed(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).outcome.reason
+        search_as_seed(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).conclusion.reason
         == "threshold"
     )
 
@@ -331,7 +331,7 @@ def test_convergence_is_a_gain_below_the_least_without_float_noise(
     first: float, second: float, reason: str
 ) -> None:
     walked = search_as_seed(World({"a": first, "aa": second}, otherwise=0.0), max_depth=2)
-    assert walked.outcome.reason == reason
+    assert walked.conclusion.reason == reason
 
 
 def test_convergence_compares_the_best_so_far_not_the_best_leaf() -> None:
@@ -341,7 +341,7 @@ def test_convergence_compares_the_best_so_far_not_the_best_leaf() -> None:
 
 
 def test_a_window_of_1_never_converges() -> None:
-    assert search_as_seed(convergence_window=1).outcome.reason == "max_depth"
+    assert search_as_seed(convergence_window=1).conclusion.reason == "max_depth"
 
 
 # "traversal_strategy - :bfs, :dfs, or :best_first"
@@ -352,7 +352,7 @@ def test_best_first_follows_the_best_score_and_ends_at_the_first_expansion_that_
         World({"b": 0.9, "c": 0.8, "ba": 0.1}, otherwise=0.1), min_score_improvement=0, max_depth=2
     )
     assert expanded(walked) == ["", "b"]
-    assert walked.outcome.reason == "max_depth"
+    assert walked.conclusion.reason == "max_depth"
     assert best(walked) == "c"
 
 
@@ -364,13 +364,13 @@ def test_best_first_turns_back_to_an_older_node_that_scores_higher() -> None:
 def test_bfs_expands_level_by_level_in_generation_order() -> None:
     walked = search_as_seed(World({"b": 0.9}, letters="ab"), traversal_strategy="bfs", **FOREVER)
     assert expanded(walked) == ["", "a", "b", "aa", "ab", "ba", "bb"]
-    assert walked.outcome.reason == "max_depth"
+    assert walked.conclusion.reason == "max_depth"
 
 
 def test_dfs_expands_in_generation_order_and_backtracks() -> None:
     walked = search_as_seed(World({"b": 0.9}, letters="ab"), traversal_strategy="dfs", **FOREVER)
     assert expanded(walked) == ["", "a", "aa", "ab", "b", "ba", "bb"]
-    tree = walked.outcome.document["tree"]
+    tree = walked.conclusion.document["tree"]
     assert {name: tree[name] for name in tree if name != "nodes"} == {
         "node_count": 15,
         "frontier_size": 0,
@@ -437,7 +437,7 @@ def test_numbers_of_candidates_that_are_no_plain_numbers_raise_nothing() -> None
 )
 def test_a_score_is_read_by_its_scale_and_0_stays_0(said: Any, score: float) -> None:
     world = World({"a": said}, otherwise=0.0, letters="a")
-    shown = search_as_seed(world, max_depth=1, early_success_threshold=1).outcome.document["best"]
+    shown = search_as_seed(world, max_depth=1, early_success_threshold=1).conclusion.document["best"]
     assert shown["score"] == score
     assert shown["content"] == "a"
 
@@ -448,7 +448,7 @@ def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) ->
     asked = [one for one in walked.performed if one.stage == "branch_evaluation"]
     assert [one.id for one in asked] == ["e2", "e2.2"]
     assert "candidate 1" in walked.asks[2].prompt
-    by_text = {one["content"]: one["score"] for one in walked.outcome.document["candidates"]}
+    by_text = {one["content"]: one["score"] for one in walked.conclusion.document["candidates"]}
     assert by_text == {"a": 0.5, "b": 0.3, "c": 0.3}
     assert diagnostics(walked)["unscored"] == ["node_2"]
     assert diagnostics(walked)["parser_errors"] == ["evaluation_parse_retry", "scores_parse_failed"]
@@ -459,7 +459,7 @@ def test_garbage_counts_as_a_parse_failure_for_scores_too() -> None:
         World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1
     )
     assert diagnostics(walked)["unscored"] == ["node_2", "node_3", "node_4"]
-    assert {one["score"] for one in walked.outcome.document["candidates"]} == {0.5}
+    assert {one["score"] for one in walked.conclusion.document["candidates"]} == {0.5}
 
 
 def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:
@@ -467,7 +467,7 @@ def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:
     walked = search_as_seed(
         World(say=lambda kind, facts: next(replies) if kind == "value" else None), max_depth=1
     )
-    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.9, 0.4, 0.1]
+    assert [one["score"] for one in walked.conclusion.document["candidates"]] == [0.9, 0.4, 0.1]
     assert diagnostics(walked)["unscored"] == []
 
 
@@ -485,7 +485,7 @@ def test_the_retries_are_counted_for_each_phase_and_node() -> None:
         return "I am not sure."
 
     walked = search_as_seed(World({"a": 0.6, "aa": 0.7, "aaa": 0.8}, say=say))
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.answer == "an answer"
     assert diagnostics(walked)["parse_retries"] == {"generation": 3, "evaluation": 3}
     assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry", "evaluation_parse_retry"] * 3
 
@@ -496,7 +496,7 @@ def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, 
     walked = search_as_seed(
         World(say=lambda kind, facts: said if kind == "propose" else None), max_parse_retries=retries
     )
-    assert walked.outcome.reason == "error"
+    assert walked.conclusion.reason == "error"
     assert walked.snapshot.error == "output_invalid"
     assert len(walked.asks) == retries + 1
     assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry"] * retries + [
@@ -509,7 +509,7 @@ def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, 
 
 def test_a_candidate_has_its_path() -> None:
     walked = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2)
-    assert walked.outcome.document["best"] == {
+    assert walked.conclusion.document["best"] == {
         "node_id": "node_7",
         "content": "bc",
         "score": 0.9,
@@ -540,8 +540,8 @@ def test_diagnostics_say_how_replies_were_read_and_how_the_best_score_went() -> 
 def test_before_any_evaluation_there_is_no_best_and_the_prompt_is_never_an_answer() -> None:
     walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
     assert best(walked) is None
-    assert walked.outcome.answer is None
-    assert walked.outcome.document["candidates"] == []
+    assert walked.conclusion.answer is None
+    assert walked.conclusion.document["candidates"] == []
 
 
 # "Busy, stale and finished": messages that do not fit
@@ -561,7 +561,7 @@ def test_an_answer_that_is_not_pending_is_an_error_and_changes_nothing() -> None
 def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
     one = search_as_seed(World(answer="first"), problem="P1")
     other = search_as_seed(World(answer="second"), problem="P2")
-    assert (one.outcome.answer, other.outcome.answer) == ("first", "second")
+    assert (one.conclusion.answer, other.conclusion.answer) == ("first", "second")
     with pytest.raises(ConflictError, match="has ended"):
         advance(TREE_OF_THOUGHTS, one.snapshot, "e1", Answered("{}"))
 
@@ -576,7 +576,7 @@ def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_b
         loaded = load_snapshot(dump_snapshot(step.snapshot), STRATEGIES)
         assert loaded == step.snapshot
         step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))
-    assert step.snapshot.outcome == search_as_seed(World({"b": 0.7, "bc": 0.9})).outcome
+    assert step.snapshot.conclusion == search_as_seed(World({"b": 0.7, "bc": 0.9})).conclusion
     json.dumps(msgspec.to_builtins(step.snapshot))
 
 

@@ -135,4 +135,4 @@ def asked(walked: Walked, stage: str) -> list[Ask]:
 
 def statuses(walked: Walked) -> list[str]:
     """Return what became of each task."""
-    return [task["status"] for task in walked.outcome.document["tasks"]]
+    return [task["status"] for task in walked.conclusion.document["tasks"]]

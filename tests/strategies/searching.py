@@ -81,13 +81,13 @@ def expanded(walked: Walked) -> list[str]:
 
 def best(walked: Walked) -> str | None:
     """The text of the best candidate."""
-    shown = walked.outcome.document["best"]
+    shown = walked.conclusion.document["best"]
     return None if shown is None else shown["content"]
 
 
 def texts(walked: Walked) -> list[str]:
     """The texts of the candidates, best first."""
-    return [one["content"] for one in walked.outcome.document["candidates"]]
+    return [one["content"] for one in walked.conclusion.document["candidates"]]
 
 
 FOREVER = {"min_score_improvement": 0, "early_success_threshold": 1, "max_nodes": 10_000}

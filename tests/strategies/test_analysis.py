@@ -48,7 +48,7 @@ def test_complexity_can_be_switched_off() -> None:
     walked = analyse(complexity_analysis=False)
     assert ("problem_reception", "plan_generation") in walked.edges
     assert not asked(walked, "complexity_analysis")
-    assert walked.outcome.document["complexity"] is None
+    assert walked.conclusion.document["complexity"] is None
     assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].prompt
 
 
@@ -64,7 +64,7 @@ def test_complexity_can_be_switched_off() -> None:
 def test_the_level_says_how_many_tasks_a_plan_should_have(level: str, range: str) -> None:
     walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
     assert range in asked(walked, "plan_generation")[0].prompt
-    assert walked.outcome.document["complexity"]["complexity_level"] == level
+    assert walked.conclusion.document["complexity"]["complexity_level"] == level
 
 
 def test_an_unknown_level_is_asked_for_again() -> None:
@@ -111,7 +111,7 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_
     good = plan("only this one")
     walked = analyse({"plan_generation": [broken, broken, broken, good]}, candidate_plans=2)
     assert walked.snapshot.status == "done"
-    document = walked.outcome.document
+    document = walked.conclusion.document
     assert [task["query"] for task in document["tasks"]] == ["only this one"]
     assert len(document["diagnostics"]["dropped_plans"]) == 1
     assert not asked(walked, "plan_evaluation"), "one plan is left: nothing to choose from"
@@ -147,45 +147,45 @@ def test_a_plan_that_keeps_its_number_of_tasks_is_carried_out_at_the_last_try() 
     walked = analyse(script, enforce_task_counts=True)
     assert walked.snapshot.status == "done"
     assert len(asked(walked, "plan_generation")) == 3
-    assert [task["query"] for task in walked.outcome.document["tasks"]] == ["alone"]
+    assert [task["query"] for task in walked.conclusion.document["tasks"]] == ["alone"]
 
 
 def test_without_any_plan_the_run_fails_and_says_so() -> None:
     walked = analyse({"plan_generation": [plan(("web", "x"))] * 9}, candidate_plans=3)
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "no_plan")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "no_plan")
     assert walked.snapshot.error == "output_invalid"
-    assert "there is no tool 'web'" in walked.outcome.detail
+    assert "there is no tool 'web'" in walked.conclusion.detail
 
 
 def test_without_a_plan_in_a_later_iteration_what_was_accepted_is_brought_together() -> None:
     broken = [plan(("web", "x"))] * 3
     walked = analyse({"plan_generation": [None, *broken], "iteration_decision": [ON]})
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "no_plan")
-    assert walked.outcome.answer == "Python."
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "no_plan")
+    assert walked.conclusion.answer == "Python."
 
 
 def test_a_model_that_is_down_is_an_error_not_a_missing_plan() -> None:
     walked = analyse({"plan_generation": [Failed("provider_auth", "no key")]})
-    assert (walked.outcome.reason, walked.snapshot.error) == ("error", "provider_auth")
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("error", "provider_auth")
 
 
 def test_a_resource_is_found_whatever_its_case() -> None:
     walked = analyse({"plan_generation": plan(("Knowledge", "x"))})
-    assert walked.outcome.document["tasks"][0]["resource_name"] == "knowledge"
+    assert walked.conclusion.document["tasks"][0]["resource_name"] == "knowledge"
 
 
 def test_tasks_may_be_texts_that_begin_with_their_resource() -> None:
     said = {"tasks": ["knowledge: when: before 1900?", "Logic Kernel: what follows"]}
     walked = analyse({"plan_generation": said})
     assert len(asked(walked, "plan_generation")) == 1
-    found = [(task["resource_name"], task["query"]) for task in walked.outcome.document["tasks"]]
+    found = [(task["resource_name"], task["query"]) for task in walked.conclusion.document["tasks"]]
     assert found == [("knowledge", "when: before 1900?"), ("logic_kernel", "what follows")]
 
 
 @pytest.mark.parametrize("task", ["oracle: when", "knowledge", "knowledge: ", "when was it"])
 def test_a_task_text_without_resource_or_query_is_asked_for_again(task: str) -> None:
     walked = analyse({"plan_generation": [{"tasks": ["knowledge: x", task]}, plan("good")]})
-    assert [row["query"] for row in walked.outcome.document["tasks"]] == ["good"]
+    assert [row["query"] for row in walked.conclusion.document["tasks"]] == ["good"]
 
 
 # -- stage 3
@@ -199,7 +199,7 @@ def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
     plans = [plan("a"), plan("b"), plan("c")]
     for each, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
         walked = analyse({"plan_generation": plans, "plan_evaluation": scores(*each)}, candidate_plans=3)
-        document = walked.outcome.document
+        document = walked.conclusion.document
         assert [task["query"] for task in document["tasks"]] == [winner]
         assert [one["overall_score"] for one in document["plans"]] == list(each)
         assert document["selected_plan"] == document["plans"]["abc".index(winner)]
@@ -209,10 +209,10 @@ def test_a_score_out_of_range_is_asked_for_again_and_a_plan_without_one_cannot_w
     plans = [plan("a"), plan("b")]
     alone = {"candidate_plans": 2, "judge_plans": "alone"}
     walked = analyse({"plan_generation": plans, "plan_evaluation": scored(850, 850, 850, 1)}, **alone)
-    assert [one["overall_score"] for one in walked.outcome.document["plans"]] == [None, 1]
-    assert walked.outcome.document["selected_plan"]["number"] == 2
+    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [None, 1]
+    assert walked.conclusion.document["selected_plan"]["number"] == 2
     walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*[-1] * 6)}, **alone)
-    assert walked.outcome.document["selected_plan"]["number"] == 1, "none has a score: the first"
+    assert walked.conclusion.document["selected_plan"]["number"] == 1, "none has a score: the first"
 
 
 def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
@@ -222,7 +222,7 @@ def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
     assert len(asked(walked, "plan_evaluation")) == 4, "two of three rounds settle it"
     walked = analyse({"plan_generation": plans, "plan_evaluation": scored(50, 60, 90, 60, 90, 10)}, **alone)
     assert len(asked(walked, "plan_evaluation")) == 6
-    assert walked.outcome.document["selected_plan"]["number"] == 1
+    assert walked.conclusion.document["selected_plan"]["number"] == 1
 
 
 def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_order() -> None:
@@ -238,7 +238,7 @@ def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_or
     named = {("A", "first"), ("B", "second"), ("C", "third")}
     assert [set(order) for order in orders] == [named] * 3
     assert [order[0][0] for order in orders] == ["A", "B", "C"]
-    assert [one["overall_score"] for one in walked.outcome.document["plans"]] == [
+    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [
         pytest.approx(mean) for mean in (170 / 3, 60, 170 / 3)
     ]
 
@@ -258,13 +258,13 @@ def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [said, scores(1, 2)]}
     walked = analyse(script, candidate_plans=2)
     assert reason in asked(walked, "plan_evaluation")[1].prompt
-    assert walked.outcome.document["selected_plan"]["number"] == 2
+    assert walked.conclusion.document["selected_plan"]["number"] == 2
 
 
 def test_an_evaluation_that_cannot_be_had_selects_the_first_plan() -> None:
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": ["Hm."] * 3}
     walked = analyse(script, candidate_plans=2)
-    assert (walked.snapshot.status, walked.outcome.document["selected_plan"]["number"]) == ("done", 1)
+    assert (walked.snapshot.status, walked.conclusion.document["selected_plan"]["number"]) == ("done", 1)
 
 
 def test_plans_their_scores_and_the_selected_one_are_told_in_thoughts() -> None:
@@ -315,7 +315,7 @@ def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() ->
     assert secret not in json.dumps([one.facts for one in walked.asks[judged + 1 :]])
     assert "It says […], which is made up." in asked(walked, "complexity_analysis")[1].prompt
     assert "made up" not in asked(walked, "synthesis")[0].prompt
-    assert walked.outcome.document["tasks"][0]["result"]["answer"] == secret, (
+    assert walked.conclusion.document["tasks"][0]["result"]["answer"] == secret, (
         "kept for people, in the document"
     )
 
@@ -342,7 +342,7 @@ def test_conversion_is_skipped_for_py_executor() -> None:
     assert CallTool("py_executor", {"code": "6 * 7"}, "iteration-1/task-1") in [
         one.effect for one in walked.performed
     ]
-    result = walked.outcome.document["tasks"][0]["result"]
+    result = walked.conclusion.document["tasks"][0]["result"]
     assert result == {"code": "6 * 7", "output": {"status": "ok", "value": 42}}
 
 
@@ -383,7 +383,7 @@ def test_the_retry_limit_is_that_many_further_attempts_a_task(limit: int) -> Non
     assert statuses(walked) == ["FAILED", "ACCEPTED"]
     calls = [one for one in walked.performed if isinstance(one.effect, CallTool)]
     assert len(calls) == limit + 2
-    task = walked.outcome.document["tasks"][0]
+    task = walked.conclusion.document["tasks"][0]
     assert (task["reason"], task["errors"]) == ("down", ["down"] * (limit + 1))
 
 
@@ -407,7 +407,7 @@ def test_a_tool_gets_an_input_that_fits_it_and_the_error_when_it_fails() -> None
     assert [call.arguments for call in calls] == [{"q": "Scrapy", "n": 3}, {"q": "Scrapy docs"}]
     assert {(call.tool, call.about) for call in calls} == {("search", "iteration-1/task-1")}
     assert ("task_execution", "query_conversion") in walked.edges
-    assert walked.outcome.document["tasks"][0]["result"] == ["a hit"]
+    assert walked.conclusion.document["tasks"][0]["result"] == ["a hit"]
 
 
 def test_an_unreadable_conversion_or_reply_is_a_failed_attempt_and_the_next_task_runs() -> None:
@@ -425,7 +425,7 @@ def test_an_unreadable_conversion_or_reply_is_a_failed_attempt_and_the_next_task
 def test_no_verdict_is_no_acceptance() -> None:
     walked = analyse({"quality_evaluation": [{"quality": "FINE"}] * 3})
     assert statuses(walked) == ["REJECTED", "ACCEPTED"]
-    assert "no verdict" in walked.outcome.document["tasks"][0]["reason"]
+    assert "no verdict" in walked.conclusion.document["tasks"][0]["reason"]
 
 
 def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
@@ -436,11 +436,11 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
         one.effect for one in walked.performed
     ]
     assert '"claim": "(> (* x x) 4)"' in asked(walked, "task_execution")[0].prompt, "an example, no schema"
-    assert walked.outcome.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
+    assert walked.conclusion.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
 
     script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
     walked = analyse(script, {"check_claim": [Failed("tool_timeout", "took too long")]}, tools=(CHECKER,))
-    check = walked.outcome.document["tasks"][0]["result"]["check"]
+    check = walked.conclusion.document["tasks"][0]["result"]["check"]
     assert check == {"verdict": "unknown", "detail": "took too long"}
     judged = asked(walked, "quality_evaluation")[0].prompt
     assert "took too long" not in judged, "a check that failed says nothing of the deduction"
@@ -463,7 +463,7 @@ def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> 
         tools=(card,),
     )
     assert "[1] (notes.md, line 3) Scrapy is fast." in asked(walked, "task_execution")[0].prompt
-    assert walked.outcome.document["tasks"][0]["result"]["passages"] == found["passages"]
+    assert walked.conclusion.document["tasks"][0]["result"]["passages"] == found["passages"]
     assert "search_documents" not in asked(walked, "plan_generation")[0].prompt, (
         "it is the knowledge resource that searches"
     )
@@ -488,7 +488,7 @@ def test_small_documents_are_shown_instead_of_searched_and_planners_see_them() -
     assert seen == ["plan", "perform", "quality"], "not the deduction, and not the history"
     told = [one.facts["kind"] for one in walked.asks if "notes.md (15 characters): Scrapy is" in one.prompt]
     assert told == ["complexity"]
-    assert walked.outcome.document["tasks"][0]["result"]["passages"] == SMALL["passages"]
+    assert walked.conclusion.document["tasks"][0]["result"]["passages"] == SMALL["passages"]
 
 
 def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> None:
@@ -542,7 +542,7 @@ def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> 
     query = "A customer bought shoes 20 days ago, unused and in the box. May she return them, and when is the refund?"
     tools = (ToolCard("search_documents", "Finds passages."), CHECKER, CODE_TOOL)
     walked = walk(ANALYSIS, query, answer, {"focused_answer_type": "yes/no", "tools": tools})
-    assert (walked.outcome.answer, len(walked.asks)) == ("Yes", 12)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("Yes", 12)
     assert letters < 0.7 * 34_433
     assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].prompt
 
@@ -619,7 +619,7 @@ def test_the_quality_gate_is_voted_on_and_stops_when_it_is_settled() -> None:
     walked = analyse({"plan_generation": plan("a"), "quality_evaluation": split}, votes=5, max_iterations=1)
     assert len(asked(walked, "quality_evaluation")) == 5
     assert statuses(walked) == ["REJECTED"]
-    assert walked.outcome.document["tasks"][0]["reason"] == "made up"
+    assert walked.conclusion.document["tasks"][0]["reason"] == "made up"
 
 
 def test_programs_are_planned_only_where_they_can_be_run() -> None:
@@ -634,7 +634,7 @@ def test_programs_are_planned_only_where_they_can_be_run() -> None:
         execution_retry_limit=3,
     )
     assert statuses(walked) == ["FAILED", "ACCEPTED"]
-    assert walked.outcome.document["tasks"][0]["errors"] == [gone.message]
+    assert walked.conclusion.document["tasks"][0]["errors"] == [gone.message]
 
 
 # -- tasks side by side
@@ -705,8 +705,8 @@ def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> 
     while waiting := open_effects(step.snapshot):
         step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
         most = max(most, len(step.snapshot.rounds_had))
-    assert step.snapshot.outcome is not None
-    failed = step.snapshot.outcome.document["tasks"]
+    assert step.snapshot.conclusion is not None
+    failed = step.snapshot.conclusion.document["tasks"]
     assert [(task["status"], task["attempts"]) for task in failed] == [("FAILED", 11), ("FAILED", 11)]
     assert 10 < most <= 17
 
@@ -716,7 +716,7 @@ def test_a_search_that_returns_nothing_found_nothing() -> None:
         {"plan_generation": plan("a")}, {"search_documents": [None]}, tools=(ToolCard("search_documents"),)
     )
     assert "(none fit)" in next(ask.prompt for ask in walked.asks if ask.facts["kind"] == "perform")
-    assert walked.outcome.document["tasks"][0]["result"]["passages"] == []
+    assert walked.conclusion.document["tasks"][0]["result"]["passages"] == []
 
 
 def test_only_concurrent_plans_are_asked_what_depends_on_what() -> None:
@@ -763,7 +763,7 @@ def test_continuing_goes_back_to_the_first_stage_with_results_feedback_and_error
     synthesis = asked(walked, "synthesis")[0].prompt
     assert "speed is still open" in synthesis
     assert "quota used up" not in synthesis
-    assert [task["iteration"] for task in walked.outcome.document["tasks"]] == [1, 1, 1, 2]
+    assert [task["iteration"] for task in walked.conclusion.document["tasks"]] == [1, 1, 1, 2]
 
 
 def test_without_complexity_continuing_goes_back_to_planning() -> None:
@@ -775,20 +775,23 @@ def test_without_complexity_continuing_goes_back_to_planning() -> None:
 def test_a_model_that_never_has_enough_stops_at_the_limit(most: int) -> None:
     walked = analyse({"iteration_decision": [ON] * 9}, max_iterations=most)
     assert len(asked(walked, "iteration_decision")) == most
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_iterations")
-    assert len(walked.outcome.document["iterations"]) == most
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_iterations")
+    assert len(walked.conclusion.document["iterations"]) == most
 
 
 def test_sufficient_quality_ends_the_run_and_says_so() -> None:
     walked = analyse()
-    assert (walked.outcome.reason, walked.outcome.detail) == ("quality_sufficient", "nothing is missing")
+    assert (walked.conclusion.reason, walked.conclusion.detail) == (
+        "quality_sufficient",
+        "nothing is missing",
+    )
 
 
 def test_the_minimum_binds_only_where_it_is_enforced() -> None:
     given = {"min_iterations": 2, "max_iterations": 3}
-    assert len(analyse(**given).outcome.document["iterations"]) == 1
+    assert len(analyse(**given).conclusion.document["iterations"]) == 1
     assert "at least 2 are wanted" in asked(analyse(**given), "iteration_decision")[0].prompt
-    assert len(analyse(**given, enforce_iterations=True).outcome.document["iterations"]) == 2
+    assert len(analyse(**given, enforce_iterations=True).conclusion.document["iterations"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -796,17 +799,17 @@ def test_the_minimum_binds_only_where_it_is_enforced() -> None:
 )
 def test_a_mode_presets_the_iterations(mode: str, fewest: int, most: int) -> None:
     walked = analyse(mode=mode, enforce_iterations=True)
-    assert len(walked.outcome.document["iterations"]) == fewest
+    assert len(walked.conclusion.document["iterations"]) == fewest
     walked = analyse({"iteration_decision": [ON] * 9}, mode=mode)
-    assert len(walked.outcome.document["iterations"]) == most
+    assert len(walked.conclusion.document["iterations"]) == most
     walked = analyse({"iteration_decision": [ON] * 9}, mode=mode, max_iterations=1)
-    assert len(walked.outcome.document["iterations"]) == 1, "what is given goes before the preset"
+    assert len(walked.conclusion.document["iterations"]) == 1, "what is given goes before the preset"
 
 
 def test_with_all_tasks_rejected_nothing_is_answered() -> None:
     walked = analyse({"quality_evaluation": [REJECTED] * 9})
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "nothing_accepted")
-    assert walked.outcome.answer is None
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "nothing_accepted")
+    assert walked.conclusion.answer is None
     assert not asked(walked, "synthesis")
 
     walked = analyse({"quality_evaluation": [REJECTED] * 2, "iteration_decision": [ON]})
@@ -818,7 +821,7 @@ def test_with_all_tasks_rejected_nothing_is_answered() -> None:
 
 def test_the_result_document_has_every_part() -> None:
     walked = analyse(candidate_plans=3)
-    document = json.loads(json.dumps(walked.outcome.document))
+    document = json.loads(json.dumps(walked.conclusion.document))
     assert document["synthesis"] == {"answer": "All in all, Python.", "key_findings": ["Python has Scrapy"]}
     assert (document["final_answer"], document["title"], document["headline"]) == (
         "Python.",
@@ -826,7 +829,7 @@ def test_the_result_document_has_every_part() -> None:
         "Python leads",
     )
     assert (document["focused_answer"], document["image_caption"]) == (None, None)
-    assert walked.outcome.answer == "Python."
+    assert walked.conclusion.answer == "Python."
     assert set(document["tasks"][0]) >= {"resource_name", "query", "status", "reason", "result"}
     assert document["iterations"][0]["decision"]["quality_summary"] == "good coverage"
 
@@ -836,29 +839,29 @@ def test_a_caption_is_asked_for_only_with_an_image() -> None:
     assert "image_caption" not in asked(plain, "synthesis")[0].prompt
     walked = analyse({"synthesis": [None, {**USUAL["synthesis"], "image_caption": "A spider"}]}, image=True)
     assert "image_caption is missing" in asked(walked, "synthesis")[1].prompt
-    assert walked.outcome.document["image_caption"] == "A spider"
+    assert walked.conclusion.document["image_caption"] == "A spider"
 
 
 def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_in_unchecked() -> None:
     walked = analyse({"synthesis": ['["Python, I would say."]'] * 3})
     assert walked.snapshot.status == "done"
-    assert "What can Python do?\nIt can do much." in walked.outcome.answer
-    assert "I would say" not in walked.outcome.answer
-    assert walked.outcome.document["verification"] == "unchecked"
-    assert "could not be read" in walked.outcome.document["unchecked"]
+    assert "What can Python do?\nIt can do much." in walked.conclusion.answer
+    assert "I would say" not in walked.conclusion.answer
+    assert walked.conclusion.document["verification"] == "unchecked"
+    assert "could not be read" in walked.conclusion.document["unchecked"]
     down = analyse({"synthesis": [Failed("provider_error", "down")]})
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
 def test_prose_is_a_synthesis_and_what_it_states_the_final_answer() -> None:
     walked = analyse({"synthesis": ["It has more tools, and they are older. So the answer is Python."]})
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "Python")
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "Python")
 
 
 def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     known = {"answer": "It can do much.", "confidence": 0.9, "quality": "rejected", "reason": "a guess"}
     walked = analyse({"knowledge": [known, {**known, "quality": "ACCEPTED"}]}, judge_own_results=True)
-    rejected, accepted, *_ = walked.outcome.document["tasks"]
+    rejected, accepted, *_ = walked.conclusion.document["tasks"]
     assert (rejected["status"], rejected["reason"], accepted["status"]) == ("REJECTED", "a guess", "ACCEPTED")
     assert accepted["result"] == {"answer": "It can do much.", "confidence": 0.9}
     assert not asked(walked, "quality_evaluation")
@@ -866,12 +869,12 @@ def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
 
 def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
     walked = analyse({"iteration_decision": ["Hm."] * 3})
-    assert (walked.snapshot.status, walked.outcome.reason, walked.outcome.answer) == (
+    assert (walked.snapshot.status, walked.conclusion.reason, walked.conclusion.answer) == (
         "done",
         "success",
         "Python.",
     )
-    assert "whether to go on" in walked.outcome.document["unchecked"]
+    assert "whether to go on" in walked.conclusion.document["unchecked"]
     nothing = analyse({"iteration_decision": ["Hm."] * 3, "quality_evaluation": [REJECTED] * 9})
     assert (nothing.snapshot.status, nothing.snapshot.error) == ("failed", "output_invalid")
     down = analyse({"iteration_decision": [Failed("provider_error", "down")]})
@@ -888,9 +891,9 @@ def test_a_focused_answer_is_one_of_the_allowed_words_in_its_own_spelling(kind: 
     for word in focus.words:
         for said in (word, word.lower(), word.upper(), f"  {word} "):
             walked = analyse({"focused_answer": {"value": said}}, focused_answer_type=kind)
-            assert walked.outcome.answer == word
-            assert walked.outcome.document["focused_answer"] == {"type": focus.kind, "value": word}
-        assert analyse({"focused_answer": word}, focused_answer_type=kind).outcome.answer == word, (
+            assert walked.conclusion.answer == word
+            assert walked.conclusion.document["focused_answer"] == {"type": focus.kind, "value": word}
+        assert analyse({"focused_answer": word}, focused_answer_type=kind).conclusion.answer == word, (
             "without JSON"
         )
 
@@ -904,10 +907,10 @@ def test_anything_else_is_asked_for_again_and_then_a_typed_failure(kind: str) ->
     assert walked.snapshot.status == "done"
     assert "value must be" in asked(walked, "focused_answer")[1].prompt
     walked = analyse({"focused_answer": [wrong] * 9, "synthesis": open_end}, focused_answer_type=kind)
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
-    assert walked.outcome.answer is None
-    assert walked.outcome.document["focused_answer"] is None
-    assert walked.outcome.document["final_answer"] == "It depends.", "kept, for people"
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "focused_answer_failed")
+    assert walked.conclusion.answer is None
+    assert walked.conclusion.document["focused_answer"] is None
+    assert walked.conclusion.document["final_answer"] == "It depends.", "kept, for people"
 
 
 @pytest.mark.parametrize(
@@ -936,13 +939,13 @@ def test_an_unreadable_value_is_taken_from_a_final_answer_that_plainly_gives_one
     script = {"focused_answer": ["Hm."] * 3, "synthesis": {**USUAL["synthesis"], "final_answer": final}}
     walked = analyse(script, focused_answer_type=kind)
     if value is None:
-        assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
+        assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "focused_answer_failed")
         return
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", str(value))
-    assert walked.outcome.document["focused_answer"] == {"type": kind, "value": value}
-    assert walked.outcome.document["verification"] == "unchecked"
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", str(value))
+    assert walked.conclusion.document["focused_answer"] == {"type": kind, "value": value}
+    assert walked.conclusion.document["verification"] == "unchecked"
     twice = analyse({**script, "iteration_decision": ["Hm."] * 3}, focused_answer_type=kind)
-    assert twice.outcome.reason == "focused_answer_failed", "not from an answer that is itself unchecked"
+    assert twice.conclusion.reason == "focused_answer_failed", "not from an answer that is itself unchecked"
 
 
 @pytest.mark.parametrize(
@@ -957,8 +960,8 @@ def test_an_unreadable_value_is_taken_from_a_final_answer_that_plainly_gives_one
 )
 def test_a_number_is_a_number(said: Any, value: float, answer: str) -> None:
     walked = analyse({"focused_answer": {"value": said}}, focused_answer_type="number")
-    assert walked.outcome.answer == answer
-    assert walked.outcome.document["focused_answer"] == {"type": "number", "value": value}
+    assert walked.conclusion.answer == answer
+    assert walked.conclusion.document["focused_answer"] == {"type": "number", "value": value}
 
 
 @pytest.mark.parametrize(
@@ -966,7 +969,7 @@ def test_a_number_is_a_number(said: Any, value: float, answer: str) -> None:
 )
 def test_what_is_not_a_number_is_not_passed_on(said: Any) -> None:
     walked = analyse({"focused_answer": [{"value": said}] * 3}, focused_answer_type="number")
-    assert walked.outcome.reason == "focused_answer_failed"
+    assert walked.conclusion.reason == "focused_answer_failed"
 
 
 @settings(max_examples=60, deadline=None)
@@ -983,7 +986,7 @@ def test_no_value_gets_through_that_is_not_allowed(said: Any, kind: str) -> None
 
 def test_a_model_that_is_down_at_the_last_stage_gives_no_focused_answer() -> None:
     walked = analyse({"focused_answer": [Failed("provider_error", "down")]}, focused_answer_type="yes/no")
-    assert (walked.outcome.reason, walked.snapshot.error) == ("focused_answer_failed", "provider_error")
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("focused_answer_failed", "provider_error")
 
 
 def test_the_stage_runs_only_if_a_type_is_set() -> None:
@@ -1014,13 +1017,13 @@ def test_a_limited_run_stays_within_the_limit_and_still_ends_with_a_synthesis(ca
     assert len(walked.asks) <= calls
     assert walked.snapshot.status == "done"
     assert len(asked(walked, "synthesis")) == 1
-    assert walked.outcome.reason == "cost_limit"
+    assert walked.conclusion.reason == "cost_limit"
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     free, limited = analyse(candidate_plans=3), analyse(candidate_plans=3, usd=0.01, cost_limit=10)
     assert [one.prompt for one in free.asks] == [one.prompt for one in limited.asks]
-    assert free.outcome == limited.outcome
+    assert free.conclusion == limited.conclusion
 
 
 def test_a_scarce_limit_buys_fewer_plans_before_it_buys_no_task() -> None:
@@ -1035,20 +1038,20 @@ def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
         desk = Desk({"iteration_decision": [decision]}, usd=0.01, prices={"iteration_decision": 5.0})
         walked = walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, "cost_limit": 1.0})
         assert not asked(walked, "synthesis"), "nothing is left to pay for it"
-        assert (walked.snapshot.status, walked.outcome.reason) == ("done", "cost_limit")
-        assert "It can do much." in str(walked.outcome.answer)
+        assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "cost_limit")
+        assert "It can do much." in str(walked.conclusion.answer)
 
 
 def test_with_nothing_accepted_and_nothing_left_the_run_fails() -> None:
     walked = analyse(usd=0.5, cost_limit=0.5)
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "cost_limit")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "cost_limit")
     assert len(walked.asks) == 1
 
 
 def test_unusable_replies_count_and_are_not_asked_for_again_beyond_the_limit() -> None:
     walked = analyse({"knowledge": [{"nonsense": 1}] * 30}, usd=0.01, cost_limit=0.12)
     assert len(walked.asks) <= 12
-    assert walked.outcome.reason == "cost_limit"
+    assert walked.conclusion.reason == "cost_limit"
     walked = analyse({"complexity_analysis": ["nonsense"] * 30}, usd=0.01, cost_limit=0.04)
     assert len(walked.asks) <= 4
     assert "Your last reply could not be used" in walked.asks[1].prompt
@@ -1062,14 +1065,14 @@ def test_before_a_price_is_known_one_call_goes_out_alone() -> None:
 
 
 def test_without_a_price_the_limit_cannot_bind() -> None:
-    assert analyse(cost_limit=0.01).outcome.reason == "quality_sufficient"
+    assert analyse(cost_limit=0.01).conclusion.reason == "quality_sufficient"
 
 
 def test_no_focused_answer_without_money_is_a_failure() -> None:
     desk = Desk({}, usd=0.01, prices={"synthesis": 5.0})
     given = {"candidate_plans": 1, "cost_limit": 1.0, "focused_answer_type": "yes/no"}
     walked = walk(ANALYSIS, QUERY, desk.answer, given)
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "focused_answer_failed")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "focused_answer_failed")
 
 
 # -- options
@@ -1198,8 +1201,8 @@ def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_a
         while (waiting := open_effects(step.snapshot))[0].stage != "iteration_decision":
             step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
         ended = stop(ANALYSIS, step.snapshot, {})
-        assert ended.outcome is not None
-        assert ("It can do much." in str(ended.outcome.answer)) == kept
+        assert ended.conclusion is not None
+        assert ("It can do much." in str(ended.conclusion.answer)) == kept
         assert ended.status == ("done" if kept else "failed")
 
 
@@ -1229,11 +1232,11 @@ def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_prove
     walked, claims = judged(
         Verified("wrong", "too slow"), Verified("right"), script={"synthesis": [USUAL["synthesis"], again]}
     )
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "JavaScript.")
-    assert walked.outcome.reason == "quality_sufficient"
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "JavaScript.")
+    assert walked.conclusion.reason == "quality_sufficient"
     assert [(one.path[-1], one.final) for one in claims] == [("Python.", True), ("JavaScript.", True)]
     assert "too slow" in asked(walked, "synthesis")[1].prompt
-    document = walked.outcome.document
+    document = walked.conclusion.document
     assert document["verification"] == "proved"
     assert document["objections"] == ['The answer "Python." was checked and is wrong. too slow']
 
@@ -1243,15 +1246,15 @@ def test_the_focused_value_is_what_is_verified_where_one_is_wanted() -> None:
     values = {"focused_answer": [{"value": "Python"}, {"value": "JavaScript"}]}
     walked, claims = judged(Verified("wrong"), Verified("unknown"), script=values, focused_answer_type=kind)
     assert [one.path[-1] for one in claims] == ["Python", "JavaScript"]
-    assert walked.outcome.answer == "JavaScript"
-    assert walked.outcome.document["verification"] == "open"
+    assert walked.conclusion.answer == "JavaScript"
+    assert walked.conclusion.document["verification"] == "open"
 
 
 @pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
 def test_an_analysis_whose_every_answer_is_proved_wrong_has_failed(focus: str) -> None:
     walked, claims = judged(*[Verified("wrong", "no")] * 3, max_repairs=2, focused_answer_type=focus)
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
-    assert (walked.outcome.answer, len(claims)) == (None, 3)
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "verification_failed")
+    assert (walked.conclusion.answer, len(claims)) == (None, 3)
 
 
 def test_no_further_answer_is_asked_for_when_the_cost_limit_leaves_no_room() -> None:
@@ -1262,5 +1265,5 @@ def test_no_further_answer_is_asked_for_when_the_cost_limit_leaves_no_room() -> 
 
     given = {"candidate_plans": 1, "verify": True, "max_repairs": 20, "cost_limit": 1.5}
     walked = walk(ANALYSIS, QUERY, answer, given)
-    assert walked.outcome.reason == "verification_failed"
+    assert walked.conclusion.reason == "verification_failed"
     assert len(walked.asks) * 0.1 <= 1.5

@@ -29,8 +29,8 @@ def test_the_papers_example_walks_every_edge_of_the_table() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert walked.snapshot.status == "done"
-    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
-    assert walked.outcome.document == {"steps": STEPS, "verification": "reviewed", "objections": []}
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
+    assert walked.conclusion.document == {"steps": STEPS, "verification": "reviewed", "objections": []}
     assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
     assert [one.stage for one in walked.thoughts] == [
         "step_decomposition",
@@ -52,7 +52,7 @@ def test_reasoning_stays_in_its_stage_as_long_as_needed_and_staying_is_no_transi
 def test_an_answer_that_comes_with_the_last_steps_is_not_asked_for_again() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True, "answer": 11}, HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
-    assert walked.outcome.answer == "11"
+    assert walked.conclusion.answer == "11"
     assert len(walked.asks) == 3
     assert ("solution_formulation", "11") in [(one.stage, one.text) for one in walked.thoughts]
 
@@ -60,8 +60,8 @@ def test_an_answer_that_comes_with_the_last_steps_is_not_asked_for_again() -> No
 def test_the_papers_prose_form_is_read_too() -> None:
     prose = "Roger started with 5 balls.\n2 cans of 3 tennis balls each is 6. 5 + 6 = 11.\nThe answer is 11."
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, prose, HOLDS), ALL)
-    assert walked.outcome.answer == "11"
-    assert len(walked.outcome.document["steps"]) == 2
+    assert walked.conclusion.answer == "11"
+    assert len(walked.conclusion.document["steps"]) == 2
 
 
 def test_prose_that_only_mentions_the_answer_is_no_answer() -> None:
@@ -69,14 +69,14 @@ def test_prose_that_only_mentions_the_answer_is_no_answer() -> None:
     replies = in_order(PLAN, prose, {"steps": STEPS, "done": True, "answer": "11"}, HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
     assert "no JSON object was found" in walked.asks[2].prompt
-    assert walked.outcome.answer == "11"
+    assert walked.conclusion.answer == "11"
 
 
 @pytest.mark.parametrize("again", ["11", 11, "11.0", "The answer is 11 balls"])
 def test_a_check_that_holds_may_repeat_the_answer(again: object) -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, HOLDS | {"answer": again})
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("11", "reviewed")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("11", "reviewed")
 
 
 def test_a_check_that_holds_and_gives_another_answer_is_asked_for_again() -> None:
@@ -88,7 +88,7 @@ def test_a_check_that_holds_and_gives_another_answer_is_asked_for_again() -> Non
         ALL,
     )
     assert "`correct` is true, but `answer` is not the answer that was checked" in walked.asks[4].prompt
-    assert walked.outcome.answer == "42"
+    assert walked.conclusion.answer == "42"
 
 
 def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
@@ -104,14 +104,14 @@ def test_a_model_that_never_gets_done_is_cut_at_max_steps() -> None:
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, answer, ALL | {"max_steps": 4})
     assert [one.stage for one in walked.performed].count("sequential_reasoning") == 4
     assert walked.snapshot.status == "done"
-    assert (walked.outcome.answer, walked.outcome.reason) == ("as far as I got", "max_steps")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("as far as I got", "max_steps")
 
 
 def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong("11"), HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
-    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
-    (objection,) = walked.outcome.document["objections"]
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
+    (objection,) = walked.conclusion.document["objections"]
     assert objection == 'The answer "12" did not pass the check: Put back in, it does not fit.'
     checks = [one for one in walked.thoughts if one.stage == "answer_verification"]
     assert [one.data["correct"] for one in checks] == [False, True]
@@ -122,7 +122,7 @@ def test_a_failed_check_without_a_correction_is_reasoned_about_again() -> None:
     repaired = {"reasoning": "The sum was off.", "answer": "11"}
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), repaired, HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
-    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
     assert walked.asks[-2].facts["kind"] == "repair"
     assert "does not fit" in walked.asks[-2].prompt
 
@@ -133,7 +133,7 @@ def test_a_correction_without_an_answer_is_asked_for_again() -> None:
         PLAN, {"steps": STEPS, "done": True}, {"answer": "12"}, wrong(), HOLDS, repaired, HOLDS
     )
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL)
-    assert walked.outcome.answer == "11"
+    assert walked.conclusion.answer == "11"
     assert "`answer`" in walked.asks[-2].prompt.rpartition("It cannot be used")[2]
 
 
@@ -148,12 +148,12 @@ def test_with_no_repair_left_the_last_correction_is_given_and_never_what_was_jus
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"max_repairs": repairs})
     assert walked.snapshot.status == "done"
     if has_correction:
-        assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("99", "unchecked")
-        assert "did not pass the last check" in walked.outcome.document["unchecked"]
+        assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("99", "unchecked")
+        assert "did not pass the last check" in walked.conclusion.document["unchecked"]
     else:
-        assert walked.outcome.answer == (str(repairs - 1) if repairs else "12")
-        assert walked.outcome.reason == "max_repairs"
-        assert walked.outcome.document["verification"] == "doubted"
+        assert walked.conclusion.answer == (str(repairs - 1) if repairs else "12")
+        assert walked.conclusion.reason == "max_repairs"
+        assert walked.conclusion.document["verification"] == "doubted"
 
 
 def test_an_answer_proved_right_needs_no_review_and_is_closed() -> None:
@@ -161,8 +161,8 @@ def test_an_answer_proved_right_needs_no_review_and_is_closed() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, closed)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
     assert walked.performed[-1].effect == Verify(TENNIS, (*STEPS, "11"), final=True)
-    assert walked.outcome.answer == "11 balls"
-    assert walked.outcome.document["verification"] == "proved"
+    assert walked.conclusion.answer == "11 balls"
+    assert walked.conclusion.document["verification"] == "proved"
 
 
 def test_an_answer_proved_wrong_is_never_given() -> None:
@@ -176,8 +176,8 @@ def test_an_answer_proved_wrong_is_never_given() -> None:
     )
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
     assert walked.snapshot.status == "failed"
-    assert (walked.outcome.answer, walked.outcome.reason) == (None, "verification_failed")
-    assert walked.outcome.document["objections"] == [
+    assert (walked.conclusion.answer, walked.conclusion.reason) == (None, "verification_failed")
+    assert walked.conclusion.document["objections"] == [
         'The answer "12" was checked and is wrong. 12 is not 11.',
         'The answer "13" was checked and is wrong. 13 is not 11.',
     ]
@@ -186,7 +186,7 @@ def test_an_answer_proved_wrong_is_never_given() -> None:
 def test_an_answer_that_cannot_be_proved_is_reviewed() -> None:
     replies = in_order(PLAN, {"steps": STEPS, "done": True}, {"answer": "11"}, Verified("unknown"), HOLDS)
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, ALL | {"verify": True})
-    assert walked.outcome.document["verification"] == "reviewed"
+    assert walked.conclusion.document["verification"] == "reviewed"
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,11 @@ def test_an_answer_that_cannot_be_proved_is_reviewed() -> None:
 )
 def test_as_in_the_paper_one_reply_brings_the_steps_and_the_answer(said: object) -> None:
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(said))
-    assert (walked.outcome.answer, walked.outcome.reason) == ("11", "success")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
     assert len(walked.asks) == 1
     assert REASON in walked.asks[0].prompt
     assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
-    assert walked.outcome.document["verification"] == "open"
+    assert walked.conclusion.document["verification"] == "open"
 
 
 def test_a_chain_that_is_not_at_its_end_is_gone_on_with() -> None:
@@ -212,7 +212,7 @@ def test_a_chain_that_is_not_at_its_end_is_gone_on_with() -> None:
         CHAIN_OF_THOUGHT, TENNIS, in_order({"steps": STEPS[:1]}, {"steps": STEPS[1:], "answer": 11})
     )
     assert GO_ON in walked.asks[1].prompt
-    assert walked.outcome.document["steps"] == STEPS
+    assert walked.conclusion.document["steps"] == STEPS
 
 
 def test_steps_are_numbered_once_in_the_transcript() -> None:
@@ -225,19 +225,19 @@ def test_a_false_equation_is_asked_for_again_once_with_what_is_true() -> None:
     slip = {"steps": ["2 * 3 = 6.", "5 + 6 = 12."], "answer": "12"}
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(slip, {"steps": STEPS, "answer": "11"}))
     assert "It cannot be used: 5 + 6 is 11, not 12." in walked.asks[1].prompt
-    assert walked.outcome.answer == "11"
+    assert walked.conclusion.answer == "11"
     stubborn = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(slip, slip))
-    assert (stubborn.outcome.answer, len(stubborn.asks)) == ("12", 2)
+    assert (stubborn.conclusion.answer, len(stubborn.asks)) == ("12", 2)
     late = walk(CHAIN_OF_THOUGHT, TENNIS, in_order("Hm?", "Hm?", slip))
-    assert late.outcome.answer == "12", "the last reply that is allowed is better than none"
+    assert late.conclusion.answer == "12", "the last reply that is allowed is better than none"
 
 
 def test_a_check_that_cannot_be_read_leaves_the_answer_unchecked() -> None:
     replies = in_order({"steps": STEPS, "answer": "11"}, "Hm.", "Hm.", "Hm.")
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, replies, {"check": True})
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "11")
-    assert walked.outcome.document["verification"] == "unchecked"
-    assert "could be read" in walked.outcome.document["unchecked"]
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "11")
+    assert walked.conclusion.document["verification"] == "unchecked"
+    assert "could be read" in walked.conclusion.document["unchecked"]
 
 
 def test_the_reason_stands_before_the_verdict_in_every_prompt_and_form() -> None:

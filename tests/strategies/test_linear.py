@@ -27,7 +27,7 @@ def think(text: str) -> dict:
 def test_a_straight_run_is_thought_evaluation_hypothesis_test_and_solution() -> None:
     sound = {**SOUND, **ON_TO_HYPOTHESIS}
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS, ANSWER))
-    assert (walked.outcome.answer, walked.outcome.reason) == ("4 * 6 * 1 * 1", "success")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("4 * 6 * 1 * 1", "success")
     assert len(walked.asks) == 6
     assert [one.stage for one in walked.thoughts] == [
         "initial_thought_planning",
@@ -61,9 +61,9 @@ def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge(
         ),
     )
     assert set(walked.edges) == set(LINEAR.edges)
-    assert walked.outcome.answer == "4 * 6 * 1 * 1"
-    assert walked.outcome.document["branches"] == 1
-    assert walked.outcome.document["hypotheses"] == 2
+    assert walked.conclusion.answer == "4 * 6 * 1 * 1"
+    assert walked.conclusion.document["branches"] == 1
+    assert walked.conclusion.document["hypotheses"] == 2
 
 
 def test_a_revision_names_the_thought_it_replaces() -> None:
@@ -148,8 +148,8 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
     walked = walk(LINEAR, PROBLEM, answer, {"max_thoughts": 4, "max_hypotheses": 2})
     assert [one.stage for one in walked.performed].count("thought_generation") == 4
     assert walked.snapshot.status == "done"
-    assert (walked.outcome.reason, walked.outcome.document["hypotheses"]) == ("max_hypotheses", 2)
-    assert walked.outcome.document["holds"] is False
+    assert (walked.conclusion.reason, walked.conclusion.document["hypotheses"]) == ("max_hypotheses", 2)
+    assert walked.conclusion.document["holds"] is False
 
 
 def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> None:
@@ -170,9 +170,12 @@ def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
     unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
     start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, unknown, HOLDS, {"answer": "4 + 6"})
     walked = walk(LINEAR, PROBLEM, in_order(*start, wrong, ANSWER, Verified("right")), {"verify": True})
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4 * 6 * 1 * 1", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (
+        "4 * 6 * 1 * 1",
+        "proved",
+    )
     lost = walk(LINEAR, PROBLEM, in_order(*start, wrong), {"verify": True, "max_repairs": 0})
-    assert (lost.snapshot.status, lost.outcome.reason) == ("failed", "verification_failed")
+    assert (lost.snapshot.status, lost.conclusion.reason) == ("failed", "verification_failed")
 
 
 def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
@@ -180,7 +183,10 @@ def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
     walked = walk(
         LINEAR, PROBLEM, in_order(*start, Verified("right", answer="4 * 6 * 1 * 1")), {"verify": True}
     )
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4 * 6 * 1 * 1", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (
+        "4 * 6 * 1 * 1",
+        "proved",
+    )
     assert len(walked.asks) == 4
 
 
@@ -205,10 +211,10 @@ def test_what_cannot_be_read_at_the_end_leaves_the_hypothesis_as_the_answer_unch
     untested = walk(LINEAR, PROBLEM, in_order(*start, alone, *["Hm."] * 3))
     unsaid = walk(LINEAR, PROBLEM, in_order(*start, HYPOTHESIS, HOLDS, *["{{{["] * 3))
     for walked, answer in ((untested, alone["finalAnswer"]), (unsaid, HYPOTHESIS["hypothesis"])):
-        assert (walked.snapshot.status, walked.outcome.reason) == ("done", "success")
-        assert (walked.outcome.answer, walked.outcome.document["verification"]) == (answer, "unchecked")
-        assert "could be read" in walked.outcome.document["unchecked"]
-    assert untested.outcome.document["holds"] is None
+        assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "success")
+        assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (answer, "unchecked")
+        assert "could be read" in walked.conclusion.document["unchecked"]
+    assert untested.conclusion.document["holds"] is None
     down = walk(LINEAR, PROBLEM, in_order(*start, alone, Failed("provider_error", "down")))
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
@@ -250,7 +256,7 @@ def test_n_thoughts_cost_three_calls_and_two_for_each(thoughts: int) -> None:
     more = [reply for n in range(thoughts - 1) for reply in (think(f"step {n}"), ON)]
     last = (think("done"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, *more, *last))
-    assert (walked.outcome.answer, len(walked.asks)) == ("4 * 6 * 1 * 1", 3 + 2 * thoughts)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("4 * 6 * 1 * 1", 3 + 2 * thoughts)
     assert walked.edges[-1] == ("solution_finalization", "final_response")
 
 
@@ -265,7 +271,7 @@ def test_what_a_revision_and_a_failed_test_say_of_how_to_go_on_is_not_asked_agai
             *({**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS),
         ),
     )
-    assert walked.outcome.answer == "4 * 6 * 1 * 1"
+    assert walked.conclusion.answer == "4 * 6 * 1 * 1"
     assert "decide" not in [one.facts["kind"] for one in walked.asks]
     assert {"branch_creation", "continuation_decision"} <= {stage for edge in walked.edges for stage in edge}
 
@@ -276,7 +282,7 @@ def test_an_answer_that_came_with_the_hypothesis_is_proved_or_asked_for_again() 
     walked = walk(
         LINEAR, PROBLEM, in_order(*start, wrong, {"answer": "6 * 4"}, Verified("right")), {"verify": True}
     )
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("6 * 4", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("6 * 4", "proved")
     assert "It makes 10." in walked.asks[-1].prompt
 
 

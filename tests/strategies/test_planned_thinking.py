@@ -39,8 +39,8 @@ THIRD = thought(OK + "The result is 84.", plan("Done", "Done", "Done"), False)
 
 def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "success")
-    assert walked.outcome.answer == THIRD["current_thinking"]
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "success")
+    assert walked.conclusion.answer == THIRD["current_thinking"]
     think, stay = ("problem_reception", "think"), ("think", "think")
     assert walked.edges == [think, stay, stay, ("think", "conclude"), ("conclude", "final_response")]
     assert set(walked.edges) == set(PLANNED_THINKING.edges)
@@ -83,12 +83,12 @@ def test_a_text_that_was_written_in_parts_is_handed_over_whole(
     for later in replies[1:]:
         later["evaluation"] = "It is right."
     walked = walk(PLANNED_THINKING, problem, in_order(*replies))
-    assert walked.outcome.answer == "\n\n".join(written[place] for place in answer)
+    assert walked.conclusion.answer == "\n\n".join(written[place] for place in answer)
 
 
 def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
-    document = walked.outcome.document
+    document = walked.conclusion.document
     assert [one["thought_number"] for one in document["evolution"]] == [1, 2, 3]
     assert [[step["status"] for step in one["planning"]] for one in document["evolution"]] == [
         ["Done", "Pending", "Pending"],
@@ -164,7 +164,7 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, SECOND, THIRD))
     assert reason in walked.asks[2].prompt
     assert walked.snapshot.status == "done"
-    assert len(walked.outcome.document["evolution"]) == 3
+    assert len(walked.conclusion.document["evolution"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
 def test_a_first_plan_ends_with_the_conclusion(planning: list[dict[str, Any]]) -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(thought("x", planning), FIRST, SECOND, THIRD))
     assert 'must end with a step called "Conclusion"' in walked.asks[1].prompt
-    assert walked.outcome.reason == "success"
+    assert walked.conclusion.reason == "success"
 
 
 def test_what_a_plan_leaves_out_stands_as_it_stood_and_statuses_go_by_their_words() -> None:
@@ -185,10 +185,10 @@ def test_what_a_plan_leaves_out_stands_as_it_stood_and_statuses_go_by_their_word
         PROBLEM,
         in_order(FIRST, thought(OK + "42 * 2 = 84.", changed), thought("The result is 84.", over, False)),
     )
-    assert (walked.outcome.answer, walked.outcome.reason) == ("The result is 84.", "success")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("The result is 84.", "success")
     assert [
         [(step["description"], step["status"]) for step in one["planning"]]
-        for one in walked.outcome.document["evolution"][1:]
+        for one in walked.conclusion.document["evolution"][1:]
     ] == [
         [("Add", "Done"), ("Double", "Done"), ("Conclusion", "Pending")],
         [("Add", "Done"), ("Double", "Done"), ("conclusion", "Done")],
@@ -200,7 +200,7 @@ def test_an_open_step_that_vanishes_is_pending_and_is_executed_before_the_conclu
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, without, SECOND, THIRD))
     assert "- [Pending] Double" in walked.asks[2].prompt
     assert "execute the next step" in walked.asks[2].prompt
-    assert walked.outcome.reason == "success"
+    assert walked.conclusion.reason == "success"
 
 
 def test_the_example_in_the_prompt_is_a_legal_thought_and_quoting_it_is_no_reply() -> None:
@@ -208,7 +208,7 @@ def test_the_example_in_the_prompt_is_a_legal_thought_and_quoting_it_is_no_reply
     assert thought_faults_of(example) == []
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(f"Sure: {json.dumps(example)}", FIRST, SECOND, THIRD))
     assert "It cannot be used" in walked.asks[1].prompt
-    assert walked.outcome.reason == "success"
+    assert walked.conclusion.reason == "success"
 
 
 def thought_faults_of(example: dict[str, Any]) -> list[str]:
@@ -232,7 +232,7 @@ def test_a_plan_that_is_worked_off_costs_fewer_letters_than_showing_every_plan_a
 
     steps = [thought(OK + "One more.", planning(n), n <= 12) for n in range(1, 14)]
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(*steps))
-    assert walked.outcome.reason == "success"
+    assert walked.conclusion.reason == "success"
     assert max(len(ask.prompt) for ask in walked.asks) < 2_500
 
 
@@ -240,8 +240,8 @@ def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
     judged = [{"evaluation": "Bewertung von Gedanke 1: richtig.", **thought("84.", SECOND["planning"])}]
     judged += [{"evaluation": "Stimmt.", **thought("Es sind 84.", THIRD["planning"], False)}]
     walked = walk(PLANNED_THINKING, "Was ist (17 + 25) * 2?", in_order(FIRST, *judged))
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", "Es sind 84.")
-    assert [one.get("evaluation") for one in walked.outcome.document["evolution"]] == [
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "Es sind 84.")
+    assert [one.get("evaluation") for one in walked.conclusion.document["evolution"]] == [
         None,
         "Bewertung von Gedanke 1: richtig.",
         "Stimmt.",
@@ -253,9 +253,9 @@ def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
 def test_a_model_that_keeps_breaking_a_rule_leaves_the_latest_thought_unchecked_and_says_which() -> None:
     bad = BROKEN["the run ends with steps left open"][0]
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, bad, bad))
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", FIRST["current_thinking"])
-    assert walked.outcome.document["verification"] == "unchecked"
-    assert "still open: 2, 3" in walked.outcome.document["unchecked"]
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", FIRST["current_thinking"])
+    assert walked.conclusion.document["verification"] == "unchecked"
+    assert "still open: 2, 3" in walked.conclusion.document["unchecked"]
 
 
 def test_without_a_result_to_give_an_unreadable_thought_fails_the_run() -> None:
@@ -298,8 +298,8 @@ def test_a_model_that_never_ends_stops_at_its_limit_with_the_best_so_far() -> No
 
     walked = walk(PLANNED_THINKING, PROBLEM, answer, {"max_thoughts": 4})
     assert len(walked.asks) == 4
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_thoughts")
-    assert walked.outcome.answer == OK + "Still adding."
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_thoughts")
+    assert walked.conclusion.answer == OK + "Still adding."
     assert "the last one there is room for" in walked.asks[3].prompt
     think, stay = ("problem_reception", "think"), ("think", "think")
     assert walked.edges == [think, stay, stay, stay, ("think", "conclude"), ("conclude", "final_response")]
@@ -309,14 +309,14 @@ def test_a_model_that_never_ends_stops_at_its_limit_with_the_best_so_far() -> No
 def test_the_last_thought_there_is_room_for_may_conclude_with_steps_left_open() -> None:
     early = thought(OK + "Probably 84.", plan("Done", "Pending", "Pending"), False)
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, early), {"max_thoughts": 2})
-    assert (walked.outcome.answer, walked.outcome.reason) == (OK + "Probably 84.", "max_thoughts")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == (OK + "Probably 84.", "max_thoughts")
 
 
 def test_a_limit_from_outside_keeps_the_latest_thought() -> None:
     step = begin(PLANNED_THINKING, PROBLEM)
     step = advance(PLANNED_THINKING, step.snapshot, "e1", reply(FIRST))
     ended = advance(PLANNED_THINKING, step.snapshot, None, Stopped("max_calls", "1 call")).snapshot
-    assert (ended.status, ended.outcome.answer, ended.outcome.reason) == (
+    assert (ended.status, ended.conclusion.answer, ended.conclusion.reason) == (
         "done",
         "17 + 25 = 42.",
         "max_calls",
@@ -331,7 +331,7 @@ def test_a_solution_proved_wrong_is_concluded_anew() -> None:
     verdicts = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert [one.path[-1] for one in verdicts] == ["84", "84"]
     assert "Doubled twice." in walked.asks[-1].prompt
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("84", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("84", "proved")
 
 
 def test_a_solution_proved_wrong_for_good_is_not_given() -> None:
@@ -339,14 +339,14 @@ def test_a_solution_proved_wrong_for_good_is_not_given() -> None:
     walked = walk(
         PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD, wrong), {"verify": True, "max_repairs": 0}
     )
-    assert (walked.snapshot.status, walked.outcome.answer) == ("failed", None)
-    assert walked.outcome.reason == "verification_failed"
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("failed", None)
+    assert walked.conclusion.reason == "verification_failed"
 
 
 def test_a_quoted_boolean_is_read_as_what_it_says() -> None:
     quoted = {**THIRD, "next_thought_needed": "false"}
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, quoted))
-    assert walked.outcome.reason == "success"
+    assert walked.conclusion.reason == "success"
 
 
 def test_a_step_without_a_status_is_pending_or_stands_as_it_stood() -> None:
@@ -356,7 +356,7 @@ def test_a_step_without_a_status_is_pending_or_stands_as_it_stood() -> None:
     second = thought(OK + "Added.", [{"description": "Add", "status": "Done", "result": "42"}, end])
     third = thought(OK + "Doubled.", [{"description": "Add"}, {"description": "Double", "result": "84"}, end])
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(first, second, third, *[THIRD] * 3))
-    plans = [one["planning"] for one in walked.outcome.document["evolution"]]
+    plans = [one["planning"] for one in walked.conclusion.document["evolution"]]
     deepest = plans[0][0]["sub_steps"][1]["sub_steps"]
     assert [step["status"] for step in (*plans[0], *plans[0][0]["sub_steps"], *deepest)] == ["Pending"] * 6
     assert (plans[2][0]["status"], plans[2][0]["result"]) == ("Done", "42")

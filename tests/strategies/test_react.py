@@ -99,8 +99,8 @@ def test_the_papers_example_on_the_colorado_orogeny() -> None:
         TOOLS,
     )
     assert walked.snapshot.status == "done"
-    assert (walked.outcome.answer, walked.outcome.reason) == ("1,800 to 7,000 ft", "success")
-    assert walked.outcome.document == {"steps": 5, "tool_calls": 4}
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("1,800 to 7,000 ft", "success")
+    assert walked.conclusion.document == {"steps": 5, "tool_calls": 4}
     assert set(walked.edges) == set(REACT.edges)
     assert walked.snapshot.rounds == 5
     assert "Observation: The eastern sector extends into the High Plains." in walked.asks[-1].prompt
@@ -151,7 +151,7 @@ def test_a_tool_error_is_an_observation() -> None:
 def test_an_unknown_tool_is_answered_with_the_legal_ones() -> None:
     walked = walk(REACT, "p", in_order(act("Try.", ("google", {})), finish("x")), TOOLS)
     assert observations(walked) == ["Error: there is no tool 'google'; the tools are: search, lookup"]
-    assert walked.outcome.document["tool_calls"] == 0
+    assert walked.conclusion.document["tool_calls"] == 0
 
 
 def test_an_unknown_tool_beside_a_known_one_does_not_shift_the_observations() -> None:
@@ -188,7 +188,7 @@ def test_actions_are_the_same_if_the_same_call_is_made(first: tuple, second: tup
     turns = walk(REACT, "p", answer([act("a", first), act("b", second), finish("x")]), options)
     assert "You took this very action before, in turn 1" in turns.asks[-1].prompt
     both = walk(REACT, "p", answer([act("a", first, second), finish("x")]), options)
-    assert both.outcome.document["tool_calls"] <= 1
+    assert both.conclusion.document["tool_calls"] <= 1
     assert "The same as action 1 of this turn" in both.asks[-1].prompt
 
 
@@ -231,7 +231,7 @@ def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
         return reply({"answer": "my best guess"} if one.stage == "solution_formulation" else SEARCH)
 
     walked = walk(REACT, "p", answer, TOOLS | {"max_steps": 4})
-    assert (walked.outcome.answer, walked.outcome.reason) == ("my best guess", "max_steps")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("my best guess", "max_steps")
     assert walked.snapshot.rounds == 5
     assert "No turns are left" in walked.asks[-1].prompt
 
@@ -239,12 +239,12 @@ def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
 def test_at_the_limit_too_the_papers_text_form_is_read() -> None:
     replies = in_order(SEARCH, ToolReturned("x"), "Thought: Enough.\nAction: Finish[1,800 ft]")
     walked = walk(REACT, "p", replies, TOOLS | {"max_steps": 1})
-    assert (walked.outcome.answer, walked.outcome.reason) == ("1,800 ft", "max_steps")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("1,800 ft", "max_steps")
 
 
 def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
     walked = walk(REACT, "2 + 2?", in_order(finish(4)))
-    assert walked.outcome.answer == "4"
+    assert walked.conclusion.answer == "4"
     assert len(walked.performed) == 1
     assert "(no tools)" in walked.asks[0].system
 
@@ -253,7 +253,7 @@ def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
     hasty = SEARCH | {"answer": "hasty"}
     walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), finish("considered")), TOOLS)
     assert "Error: an answer counts only in a turn without actions" in observations(walked)[0]
-    assert walked.outcome.answer == "considered"
+    assert walked.conclusion.answer == "considered"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
 def test_a_turn_with_neither_action_nor_answer_is_asked_again(empty: dict) -> None:
     walked = walk(REACT, "p", in_order(empty, finish("x")))
     assert "give at least one action, or the answer" in walked.asks[1].prompt
-    assert walked.outcome.answer == "x"
+    assert walked.conclusion.answer == "x"
 
 
 def test_the_papers_text_form_is_read_too() -> None:
@@ -278,7 +278,7 @@ def test_the_papers_text_form_is_read_too() -> None:
     )
     call = walked.performed[1].effect
     assert call == CallTool("search", {"entity": "High Plains [US]"})
-    assert walked.outcome.answer == "1,800 ft"
+    assert walked.conclusion.answer == "1,800 ft"
 
 
 def test_a_reply_that_was_cut_off_is_asked_again_and_never_acted_on() -> None:
@@ -317,7 +317,7 @@ def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
         {"verify": True},
     )
     assert observations(walked) == ['The answer "5" was checked and is wrong. It must be even.']
-    assert walked.outcome.answer == "6!"
+    assert walked.conclusion.answer == "6!"
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0] == Verify("p", ("That settles it.", "5"), final=True)
 
@@ -327,7 +327,7 @@ def test_with_no_turn_left_an_answer_proved_wrong_fails_the_run() -> None:
     walked = walk(
         REACT, "p", in_order(finish("5"), wrong, {"answer": "7"}, wrong), {"verify": True, "max_steps": 1}
     )
-    assert (walked.snapshot.status, walked.outcome.answer, walked.outcome.reason) == (
+    assert (walked.snapshot.status, walked.conclusion.answer, walked.conclusion.reason) == (
         "failed",
         None,
         "verification_failed",
@@ -336,7 +336,7 @@ def test_with_no_turn_left_an_answer_proved_wrong_fails_the_run() -> None:
 
 def test_an_unverifiable_answer_stands() -> None:
     walked = walk(REACT, "p", in_order(finish("5"), Verified("unknown")), {"verify": True})
-    assert walked.outcome.answer == "5"
+    assert walked.conclusion.answer == "5"
 
 
 def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached() -> None:

@@ -68,13 +68,13 @@ Plan: Find out the cognac house.
         ),
         TOOLS,
     )
-    assert walked.outcome.answer == "Jas Hennessy & Co."
+    assert walked.conclusion.answer == "Jas Hennessy & Co."
     assert walked.edges == list(REWOO.edges)
     assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy cognac"})
     assert walked.asks[2].prompt == (
         "What cognac house makes Hennessy cognac? Given context: Jas Hennessy & Co. is a producer of cognac."
     )
-    assert walked.outcome.document["evidence"]["#E4"] == "Jas Hennessy & Co."
+    assert walked.conclusion.document["evidence"]["#E4"] == "Jas Hennessy & Co."
     assert [one.stage for one in walked.thoughts] == [
         "planning_phase",
         *["working_phase"] * 4,
@@ -99,7 +99,7 @@ def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -
     walked = walk(REWOO, "How old is the house?", replies, TOOLS)
     assert "a long passage, not a fact" in walked.asks[0].system
     assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy"})
-    assert (walked.outcome.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
+    assert (walked.conclusion.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
     for stage, first in (("solving_phase", "reasoning"), ("working_phase", "thought")):
         form = REWOO.stage(stage).form
         assert form is not None
@@ -142,7 +142,7 @@ def test_independent_calls_go_out_together_and_dependent_ones_as_soon_as_they_ca
 def test_order_in_the_plan_need_not_be_order_of_dependence() -> None:
     given = plan(("#E1", "Wikipedia", "#E2"), ("#E2", "Wikipedia", "b"))
     walked = walk(REWOO, "p", in_order(given, ToolReturned("B"), ToolReturned("A"), {"answer": "x"}), TOOLS)
-    assert walked.outcome.document["evidence"] == {"#E2": "B", "#E1": "A"}
+    assert walked.conclusion.document["evidence"] == {"#E2": "B", "#E1": "A"}
 
 
 def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
@@ -175,7 +175,7 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_again_with_the_reason(broken
     good = plan(("#E1", "Wikipedia", "a"))
     walked = walk(REWOO, "p", in_order(broken, good, ToolReturned("x"), {"answer": "y"}), TOOLS)
     assert reason in walked.asks[1].prompt
-    assert walked.outcome.answer == "y"
+    assert walked.conclusion.answer == "y"
 
 
 def test_the_planner_is_held_to_the_tools_there_are() -> None:
@@ -215,7 +215,7 @@ def test_a_plan_is_the_same_plan_in_every_form(written: Any) -> None:
     walked = walk(REWOO, "p", replies, TOOLS)
     assert walked.performed[1].effect == CallTool("Wikipedia", {"query": "a"})
     assert walked.asks[1].prompt == "sum of A"
-    assert walked.outcome.answer == "x"
+    assert walked.conclusion.answer == "x"
 
 
 def test_a_plan_that_stays_broken_fails_the_run() -> None:
@@ -232,10 +232,10 @@ def test_failed_evidence_is_recorded_and_the_rest_is_solved_with() -> None:
         in_order(given, Failed("tool_error", "page is gone"), ToolReturned("B"), {"answer": "from B"}),
         TOOLS,
     )
-    assert walked.outcome.answer == "from B"
+    assert walked.conclusion.answer == "from B"
     assert "Evidence #E1: none (page is gone)" in walked.asks[-1].prompt
     assert "Evidence #E3: none (not run: there is no #E1)" in walked.asks[-1].prompt
-    assert [call["failed"] for call in walked.outcome.document["plan"]] == [
+    assert [call["failed"] for call in walked.conclusion.document["plan"]] == [
         "page is gone",
         None,
         "not run: there is no #E1",
@@ -267,7 +267,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
         in_order(given, {"result": "r"}, {"answer": "5"}, wrong, {"answer": "6"}, Verified("right")),
         {"verify": True},
     )
-    assert walked.outcome.answer == "6"
+    assert walked.conclusion.answer == "6"
     assert "was checked and is wrong. It must be even." in walked.asks[-1].prompt
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0].path[-1] == "5"
@@ -278,7 +278,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
         in_order(given, {"result": "r"}, {"answer": "5"}, wrong, {"answer": "7"}, wrong),
         {"verify": True},
     )
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "verification_failed")
 
 
 def test_a_tool_of_the_catalog_named_llm_goes_before_the_models_own() -> None:

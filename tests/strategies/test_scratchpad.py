@@ -25,9 +25,9 @@ RESULT = {"answer": "86"}
 
 def test_the_papers_addition_walks_every_edge_of_the_table() -> None:
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
-    assert (walked.outcome.answer, walked.outcome.reason) == ("86", "success")
-    assert walked.outcome.document["steps"] == 2
-    assert walked.outcome.document["state_variables"] == {"rest": "", "sum": "86", "C": 0}
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("86", "success")
+    assert walked.conclusion.document["steps"] == 2
+    assert walked.conclusion.document["state_variables"] == {"rest": "", "sum": "86", "C": 0}
     assert set(walked.edges) == set(SCRATCHPAD.edges)
     assert [one.stage for one in walked.thoughts] == [
         "scratchpad_initialization",
@@ -49,7 +49,7 @@ def test_the_state_after_each_operation_is_recorded_as_data() -> None:
 def test_a_variable_that_a_reply_leaves_out_keeps_its_value() -> None:
     line = {"calculation": "9 + 7 = 16", "stateVariables": {"C": 1}, "finished": True}
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, line, RESULT))
-    assert walked.outcome.document["state_variables"] == {"rest": "29 + 57", "sum": "", "C": 1}
+    assert walked.conclusion.document["state_variables"] == {"rest": "29 + 57", "sum": "", "C": 1}
 
 
 def test_a_computation_that_never_ends_is_cut_at_max_steps() -> None:
@@ -65,7 +65,7 @@ def test_a_computation_that_never_ends_is_cut_at_max_steps() -> None:
 
     walked = walk(SCRATCHPAD, ADDITION, answer, {"max_steps": 5})
     assert [one.stage for one in walked.performed].count("iterative_calculation") == 5
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_steps")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_steps")
 
 
 def test_each_prompt_repeats_the_whole_scratchpad_before_it() -> None:
@@ -83,7 +83,7 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
         in_order(START, *LINES, {"answer": "68"}, wrong, RESULT, Verified("right")),
         {"verify": True},
     )
-    assert walked.outcome.answer == "86"
+    assert walked.conclusion.answer == "86"
     assert 'The answer "68" was checked and is wrong. Not the sum.' in walked.asks[-1].prompt
     assert isinstance(walked.performed[-1].effect, Verify)
     lost = walk(
@@ -92,8 +92,8 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
         in_order(START, *LINES, {"answer": "68"}, wrong),
         {"verify": True, "max_repairs": 0},
     )
-    assert (lost.snapshot.status, lost.outcome.reason) == ("failed", "verification_failed")
-    assert lost.outcome.answer is None
+    assert (lost.snapshot.status, lost.conclusion.reason) == ("failed", "verification_failed")
+    assert lost.conclusion.answer is None
 
 
 def test_a_limit_gives_the_variables_as_they_stand_and_nothing_where_there_are_none() -> None:
@@ -111,7 +111,7 @@ def test_a_reply_may_hold_many_lines_and_the_result() -> None:
         "answer": 86,
     }
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, whole))
-    assert (walked.outcome.answer, walked.outcome.document["steps"]) == ("86", 3)
+    assert (walked.conclusion.answer, walked.conclusion.document["steps"]) == ("86", 3)
     assert [ask.facts["kind"] for ask in walked.asks] == ["initialize", "calculate"]
     assert INITIALIZE in walked.asks[0].prompt
     assert CALCULATE in walked.asks[1].prompt
@@ -120,14 +120,14 @@ def test_a_reply_may_hold_many_lines_and_the_result() -> None:
 def test_the_only_value_of_the_state_is_the_result() -> None:
     line = {"calculation": "29 + 57 = 86", "stateVariables": {"sum": 86}, "finished": True}
     walked = walk(SCRATCHPAD, ADDITION, in_order({**START, "stateVariables": {"sum": 0}}, line))
-    assert walked.outcome.answer == "86"
+    assert walked.conclusion.answer == "86"
     assert len(walked.asks) == 2
 
 
 def test_a_result_that_is_said_too_early_is_none() -> None:
     early = LINES[0] | {"answer": "8"}
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, early, LINES[1], RESULT))
-    assert walked.outcome.answer == "86"
+    assert walked.conclusion.answer == "86"
 
 
 def test_a_false_line_is_asked_for_again_with_what_is_true() -> None:
@@ -136,10 +136,10 @@ def test_a_false_line_is_asked_for_again_with_what_is_true() -> None:
     start = {"stateVariables": {"part": 0}}
     walked = walk(SCRATCHPAD, "4736 * 8", in_order(start, slip, right))
     assert "It cannot be used: 4736 × 8 is 37888, not 37788." in walked.asks[2].prompt
-    assert walked.outcome.answer == "37888"
+    assert walked.conclusion.answer == "37888"
 
 
 def test_where_the_result_cannot_be_read_the_variables_are_given_unchecked() -> None:
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, {}, {}, {}))
-    assert (walked.snapshot.status, walked.outcome.answer) == ("done", 'rest = "", sum = "86", C = 0')
-    assert walked.outcome.document["verification"] == "unchecked"
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", 'rest = "", sum = "86", C = 0')
+    assert walked.conclusion.document["verification"] == "unchecked"

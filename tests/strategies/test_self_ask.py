@@ -29,8 +29,8 @@ def age(index: int) -> dict:
 
 def test_the_papers_example_walks_every_edge_of_the_table() -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
-    assert (walked.outcome.answer, walked.outcome.reason) == ("Harry Vaughan Watkins", "success")
-    assert [hop["answer"] for hop in walked.outcome.document["sub_questions"]] == AGES
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("Harry Vaughan Watkins", "success")
+    assert [hop["answer"] for hop in walked.conclusion.document["sub_questions"]] == AGES
     assert set(walked.edges) == set(SELF_ASK.edges)
     assert [one.stage for one in walked.thoughts] == [
         "problem_decomposition",
@@ -47,14 +47,14 @@ def test_the_papers_example_walks_every_edge_of_the_table() -> None:
 def test_the_reply_that_needs_no_further_question_gives_the_answer_so_that_one_call_less_is_made() -> None:
     closing = LAST | ANSWER
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), closing))
-    assert (walked.outcome.answer, walked.outcome.reason) == ("Harry Vaughan Watkins", "success")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("Harry Vaughan Watkins", "success")
     assert (len(walked.asks), set(walked.edges)) == (5, set(SELF_ASK.edges))
     at_once = walk(
         SELF_ASK, "What is 2 + 2?", in_order({"thought": "A sum.", "subQuestion": "n/a", "answer": 4})
     )
-    assert (at_once.outcome.answer, len(at_once.asks)) == ("4", 1)
+    assert (at_once.conclusion.answer, len(at_once.asks)) == ("4", 1)
     early = walk(SELF_ASK, QUESTION, in_order(FIRST | {"answer": "hasty"}, age(0), closing))
-    assert early.outcome.answer == "Harry Vaughan Watkins"
+    assert early.conclusion.answer == "Harry Vaughan Watkins"
 
 
 def test_the_papers_own_words_are_read() -> None:
@@ -71,15 +71,15 @@ def test_the_papers_own_words_are_read() -> None:
             "So the final answer is: Harry Vaughan Watkins",
         ),
     )
-    assert walked.outcome.answer == "Harry Vaughan Watkins"
-    assert [hop["question"] for hop in walked.outcome.document["sub_questions"]] == [
+    assert walked.conclusion.answer == "Harry Vaughan Watkins"
+    assert [hop["question"] for hop in walked.conclusion.document["sub_questions"]] == [
         "How old was Theodor Haecker when he died?",
         "How old was Harry Vaughan Watkins when he died?",
     ]
     direct = walk(
         SELF_ASK, "2 + 2?", in_order("Are follow up questions needed here: No.\nSo the final answer is: 4")
     )
-    assert (direct.outcome.answer, len(direct.asks)) == ("4", 1)
+    assert (direct.conclusion.answer, len(direct.asks)) == ("4", 1)
 
 
 @pytest.mark.parametrize("key", ["followUp", "question", "SubQuestion", "sub_question", "Follow-up question"])
@@ -87,7 +87,7 @@ def test_a_question_is_one_whatever_its_key(key: str) -> None:
     walked = walk(
         SELF_ASK, QUESTION, in_order({"thought": "t", key: "How old was he?"}, age(0), LAST | ANSWER)
     )
-    assert walked.outcome.document["sub_questions"][0]["question"] == "How old was he?"
+    assert walked.conclusion.document["sub_questions"][0]["question"] == "How old was he?"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_question_is_one_whatever_its_key(key: str) -> None:
 )
 def test_no_question_is_none_in_any_words(none: str) -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), LAST | ANSWER | {"subQuestion": none}))
-    assert (walked.outcome.answer, len(walked.asks)) == ("Harry Vaughan Watkins", 3)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("Harry Vaughan Watkins", 3)
 
 
 def test_an_answer_given_with_the_last_turn_is_verified_like_any_other() -> None:
@@ -103,7 +103,7 @@ def test_an_answer_given_with_the_last_turn_is_verified_like_any_other() -> None
         LAST | {"answer": "5"}, Verified("wrong", "It is 4."), {"answer": "4"}, Verified("right")
     )
     walked = walk(SELF_ASK, "What is 2 + 2?", events, {"verify": True})
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("4", "proved")
 
 
 def test_the_transcript_reads_like_the_paper() -> None:
@@ -120,7 +120,7 @@ def test_sub_questions_are_answered_by_a_tool_where_one_is_named() -> None:
     walked = walk(SELF_ASK, QUESTION, events, options)
     calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
     assert calls[0] == CallTool("search", {"q": FIRST["subQuestion"]})
-    assert walked.outcome.document["sub_questions"][1]["answer"] == '{"age":69}'
+    assert walked.conclusion.document["sub_questions"][1]["answer"] == '{"age":69}'
     assert walked.snapshot.rounds == 4
 
 
@@ -130,13 +130,13 @@ def test_a_tool_that_fails_leaves_its_question_unanswered_and_the_run_goes_on() 
         SELF_ASK, QUESTION, in_order(FIRST, Failed("tool_error", "no network"), LAST, ANSWER), options
     )
     assert walked.snapshot.status == "done"
-    assert walked.outcome.document["sub_questions"][0]["answer"] == "(none: no network)"
+    assert walked.conclusion.document["sub_questions"][0]["answer"] == "(none: no network)"
 
 
 def test_a_model_that_fails_on_a_sub_question_ends_the_run_with_its_code() -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, Failed("provider_error", "down")))
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")
-    assert (walked.outcome.reason, walked.outcome.detail) == ("error", "down")
+    assert (walked.conclusion.reason, walked.conclusion.detail) == ("error", "down")
 
 
 def test_a_tool_result_of_ten_megabytes_is_cut() -> None:
@@ -170,7 +170,7 @@ def test_the_only_tool_there_is_need_not_be_named_but_one_of_several_must() -> N
 
 def test_a_question_that_needs_no_follow_up_takes_two_calls() -> None:
     walked = walk(SELF_ASK, "What is 2 + 2?", in_order(LAST, {"answer": 4}))
-    assert walked.outcome.answer == "4"
+    assert walked.conclusion.answer == "4"
     assert ("completion_check", "solution_formulation") in walked.edges
 
 
@@ -180,8 +180,8 @@ def test_a_model_that_never_stops_asking_is_stopped_at_the_limit() -> None:
         return reply(replies.get(one.stage, FIRST))
 
     walked = walk(SELF_ASK, QUESTION, answer, {"max_questions": 3})
-    assert len(walked.outcome.document["sub_questions"]) == 3
-    assert (walked.snapshot.status, walked.outcome.reason) == ("done", "max_questions")
+    assert len(walked.conclusion.document["sub_questions"]) == 3
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_questions")
 
 
 def test_an_empty_sub_answer_is_asked_for_again() -> None:
@@ -194,7 +194,7 @@ def test_an_answer_proved_wrong_is_asked_for_again() -> None:
         LAST, {"answer": "5"}, Verified("wrong", "It is 4."), {"answer": "4"}, Verified("right")
     )
     walked = walk(SELF_ASK, "What is 2 + 2?", events, {"verify": True})
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("4", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("4", "proved")
 
 
 def test_each_prompt_begins_with_what_the_one_before_had_settled() -> None:

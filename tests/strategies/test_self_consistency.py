@@ -15,7 +15,7 @@ from reasonry import solve
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
-from reasonry.core.strategy import Outcome
+from reasonry.core.strategy import Conclusion
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES, resolve
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State
@@ -30,7 +30,7 @@ def sample(answer: Any, reasoning: str = "because") -> dict:
 
 
 def votes(walked: Walked) -> list[tuple[str, int]]:
-    return [(vote["answer"], vote["count"]) for vote in walked.outcome.document["votes"]]
+    return [(vote["answer"], vote["count"]) for vote in walked.conclusion.document["votes"]]
 
 
 def test_the_table_is_the_one_of_the_flow_engine() -> None:
@@ -58,7 +58,7 @@ def test_the_papers_example_on_janets_ducks() -> None:
         ),
         {"samples": 3, "window": 3},
     )
-    assert walked.outcome.answer == "$18"
+    assert walked.conclusion.answer == "$18"
     assert votes(walked) == [("$18", 2), ("$26", 1)]
     assert walked.edges == list(SELF_CONSISTENCY.edges)
     assert [one.branch for one in walked.thoughts] == ["path-1", "path-2", "path-3", None]
@@ -74,7 +74,7 @@ def test_a_window_is_asked_side_by_side_as_draws_of_one_question() -> None:
 
 def test_unanimous_paths_stop_after_one_window() -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("0.5")))
-    document = walked.outcome.document
+    document = walked.conclusion.document
     assert (document["samples_used"], document["samples_saved"]) == (4, 16)
     assert document["confidence"] == pytest.approx(1 - 2**-5, abs=1e-6)
     assert walked.snapshot.rounds == 1
@@ -82,20 +82,20 @@ def test_unanimous_paths_stop_after_one_window() -> None:
 
 def test_the_exact_stop_waits_until_nothing_can_change_the_winner() -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), {"samples": 20, "stop": "exact"})
-    assert walked.outcome.document["samples_used"] == 10
+    assert walked.conclusion.document["samples_used"] == 10
 
 
 def test_full_draws_all_samples_in_one_round() -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), FULL | {"samples": 12})
-    assert walked.outcome.document["samples_used"] == 12
-    assert walked.outcome.document["samples_saved"] == 0
+    assert walked.conclusion.document["samples_used"] == 12
+    assert walked.conclusion.document["samples_saved"] == 0
     assert walked.snapshot.rounds == 1
 
 
 def test_a_tie_goes_to_the_answer_seen_first() -> None:
     answers = iter("BAAB")
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample(next(answers))), FULL | {"samples": 4})
-    assert walked.outcome.answer == "B"
+    assert walked.conclusion.answer == "B"
 
 
 def test_answers_that_say_the_same_are_one_vote() -> None:
@@ -111,17 +111,17 @@ def test_answers_that_say_the_same_are_one_vote() -> None:
 def test_failed_samples_are_dropped() -> None:
     events = iter([Failed("provider_error", "down"), reply(sample("A")), Failed("provider_error", "down")])
     walked = walk(SELF_CONSISTENCY, "p", lambda _: next(events), FULL | {"samples": 3})
-    assert walked.outcome.answer == "A"
-    assert walked.outcome.document["samples_failed"] == 2
+    assert walked.conclusion.answer == "A"
+    assert walked.conclusion.document["samples_failed"] == 2
 
 
 def test_all_samples_failed_is_a_clear_end() -> None:
     walked = walk(
         SELF_CONSISTENCY, "p", lambda _: Failed("provider_error", "the key is wrong"), {"samples": 7}
     )
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "all_samples_failed")
-    assert walked.outcome.detail == "none of 7 samples gave an answer; the last: the key is wrong"
-    assert walked.outcome.answer is None
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "all_samples_failed")
+    assert walked.conclusion.detail == "none of 7 samples gave an answer; the last: the key is wrong"
+    assert walked.conclusion.answer is None
 
 
 def test_samples_come_from_any_other_strategy() -> None:
@@ -142,7 +142,7 @@ def test_a_strategy_run_for_a_sample_that_ends_without_an_answer_is_dropped() ->
 
     walked = walk(SELF_CONSISTENCY, "p", answer, {"over": "react", "samples": 2, "stop": "full"})
     assert votes(walked) == [("A", 1)]
-    assert walked.outcome.document["samples_failed"] == 1
+    assert walked.conclusion.document["samples_failed"] == 1
 
 
 def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
@@ -162,7 +162,7 @@ def test_an_answer_proved_wrong_loses_its_votes() -> None:
         return reply(sample("A" if one.effect.sample % 3 else "B"))
 
     walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 9, "stop": "full"})
-    assert walked.outcome.answer == "B"
+    assert walked.conclusion.answer == "B"
     assert votes(walked) == [("B", 3)]
 
 
@@ -182,9 +182,9 @@ def test_an_answer_proved_right_ends_the_run_at_once() -> None:
         return reply(sample("AABBC"[one.effect.sample]))
 
     walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 40, "window": 5})
-    assert walked.outcome.answer == "C!"
-    assert walked.outcome.document["samples_used"] == 5
-    assert walked.outcome.document["confidence"] == 1.0
+    assert walked.conclusion.answer == "C!"
+    assert walked.conclusion.document["samples_used"] == 5
+    assert walked.conclusion.document["confidence"] == 1.0
 
 
 def test_all_answers_proved_wrong_is_a_clear_end() -> None:
@@ -192,7 +192,7 @@ def test_all_answers_proved_wrong_is_a_clear_end() -> None:
         return Verified("wrong") if isinstance(one.effect, Verify) else reply(sample("A"))
 
     walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 6})
-    assert (walked.snapshot.status, walked.outcome.reason) == ("failed", "verification_failed")
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "verification_failed")
 
 
 def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
@@ -201,8 +201,8 @@ def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
         step = advance(SELF_CONSISTENCY, step.snapshot, one.id, reply(sample("A")), strategies=STRATEGIES)
     step = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"))
     assert step.snapshot.status == "done"
-    assert step.snapshot.outcome is not None
-    assert (step.snapshot.outcome.answer, step.snapshot.outcome.reason) == ("A", "max_calls")
+    assert step.snapshot.conclusion is not None
+    assert (step.snapshot.conclusion.answer, step.snapshot.conclusion.reason) == ("A", "max_calls")
 
 
 @given(st.lists(st.sampled_from("AB"), min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -217,13 +217,13 @@ def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
     waiting = step.snapshot
     for reason in ("max_calls", "cancelled"):
         ended = advance(SELF_CONSISTENCY, waiting, None, Stopped(reason)).snapshot
-        assert ended.outcome is not None
+        assert ended.conclusion is not None
         assert ended.state == waiting.state
         leader = max(
             "AB", key=lambda one: (answers.count(one), -answers.index(one) if one in answers else -99)
         )
-        assert ended.outcome.answer == (leader if reason == "max_calls" else None)
-        document = ended.outcome.document
+        assert ended.conclusion.answer == (leader if reason == "max_calls" else None)
+        document = ended.conclusion.document
         assert (document["samples_used"], document["samples_failed"]) == (len(answers), 0)
         assert sum(vote["count"] for vote in document["votes"]) == len(answers)
 
@@ -232,10 +232,10 @@ def test_a_path_that_is_cut_off_has_no_vote_but_its_best_is_given_where_there_is
     options = Options(over="self_consistency", over_options={"samples": 3, "window": 3}, samples=2, window=2)
     step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
 
-    def stopped() -> Outcome:
+    def stopped() -> Conclusion:
         ended = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"), strategies=STRATEGIES)
-        assert ended.snapshot.outcome is not None
-        return ended.snapshot.outcome
+        assert ended.snapshot.conclusion is not None
+        return ended.snapshot.conclusion
 
     assert stopped().answer is None
     for effect_id, answer, best, used in [
@@ -261,7 +261,7 @@ def test_paths_of_a_plan_vote_with_the_result_of_its_conclusion() -> None:
     options = {"over": "planned_thinking", "samples": 3, "stop": "full"}
     walked = walk(SELF_CONSISTENCY, "p", answer, options)
     assert votes(walked) == [("42", 2), ("41", 1)]
-    assert walked.outcome.answer == "42"
+    assert walked.conclusion.answer == "42"
 
 
 def test_a_path_in_prose_that_states_its_answer_at_the_end_is_read() -> None:
@@ -270,7 +270,7 @@ def test_a_path_in_prose_that_states_its_answer_at_the_end_is_read() -> None:
     assert (votes(walked), len(walked.asks)) == ([("5", 3)], 3)
     assert walked.thoughts[0].text == prose
     vague = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is not yet known."), {"samples": 1})
-    assert vague.outcome.reason == "all_samples_failed"
+    assert vague.conclusion.reason == "all_samples_failed"
 
 
 @pytest.mark.parametrize(
@@ -297,28 +297,28 @@ def test_where_all_samples_failed_the_code_of_the_last_says_why(over: str) -> No
     options = {"samples": 2, "over": over}
     down = Failed("script_exhausted", "nothing is left")
     walked = walk(SELF_CONSISTENCY, "p", lambda _: down, options)
-    assert (walked.outcome.reason, walked.snapshot.error) == ("all_samples_failed", "script_exhausted")
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("all_samples_failed", "script_exhausted")
 
 
 def test_a_sample_without_a_readable_answer_is_drawn_anew_and_not_asked_again() -> None:
     walked = walk(SELF_CONSISTENCY, "p", in_order(sample(" "), sample("A")), {"samples": 1})
-    assert walked.outcome.answer == "A"
+    assert walked.conclusion.answer == "A"
     assert [ask.sample for ask in walked.asks] == [0, 1]
     assert len({(ask.prompt, ask.system) for ask in walked.asks}) == 1
-    assert walked.outcome.document["samples_failed"] == 1
+    assert walked.conclusion.document["samples_failed"] == 1
 
 
 @given(st.integers(1, 40))
 def test_samples_without_readable_answers_are_drawn_anew_up_to_a_limit(samples: int) -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply("{{{["), {"samples": samples})
-    assert walked.outcome.reason == "all_samples_failed"
+    assert walked.conclusion.reason == "all_samples_failed"
     assert len(walked.asks) == samples + max(2, samples // 2)
 
 
 def test_a_settled_vote_asks_for_nothing_more_though_samples_were_unreadable() -> None:
     replies = in_order(*[sample("A")] * 3, "{{{[", sample("A"))
     walked = walk(SELF_CONSISTENCY, "p", replies)
-    assert (walked.outcome.answer, len(walked.asks)) == ("A", 5)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("A", 5)
     assert [one.round for one in walked.performed] == [1, 1, 1, 1, 2]
 
 
@@ -368,11 +368,11 @@ def test_the_answer_is_asked_for_at_the_end_and_the_papers_sentence_is_read() ->
         "more apples, so they have 3 + 6 = 9. The answer is 9."
     )
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(text), {"samples": 1})
-    assert (walked.outcome.answer, walked.thoughts[0].text) == ("9", text)
+    assert (walked.conclusion.answer, walked.thoughts[0].text) == ("9", text)
     assert walked.asks[0].system.endswith("\nAnswer: …"), "which has no language of its own"
     assert walked.asks[0].form is None
     echoed = walk(SELF_CONSISTENCY, "p", lambda _: reply("Answer: …"), {"samples": 1})
-    assert echoed.outcome.reason == "all_samples_failed"
+    assert echoed.conclusion.reason == "all_samples_failed"
 
 
 def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy() -> None:
@@ -389,9 +389,9 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
                 return reply(sample("right" if rng.random() < chance else f"wrong {rng.randint(1, 4)}"))
 
             walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
-            right[stop] += walked.outcome.answer == "right"
+            right[stop] += walked.conclusion.answer == "right"
             if stop == "beta":
-                used.append(walked.outcome.document["samples_used"])
+                used.append(walked.conclusion.document["samples_used"])
                 rounds.append(walked.snapshot.rounds)
     assert sum(used) / 40 <= 21
     assert sum(rounds) / 40 <= 5
@@ -400,12 +400,12 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
 
 def test_a_path_without_an_answer_is_told_how_to_end() -> None:
     said = walk(SELF_CONSISTENCY, "p", lambda _: reply("total time 2.5 h for 120 km: 48"), {"samples": 1})
-    assert said.outcome.reason == "all_samples_failed"
-    assert 'end with "Answer: …"' in (said.outcome.detail or "")
+    assert said.conclusion.reason == "all_samples_failed"
+    assert 'end with "Answer: …"' in (said.conclusion.detail or "")
 
 
 def test_samples_that_were_not_read_are_mentioned() -> None:
     replies = in_order("total time 2.5 h for 120 km: 48", *["Answer: 8"] * 4)
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
-    assert walked.outcome.answer == "8"
-    assert walked.outcome.detail == "5 of 4 samples drawn, 1 without an answer that could be read"
+    assert walked.conclusion.answer == "8"
+    assert walked.conclusion.detail == "5 of 4 samples drawn, 1 without an answer that could be read"

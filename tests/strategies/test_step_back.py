@@ -25,8 +25,11 @@ CHECKED = {"check": True}
 
 def test_the_papers_gas_law_example_walks_every_edge_of_the_table() -> None:
     walked = walk(STEP_BACK, GAS, in_order(*ALL, HOLDS), CHECKED)
-    assert (walked.outcome.answer, walked.outcome.reason) == ("It decreases by a factor of 4", "success")
-    assert walked.outcome.document["principle"] == "Ideal gas law: PV = nRT."
+    assert (walked.conclusion.answer, walked.conclusion.reason) == (
+        "It decreases by a factor of 4",
+        "success",
+    )
+    assert walked.conclusion.document["principle"] == "Ideal gas law: PV = nRT."
     assert tuple(walked.edges) == STEP_BACK.edges
     assert [one.stage for one in walked.thoughts] == [
         "abstraction",
@@ -47,7 +50,7 @@ def test_as_in_the_paper_there_are_two_calls() -> None:
     assert [ask.facts["kind"] for ask in walked.asks] == ["abstraction", "solution"]
     assert ABSTRACT in walked.asks[0].prompt
     assert tuple(walked.edges) == STEP_BACK.edges
-    assert walked.outcome.answer == "It decreases by a factor of 4"
+    assert walked.conclusion.answer == "It decreases by a factor of 4"
 
 
 def test_a_principle_that_is_left_out_is_asked_for() -> None:
@@ -60,15 +63,15 @@ def test_a_false_equation_is_asked_for_again_with_what_is_true() -> None:
     slip = {"steps": ["2 / 8 = 0.5"], "answer": "a half"}
     walked = walk(STEP_BACK, GAS, in_order(BOTH, slip, SOLUTION))
     assert "2 / 8 is 0.25, not 0.5" in walked.asks[2].prompt
-    assert walked.outcome.answer == SOLUTION["answer"]
+    assert walked.conclusion.answer == SOLUTION["answer"]
 
 
 def test_a_failed_check_is_recorded_and_the_correction_is_checked_again() -> None:
     slip = {"steps": ["P' = P * 16."], "answer": "16 times"}
     wrong = {"correct": False, "reason": "V is in the denominator.", "answer": "a quarter"}
     walked = walk(STEP_BACK, GAS, in_order(BOTH, slip, wrong, HOLDS), CHECKED)
-    assert walked.outcome.answer == "a quarter"
-    assert walked.outcome.document["objections"] == [
+    assert walked.conclusion.answer == "a quarter"
+    assert walked.conclusion.document["objections"] == [
         'The answer "16 times" did not pass the check: V is in the denominator.'
     ]
 
@@ -77,9 +80,9 @@ def test_an_answer_proved_wrong_is_corrected_or_not_given_at_all() -> None:
     wrong = Verified("wrong", "Not a quarter.")
     again = {"correct": True, "reason": "V was taken upside down.", "answer": "a quarter"}
     walked = walk(STEP_BACK, GAS, in_order(*ALL, wrong, again, Verified("right")), {"verify": True})
-    assert (walked.outcome.answer, walked.outcome.document["verification"]) == ("a quarter", "proved")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("a quarter", "proved")
     lost = walk(STEP_BACK, GAS, in_order(*ALL, wrong, again, wrong), {"verify": True})
-    assert (lost.snapshot.status, lost.outcome.answer, lost.outcome.reason) == (
+    assert (lost.snapshot.status, lost.conclusion.answer, lost.conclusion.reason) == (
         "failed",
         None,
         "verification_failed",

@@ -13,7 +13,7 @@ import msgspec
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Event, Stopped
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects
-from reasonry.core.strategy import Outcome, Strategy, Thought
+from reasonry.core.strategy import Conclusion, Strategy, Thought
 from reasonry.strategies import STRATEGIES
 
 
@@ -27,9 +27,9 @@ class Walked:
     performed: list[Pending] = field(default_factory=list)
 
     @property
-    def outcome(self) -> Outcome:
-        assert self.snapshot.outcome is not None
-        return self.snapshot.outcome
+    def conclusion(self) -> Conclusion:
+        assert self.snapshot.conclusion is not None
+        return self.snapshot.conclusion
 
     @property
     def asks(self) -> list[Ask]:
@@ -80,12 +80,12 @@ def shown_form(question: str) -> dict[str, Any]:
     return json.loads(_CHOICE.sub("null", question.splitlines()[-1]))
 
 
-def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> Outcome:
+def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> Conclusion:
     """Return what a run gives that is stopped at a limit after these replies, each to the one question asked."""
     snapshot = begin(strategy, problem).snapshot
     for one in replies:
         (asked,) = open_effects(snapshot)
         snapshot = advance(strategy, snapshot, asked.id, Answered(json.dumps(one))).snapshot
-    outcome = advance(strategy, snapshot, None, Stopped("max_calls")).snapshot.outcome
-    assert outcome is not None
-    return outcome
+    conclusion = advance(strategy, snapshot, None, Stopped("max_calls")).snapshot.conclusion
+    assert conclusion is not None
+    return conclusion

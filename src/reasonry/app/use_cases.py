@@ -304,8 +304,13 @@ class UseCases:
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
-        outcome = run.snapshot.outcome
-        if budget is None and outcome is not None and outcome.reason == "max_calls" and _is_default(run):
+        conclusion = run.snapshot.conclusion
+        if (
+            budget is None
+            and conclusion is not None
+            and conclusion.reason == "max_calls"
+            and _is_default(run)
+        ):
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
         def open_performers() -> tuple[Performers, ParticipantNames]:

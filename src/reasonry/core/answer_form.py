@@ -33,7 +33,7 @@ def form_stage(
     """Return the last stage of a strategy as it is where the answer is wanted in a form; it moves to that answer."""
 
     def put_in_form(state: Any) -> Body:
-        answer = strategy.outcome(state).answer
+        answer = strategy.conclude(state).answer
         value = _value_in(answer or "", form)
         if answer is None or value is not None:
             return Move(answer if value is None else value)

@@ -26,9 +26,9 @@ from .effects import Ask, Verify
 from .events import Failed, Verified
 from .strategy import (
     UNASKED,
+    Conclusion,
     EffectFailed,
     Move,
-    Outcome,
     Request,
     Thought,
     fail,
@@ -191,14 +191,14 @@ def quotation(answer: str) -> str:
     return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
-def answer_outcome(
+def conclude_answer(
     final: FinalAnswer, document: dict[str, Any], reason: str = "success", detail: str = ""
-) -> Outcome:
-    """Return the outcome of a strategy that settles on an answer; a doubted one says that its repairs are used up."""
+) -> Conclusion:
+    """Return the conclusion that rests on an answer; where it is doubted, it says that its repairs are used up."""
     if final.standing == "doubted" and reason == "success":
         reason, detail = "max_repairs", final.objections[-1]
     standing = "proved" if final.standing == "proved" else "given"
-    return Outcome(final.text, reason, detail, document, standing=standing)
+    return Conclusion(final.text, reason, detail, document, standing=standing)
 
 
 class Ruling(Struct, frozen=True):

@@ -13,7 +13,7 @@ Rule 3: a reply is read once, and its `Reading` is recorded with it. A reply tha
         with the reason, up to `Ask.retries` times; then the answer is a `Failed` with code `output_invalid`.
 Rule 4: a failure is raised at the yield when the yield's other answers are in, the first in the order asked, unless the
         request has `give_failures`. Uncaught it ends the run.
-Rule 5: outcome, progress, readers and stops see the state of the last yield.
+Rule 5: conclusion, progress, readers and stops see the state of the last yield.
 Rule 6: a stop loses nothing that came in: the body is run once more, with `Failed(stopped)` for what is missing of its
         last request, up to its move or next request, and the best so far is that of the state it reaches. The
         snapshot's own state stays, so that the run can go on as if it had never been stopped.
@@ -51,7 +51,7 @@ from .events import (
 from .options import read_options
 from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
-from .strategy import Answers, EffectFailed, Move, Outcome, Request, Stage, Strategy, Thought
+from .strategy import Answers, Conclusion, EffectFailed, Move, Request, Stage, Strategy, Thought
 
 Status = Literal["active", "done", "failed", "cancelled"]
 
@@ -125,7 +125,7 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     rounds: int = 0
     """Dependent rounds of model calls so far."""
     at_ms: int = 0
-    outcome: Outcome | None = None
+    conclusion: Conclusion | None = None
     """Set when the run has ended."""
     error: str | None = None
     """The code of the failure that ended the run."""
@@ -355,7 +355,7 @@ class _Execution:
         for _ in range(MAX_SILENT_MOVES):
             stage = stage_of(self.strategy, self.now)
             if stage.run is None:
-                return self._end(self.strategy.outcome(self.now.state))
+                return self._end(self.strategy.conclude(self.now.state))
             reached = self._reach(stage)
             self._record(stage, reached.thoughts)
             if reached.request is not None:
@@ -370,7 +370,7 @@ class _Execution:
                 assert move is not None
                 self._record(stage, move.thoughts)
                 if not stage.to:
-                    return self._end(replace(self.strategy.outcome(self.now.state), answer=move.state))
+                    return self._end(replace(self.strategy.conclude(self.now.state), answer=move.state))
                 if move.failure is not None:
                     return self._fail(move.state, *move.failure)
                 self._follow(stage, move)
@@ -503,7 +503,7 @@ class _Execution:
         self.thoughts += [_nest(waiting.id, thought) for thought in step.thoughts]
         if child.status == "active":
             return replace(waiting, child=child)
-        end = _end_of(child.outcome or Outcome(), child.status, child.at_ms, child.error)
+        end = _end_of(child.conclusion or Conclusion(), child.status, child.at_ms, child.error)
         return replace(waiting, child=child, settled=end)
 
     def _take_answers(self) -> bool:
@@ -533,12 +533,12 @@ class _Execution:
     # -- endings
 
     def _end(
-        self, outcome: Outcome, status: Status | None = None, error: str | None = None, **more: Any
+        self, conclusion: Conclusion, status: Status | None = None, error: str | None = None, **more: Any
     ) -> Step:
         self.now = replace(
             self.now,
-            status=status or ("failed" if outcome.answer is None else "done"),
-            outcome=outcome,
+            status=status or ("failed" if conclusion.answer is None else "done"),
+            conclusion=conclusion,
             error=error,
             pending=(),
             rounds_had=(),
@@ -550,8 +550,8 @@ class _Execution:
         return self._step()
 
     def _fail(self, state: Any, reason: str, detail: str, code: str | None = None) -> Step:
-        outcome = replace(self.strategy.outcome(state), answer=None, reason=reason, detail=detail)
-        return self._end(outcome, "failed", code, state=state)
+        conclusion = replace(self.strategy.conclude(state), answer=None, reason=reason, detail=detail)
+        return self._end(conclusion, "failed", code, state=state)
 
     def stop(self, event: Stopped) -> Step:
         """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
@@ -559,24 +559,24 @@ class _Execution:
         rounds = [waiting.last_round for waiting in self.now.pending if waiting.settled or waiting.replies]
         best = self._best_so_far(event)
         standing = "proved" if best.standing == "proved" else "best_so_far"
-        outcome = replace(best, reason=event.reason, detail=event.detail, standing=standing)
+        conclusion = replace(best, reason=event.reason, detail=event.detail, standing=standing)
         return self._end(
-            replace(outcome, answer=None) if status else outcome,
+            replace(conclusion, answer=None) if status else conclusion,
             status,
             SET_ASIDE if event.reason == SET_ASIDE else None,
             rounds=max([self.now.rounds, *rounds]),
             at_ms=max(self.now.at_ms, event.at_ms),
         )
 
-    def _best_so_far(self, event: Stopped) -> Outcome:
+    def _best_so_far(self, event: Stopped) -> Conclusion:
         now = self.now
-        plain = self.strategy.outcome(now.state)
+        plain = self.strategy.conclude(now.state)
         stage = stage_of(self.strategy, now)
         if not stage.to or all(waiting.settled is None and waiting.child is None for waiting in now.pending):
             return plain
         answers = _answers_in([self._cut(waiting, event) for waiting in now.pending])
         reached = self._reach(stage, Round(now.asked, answers))
-        counted = self.strategy.outcome(reached.move.state if reached.move else reached.state)
+        counted = self.strategy.conclude(reached.move.state if reached.move else reached.state)
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _cut(self, waiting: Pending, event: Stopped) -> Pending:
@@ -604,16 +604,16 @@ class _Execution:
 # -- runs inside a run
 
 
-def _end_of(outcome: Outcome, status: Any, at_ms: int, code: str | None = None) -> Finished:
+def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = None) -> Finished:
     """Return the end of a run inside a run as the outer stage gets it."""
     return Finished(
-        outcome.answer,
+        conclusion.answer,
         status,
-        outcome.reason,
-        outcome.detail,
-        outcome.document,
+        conclusion.reason,
+        conclusion.detail,
+        conclusion.document,
         at_ms,
-        short=outcome.short,
+        short=conclusion.short,
         code=code,
     )
 

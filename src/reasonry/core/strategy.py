@@ -44,7 +44,7 @@ class Thought(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True):
+class Conclusion(Struct, frozen=True, omit_defaults=True):
     """How far a run has got: at its end the result, before it the best so far.
 
     `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
@@ -96,7 +96,7 @@ class Request(Struct, frozen=True):
     """What a stage knows and asks in one yield.
 
     Attributes:
-        state: As it stands. Outcome, progress, readers and stops see this one from here on.
+        state: As it stands. Conclusion, progress, readers and stops see this one from here on.
         effects: Performed side by side; the answers come back in this order. None: the stage goes on at once.
         thoughts: Recorded once, when the yield is reached.
         give_failures: Whether failures are among the answers; otherwise the first one is raised at the yield.
@@ -302,8 +302,8 @@ def _first_state(state: type[Any], problem: str, options: Any) -> Any:
     return state(problem=problem, options=options)
 
 
-def _no_outcome(_: Any) -> Outcome:
-    return Outcome()
+def _no_conclusion(_: Any) -> Conclusion:
+    return Conclusion()
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ class Strategy(Generic[S, O]):
             recorded with each run.
         state: Type of the strategy's own data; anything msgspec can encode. None: guided use only.
         begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
-        outcome: state → result so far.
+        conclude: state → conclusion so far.
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
         resources: Built-in tools it uses where they are available.
@@ -340,7 +340,7 @@ class Strategy(Generic[S, O]):
     version: int = 1
     state: type[Any] | None = None
     begin: Callable[[str, O], S] | None = None
-    outcome: Callable[[S], Outcome] = _no_outcome
+    conclude: Callable[[S], Conclusion] = _no_conclusion
     progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()

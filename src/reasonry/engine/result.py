@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ..core.budget import Usage
 from ..core.events import Answered, Event, Failed, Verified
-from ..core.strategy import Outcome
-from ..records import OutcomeName, RunRow
+from ..core.strategy import Conclusion
+from ..records import Outcome, RunRow
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
 from .run import Run
@@ -42,7 +42,7 @@ class Result(Struct, frozen=True):
     """
 
     answer: str | None
-    outcome: OutcomeName | None
+    outcome: Outcome | None
     status: Literal["active", "done", "failed", "cancelled"]
     termination: Termination
     strategy: str
@@ -102,19 +102,19 @@ class Result(Struct, frozen=True):
 
 def result_of(run_id: str, session_id: str, run: Run) -> Result:
     """Return where a run stands, ended or not."""
-    snapshot, name = run.snapshot, outcome_name(run)
+    snapshot, name = run.snapshot, outcome_of(run)
     is_answered = name in ("solved", "answered")
-    reached = run.strategy.outcome(snapshot.state)
-    outcome = snapshot.outcome or reached
-    best = None if snapshot.status == "active" else outcome.answer or reached.answer
+    reached = run.strategy.conclude(snapshot.state)
+    conclusion = snapshot.conclusion or reached
+    best = None if snapshot.status == "active" else conclusion.answer or reached.answer
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        outcome = Outcome(None, reason, f"at the stage {snapshot.stage}", outcome.document)
+        conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", conclusion.document)
     return Result(
-        answer=outcome.answer if is_answered else None,
+        answer=conclusion.answer if is_answered else None,
         outcome=name,
         status=snapshot.status,
-        termination=Termination(outcome.reason, outcome.detail, snapshot.error),
+        termination=Termination(conclusion.reason, conclusion.detail, snapshot.error),
         strategy=snapshot.strategy,
         model=run.participants.model,
         usage=run.usage,
@@ -122,20 +122,20 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         duration_ms=snapshot.at_ms,
         session_id=session_id,
         run_id=run_id,
-        details=_with_choice(_with_ending(outcome.document, run), run.begun.why),
-        warnings=tuple(_warnings(run, outcome)),
+        details=_with_choice(_with_ending(conclusion.document, run), run.begun.why),
+        warnings=tuple(_warnings(run, conclusion)),
         best_answer=None if is_answered else best,
     )
 
 
-def outcome_name(run: Run) -> OutcomeName | None:
+def outcome_of(run: Run) -> Outcome | None:
     """Return how a run ended, in one word; None while it works or is paused."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return "waiting" if _is_callers_turn(run) else None
     if snapshot.error:
         return "error"
-    ended = snapshot.outcome
+    ended = snapshot.conclusion
     if snapshot.status == "cancelled" or ended is None or ended.standing == "best_so_far":
         return "stopped"
     if ended.answer is None:
@@ -154,16 +154,16 @@ def _is_callers_turn(run: Run) -> bool:
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     """Return what a store lists of a run, as it stands now."""
     snapshot, usage = run.snapshot, run.usage
-    outcome = snapshot.outcome or Outcome(reason="")
+    conclusion = snapshot.conclusion or Conclusion(reason="")
     return replace(
         row,
         status=snapshot.status,
         model=run.participants.model,
         updated_at_ms=now_ms,
-        outcome=outcome_name(run),
-        reason=outcome.reason or None,
-        detail=outcome.detail[:HEAD_CHARS],
-        answer=None if outcome.answer is None else outcome.answer[:HEAD_CHARS],
+        outcome=outcome_of(run),
+        reason=conclusion.reason or None,
+        detail=conclusion.detail[:HEAD_CHARS],
+        answer=None if conclusion.answer is None else conclusion.answer[:HEAD_CHARS],
         calls=usage.calls,
         tokens=usage.tokens,
         usd=usage.usd,
@@ -171,9 +171,9 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     )
 
 
-def _warnings(run: Run, outcome: Outcome) -> Iterator[str]:
+def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     yield from run.begun.warnings
-    if why := outcome.document.get("unchecked"):
+    if why := conclusion.document.get("unchecked"):
         yield f"the answer is unchecked: {why}"
     verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]
     failed = [verdict for verdict in verdicts if verdict.failed]

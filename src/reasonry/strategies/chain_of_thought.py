@@ -34,7 +34,7 @@ from ..core.answering import (
     AnswerReply,
     CheckReply,
     FinalAnswer,
-    answer_outcome,
+    conclude_answer,
     quotation,
     read_check,
     refuse_once,
@@ -46,9 +46,9 @@ from ..core.problem import subject_of
 from ..core.strategy import (
     UNASKED,
     Body,
+    Conclusion,
     EffectFailed,
     Field,
-    Outcome,
     Stage,
     Strategy,
     Thought,
@@ -214,16 +214,16 @@ def check(s: State) -> Body:
     return (yield from settle_answer(s, repair, s.steps, review=review if s.options.check else None))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer and how it was checked; before there is one, the last step."""
     final = state.final
     document = {"steps": list(state.steps), **final.document}
     if final.text is None and not final.objections:
-        return Outcome(state.steps[-1] if state.steps else None, document=document)
+        return Conclusion(state.steps[-1] if state.steps else None, document=document)
     if not state.done and final.standing not in ("doubted", "proved"):
         detail = f"the reasoning was cut after {len(state.steps)} steps"
-        return answer_outcome(final, document, "max_steps", detail)
-    return answer_outcome(final, document)
+        return conclude_answer(final, document, "max_steps", detail)
+    return conclude_answer(final, document)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
@@ -255,7 +255,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     aliases=("cot",),
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     suits=("anything",),
     stages=(

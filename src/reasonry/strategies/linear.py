@@ -36,7 +36,7 @@ from ..core.answering import (
     AnswerOptions,
     AnswerReply,
     FinalAnswer,
-    answer_outcome,
+    conclude_answer,
     rule,
     settle_answer,
 )
@@ -44,10 +44,10 @@ from ..core.effects import Ask, Verify
 from ..core.strategy import (
     SHORT_REPLY,
     Body,
+    Conclusion,
     EffectFailed,
     Field,
     Move,
-    Outcome,
     Stage,
     Strategy,
     Thought,
@@ -391,17 +391,17 @@ def finalize(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path, best=best))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, the latest hypothesis or thought."""
     final = state.final
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
     if final.text is None and not final.objections:
-        return Outcome(state.answer or state.hypothesis or _latest_thought(state), document=document)
+        return Conclusion(state.answer or state.hypothesis or _latest_thought(state), document=document)
     if state.holds is False and final.standing != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
-        return answer_outcome(final, document, "max_hypotheses", detail)
-    return answer_outcome(final, document)
+        return conclude_answer(final, document, "max_hypotheses", detail)
+    return conclude_answer(final, document)
 
 
 def _latest_thought(state: State) -> str | None:
@@ -507,7 +507,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     aliases=("base_sequential", "sequential"),
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     stages=(
         Stage(

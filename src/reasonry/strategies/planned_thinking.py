@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, answer_outcome, claim
+from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim, conclude_answer
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.plan import (
@@ -46,9 +46,9 @@ from ..core.plan import (
 )
 from ..core.strategy import (
     Body,
+    Conclusion,
     EffectFailed,
     Field,
-    Outcome,
     Request,
     Stage,
     Strategy,
@@ -190,7 +190,7 @@ def conclude(s: State) -> Body:
     return stay(s, Thought(objection, data={"correct": False}))
 
 
-def outcome(state: State) -> Outcome:
+def conclusion_so_far(state: State) -> Conclusion:
     """Return the solution with the evolution of the plan; before there is one, the latest thought."""
     final = state.final
     document = {
@@ -212,13 +212,13 @@ def outcome(state: State) -> Outcome:
     is_worked_off = state.is_concluded and end is not None and all(step.is_done for step in state.plan)
     if final.text is not None and (proved or is_worked_off):
         short = None if end is None or proved else end.result
-        return replace(answer_outcome(final, document), short=short or None)
+        return replace(conclude_answer(final, document), short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
-        return Outcome(final.text or latest, document=document)
+        return Conclusion(final.text or latest, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
     standing = "best_so_far" if final.text is None else "given"
-    return Outcome(final.text or latest, "max_thoughts", detail, document, standing=standing)
+    return Conclusion(final.text or latest, "max_thoughts", detail, document, standing=standing)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -329,7 +329,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclusion_so_far,
     progress=progress,
     suits=("composite",),
     stages=(

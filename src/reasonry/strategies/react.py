@@ -32,7 +32,7 @@ from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
@@ -228,14 +228,14 @@ def formulate(s: State) -> Body:
     return go(s, "final_response")
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     standing = "proved" if state.proved else "given"
     if state.answered_at_limit:
         detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-        return Outcome(state.answer, "max_steps", detail, document, standing=standing)
-    return Outcome(state.answer, document=document, standing=standing)
+        return Conclusion(state.answer, "max_steps", detail, document, standing=standing)
+    return Conclusion(state.answer, document=document, standing=standing)
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:
@@ -300,7 +300,7 @@ REACT: Strategy[State, Options] = Strategy(
     options=Options,
     version=3,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),

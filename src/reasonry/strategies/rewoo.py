@@ -26,7 +26,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, answer_outcome, settle_answer
+from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -43,9 +43,9 @@ from ..core.evidence import (
 )
 from ..core.strategy import (
     Body,
+    Conclusion,
     Field,
     Move,
-    Outcome,
     Stage,
     Strategy,
     Thought,
@@ -245,7 +245,7 @@ def solve(s: State) -> Body:
     return (yield from settle_answer(s, question, evidence))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer, with the plan and what it brought."""
     calls = [
         {
@@ -257,7 +257,7 @@ def outcome(state: State) -> Outcome:
         }
         for call in state.calls
     ]
-    return answer_outcome(state.final, {"plan": calls, "evidence": state.evidence})
+    return conclude_answer(state.final, {"plan": calls, "evidence": state.evidence})
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:
@@ -315,7 +315,7 @@ REWOO: Strategy[State, Options] = Strategy(
     options=Options,
     version=3,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=lambda state: {
         "calls": len(state.calls),
         "evidence": len(state.evidence),

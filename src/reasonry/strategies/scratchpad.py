@@ -32,12 +32,12 @@ from ..core.answering import (
     AnswerOptions,
     AnswerReply,
     FinalAnswer,
-    answer_outcome,
+    conclude_answer,
     refuse_once,
     settle_answer,
 )
 from ..core.effects import Ask
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -176,7 +176,7 @@ def extract(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the result; before there is one, the variables as they stand."""
     final = state.final
     document = {"steps": state.steps, "state_variables": state.variables, **final.document}
@@ -185,8 +185,8 @@ def outcome(state: State) -> Outcome:
         answer = _format_variables(state.variables)
     if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
         detail = f"the computation was cut after {state.steps} steps"
-        return answer_outcome(replace(final, text=answer), document, "max_steps", detail)
-    return answer_outcome(replace(final, text=answer), document)
+        return conclude_answer(replace(final, text=answer), document, "max_steps", detail)
+    return conclude_answer(replace(final, text=answer), document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -215,7 +215,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     summary="Computes in small steps with the state written down: for algorithms and long calculations.",
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     suits=("computation",),
     stages=(

@@ -28,11 +28,18 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, FinalAnswer, ReasonedAnswer, answer_outcome, settle_answer
+from ..core.answering import (
+    Answer,
+    AnswerOptions,
+    FinalAnswer,
+    ReasonedAnswer,
+    conclude_answer,
+    settle_answer,
+)
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
@@ -229,17 +236,17 @@ def solve(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "answer", SOLVE), s.lines))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, what followed from the last sub-answer."""
     final = state.final
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **final.document}
     if final.text is None and not final.objections:
-        return Outcome(state.thought if state.hops and state.thought else None, document=document)
+        return Conclusion(state.thought if state.hops and state.thought else None, document=document)
     if state.question is not None and final.standing != "proved":
         detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
-        return answer_outcome(final, document, "max_questions", detail)
-    return answer_outcome(final, document)
+        return conclude_answer(final, document, "max_questions", detail)
+    return conclude_answer(final, document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -291,7 +298,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     options=Options,
     version=2,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     resources=("search_documents",),
     suits=("multi_hop",),

@@ -31,7 +31,7 @@ from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.problem import subject_of
-from ..core.strategy import Body, Field, Move, Outcome, Stage, Strategy, Thought, fail, go, request, stay
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import Vote, confidence, is_settled, tally, tidy
@@ -272,13 +272,13 @@ def _apply_verdicts(state: State, answers: Sequence[str], verdicts: Sequence[Ver
 def select(state: State) -> Move:
     """argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.answers)}" for vote in state.votes]
-    chosen = outcome(state)
+    chosen = conclude(state)
     return go(
         state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
     )
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes = state.votes
     answer = state.proved or (tidy(votes[0].answer) if votes else state.unfinished)
@@ -294,7 +294,7 @@ def outcome(state: State) -> Outcome:
     lost = f", {len(state.lost)} without an answer that could be read" if state.lost else ""
     detail = f"{state.drawn} of {state.options.samples} samples drawn{lost}"
     standing = "given" if state.proved is None else "proved"
-    return Outcome(answer, detail=detail, document=document, standing=standing)
+    return Conclusion(answer, detail=detail, document=document, standing=standing)
 
 
 def _samples(state: State, votes: Sequence[Vote]) -> list[dict[str, Any]]:
@@ -344,8 +344,8 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     options=Options,
     version=4,
     state=State,
-    outcome=outcome,
-    progress=lambda state: {"samples_used": state.drawn, "votes": outcome(state).document["votes"]},
+    conclude=conclude,
+    progress=lambda state: {"samples_used": state.drawn, "votes": conclude(state).document["votes"]},
     suits=("short_answer",),
     stages=(
         Stage(

@@ -33,7 +33,7 @@ from ..core.answering import (
     AnswerOptions,
     CheckReply,
     FinalAnswer,
-    answer_outcome,
+    conclude_answer,
     quotation,
     read_check,
     refuse_once,
@@ -42,7 +42,7 @@ from ..core.answering import (
 )
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.strategy import SHORT_REPLY, Body, Field, Outcome, Stage, Strategy, Thought, go, request
+from ..core.strategy import SHORT_REPLY, Body, Conclusion, Field, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -183,11 +183,11 @@ def check(s: State) -> Body:
     return (yield from settle_answer(s, repair, path, review=review if s.options.check else None))
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the answer, the principle it stands on and how it was checked."""
     final = state.final
     document = {"principle": state.principle or None, "steps": list(state.steps), **final.document}
-    return answer_outcome(final, document)
+    return conclude_answer(final, document)
 
 
 def progress(state: State) -> dict[str, Any]:
@@ -222,7 +222,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     summary="Finds the principle first and reasons from it: for science, and questions dense with detail.",
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     suits=("science",),
     stages=(

@@ -65,7 +65,7 @@ def test_one_false_1_does_not_end_the_search() -> None:
     world = World({"a": 0.9, "b": 0.5, "ab": 1.0}, otherwise=0.4, say=answers_at("bbb"))
     walked = search(world, max_nodes=1_000)
     assert formulated(walked)[0] == "ab", "what reached the threshold is tried first"
-    assert walked.outcome.answer == "by bbb"
+    assert walked.conclusion.answer == "by bbb"
     assert walked.snapshot.status == "done"
     assert best(walked) == "bbb"
     assert not any(text.startswith("ab") for text in expanded(walked)), "and is pruned with all below it"
@@ -78,7 +78,7 @@ def test_what_was_given_up_is_recorded_with_its_reason_and_never_shown_as_best()
     assert ("continuation_decision", "Pruned: 1 (0.90): a") in [
         (one.stage, one.text) for one in walked.thoughts
     ]
-    assert walked.outcome.document["diagnostics"]["pruned"] == ["node_2"]
+    assert walked.conclusion.document["diagnostics"]["pruned"] == ["node_2"]
     assert best(walked) == "b"
 
 
@@ -88,13 +88,13 @@ def test_an_answer_that_the_verifier_refutes_prunes_its_path_too() -> None:
 
     world = World({"a": 0.9, "b": 0.8}, say=say, verdicts={"from a": WRONG})
     walked = search(world, verify=True, max_depth=1)
-    assert walked.outcome.answer == "from b"
+    assert walked.conclusion.answer == "from b"
 
 
 def test_the_answer_of_a_path_that_is_proved_is_its_last_step_where_none_can_be_written() -> None:
     world = World(verdicts={"b": Verified("right")}, say=answers_at())
     walked = search(world, verify=True)
-    assert (walked.outcome.answer, walked.outcome.reason) == ("b", "verified")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("b", "verified")
 
 
 @pytest.mark.parametrize("cap", [{"max_nodes": 4}, {"max_duration_ms": 15}])
@@ -104,7 +104,7 @@ def test_where_a_cap_is_reached_the_other_leaves_are_tried_and_nothing_is_expand
     world = World({"a": 0.9, "b": 0.8, "c": 0.7}, say=answers_at("c"))
     walked = search(world, **cap)
     assert formulated(walked) == ["a", "b", "c"]
-    assert walked.outcome.answer == "by c"
+    assert walked.conclusion.answer == "by c"
     assert expanded(walked) == [""]
 
 
@@ -112,7 +112,7 @@ def test_what_was_valued_0_is_not_tried_while_there_is_anything_else() -> None:
     world = World({"a": 0.9, "b": 0.0, "c": 0.2}, say=answers_at("c"))
     assert formulated(search(world, max_depth=1)) == ["a", "c"]
     alone = World({"a": 0.0, "b": 0.0, "c": 0.0}, say=answers_at("a"))
-    assert search(alone, max_depth=1).outcome.answer == "by a", (
+    assert search(alone, max_depth=1).conclusion.answer == "by a", (
         "where that is all there is, the first is tried"
     )
 
@@ -120,9 +120,9 @@ def test_what_was_valued_0_is_not_tried_while_there_is_anything_else() -> None:
 def test_a_stop_after_a_path_was_given_up_has_the_best_of_the_others() -> None:
     world = World({"a": 0.9, "b": 0.8}, say=answers_at())
     walked = search(world, max_depth=1)
-    assert walked.outcome.answer is None
-    assert (walked.outcome.reason, walked.snapshot.status) == ("exhausted", "failed")
-    assert "no path that was found solves the problem" in walked.outcome.detail
+    assert walked.conclusion.answer is None
+    assert (walked.conclusion.reason, walked.snapshot.status) == ("exhausted", "failed")
+    assert "no path that was found solves the problem" in walked.conclusion.detail
 
 
 @settings(deadline=None, max_examples=60)
@@ -149,8 +149,8 @@ def test_a_solution_that_is_proposed_is_found(
     walked = search(
         World(say=say), traversal_strategy=traversal, expand_width=width, max_nodes=10_000, **more
     )
-    assert walked.outcome.answer == f"by {solution}"
-    assert walked.outcome.document["best"]["content"] == solution
+    assert walked.conclusion.answer == f"by {solution}"
+    assert walked.conclusion.document["best"]["content"] == solution
     assert len(formulated(walked)) == len(set(formulated(walked)))
 
 
@@ -178,7 +178,7 @@ def test_the_parent_is_asked_again_with_what_was_refuted_and_why() -> None:
     for step in "abc":
         assert f"- {step}\n  Refuted: it breaks a rule" in again.prompt
     assert again.facts["refuted"] == ["a", "b", "c"]
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.answer == "an answer"
     assert [one.branch for one in walked.thoughts if "node_id" in one.data] == ["1", "2", "3", "4", "5", "6"]
 
 
@@ -198,7 +198,7 @@ def test_how_often_a_node_is_asked_again_is_bounded(reasks: int) -> None:
     )
     walked = search(world, verify=True, max_reasks=reasks)
     assert len(asked(walked, "propose")) == 1 + reasks
-    assert walked.outcome.reason == "exhausted"
+    assert walked.conclusion.reason == "exhausted"
 
 
 def test_a_node_that_has_no_more_steps_is_refuted_and_its_own_parent_asked() -> None:
@@ -240,22 +240,22 @@ def test_an_empty_proposal_closes_its_node_which_may_still_be_the_answer() -> No
 
     walked = search(World({"a": 0.9}, otherwise=0.0, say=say))
     assert [ask.facts["path"] for ask in asked(walked, "propose")].count(["a"]) == 1, "it is not asked again"
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.answer == "an answer"
     assert walked.asks[-1].facts["path"] == ["a"]
-    assert walked.outcome.document["diagnostics"]["parse_retries"]["generation"] == 0
+    assert walked.conclusion.document["diagnostics"]["parse_retries"]["generation"] == 0
 
 
 @pytest.mark.parametrize("scored", [False, True])
 def test_where_no_first_step_is_proposed_the_search_is_exhausted(scored: bool) -> None:
     world = World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None)
     walked = search(world, score_with_proposals=scored)
-    assert (walked.outcome.reason, walked.snapshot.error) == ("exhausted", None)
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("exhausted", None)
     assert len(walked.asks) == 2, "before the first step it is asked once more"
 
 
 def test_in_the_search_of_the_seed_an_empty_proposal_is_an_error() -> None:
     walked = search_as_seed(World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None))
-    assert (walked.outcome.reason, walked.snapshot.error) == ("error", "output_invalid")
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("error", "output_invalid")
 
 
 @settings(deadline=None, max_examples=30)
@@ -317,8 +317,8 @@ def test_a_search_that_a_mind_gave_up_ends_within_20_calls() -> None:
 
     walked = search(World(say=say), problem="Use 3, 3, 8 and 8 to make 24.")
     assert len(walked.asks) <= 20
-    assert (walked.outcome.reason, walked.snapshot.error) == ("exhausted", None)
-    assert walked.outcome.answer is None
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("exhausted", None)
+    assert walked.conclusion.answer is None
     last = asked(walked, "propose")[-1]
     assert last.facts["path"] == [], "it went back to the first step"
     assert "8 + 8 + 3 + 3 = 22" in last.prompt
@@ -331,9 +331,9 @@ def test_a_step_that_is_the_only_one_open_is_not_valued() -> None:
     walked = search(World(letters="a"), max_depth=3)
     assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 3 + ["answer"]
     assert walked.asks[-1].facts["path"] == ["a", "aa", "aaa"]
-    assert walked.outcome.document["best"]["score"] is None
-    assert walked.outcome.document["diagnostics"]["unscored"] == []
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.document["best"]["score"] is None
+    assert walked.conclusion.document["diagnostics"]["unscored"] == []
+    assert walked.conclusion.answer == "an answer"
     assert asked(search_as_seed(World(letters="a"), min_score_improvement=0), "value"), "seed 004 values it"
 
 
@@ -353,9 +353,9 @@ def test_a_node_whose_steps_cannot_be_read_stays_a_leaf() -> None:
         return "no idea" if kind == "propose" and facts["path"] else None
 
     walked = search(World({"b": 0.9}, say=say), expand_width=2)
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.answer == "an answer"
     assert walked.asks[-1].facts["path"] == ["b"]
-    assert "thoughts_parse_failed" in walked.outcome.document["diagnostics"]["parser_errors"]
+    assert "thoughts_parse_failed" in walked.conclusion.document["diagnostics"]["parser_errors"]
 
 
 # -- laws over worlds
@@ -421,7 +421,7 @@ def test_every_search_ends_and_without_an_answer_only_where_nothing_is_left_to_a
         assert not node.refuted or node.why
     paths = [tuple(ask.facts["path"]) for ask in asked(walked, "answer")]
     assert len(paths) == len(set(paths)), "no path is asked for its answer twice"
-    if walked.outcome.answer is None and walked.snapshot.error is None:
+    if walked.conclusion.answer is None and walked.snapshot.error is None:
         assert not [leaf for leaf in state.candidates if leaf.score != 0]
         capped = len(nodes) >= options["max_nodes"]
         dead = [
@@ -472,7 +472,7 @@ def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
 def test_checks_beside_scores_are_read_in_every_way_they_come(said: Any) -> None:
     world = World(letters="ab", say=lambda kind, facts: said if kind == "value" else None)
     walked = search(world, max_depth=1)
-    assert {one["content"]: one["score"] for one in walked.outcome.document["candidates"]} == {
+    assert {one["content"]: one["score"] for one in walked.conclusion.document["candidates"]} == {
         "a": 0.2,
         "b": 0.7,
     }
@@ -480,7 +480,7 @@ def test_checks_beside_scores_are_read_in_every_way_they_come(said: Any) -> None
 
 def test_convergence_is_off_and_two_nodes_are_expanded_by_default() -> None:
     assert (Options().convergence_window, Options().expand_width) == (1, 2)
-    assert search().outcome.reason == "max_depth"
+    assert search().conclusion.reason == "max_depth"
 
 
 def test_a_preset_stands_for_what_is_not_given() -> None:

@@ -41,7 +41,7 @@ def test_thoughts_without_scores_are_asked_for_again() -> None:
     asks = [ask for ask in walked.asks if ask.facts["kind"] != "answer"]
     assert [ask.facts["kind"] for ask in asks] == ["propose", "propose"]
     assert "give each candidate a score from 0 to 1" in asks[1].prompt
-    found = walked.outcome.document["candidates"]
+    found = walked.conclusion.document["candidates"]
     assert [(one["content"], one["score"]) for one in found] == [
         ("3 - 8/3 = 1/3 (left: 8)", 0.4),
         ("8 - 3 = 5 (left: 5)", 0.3),
@@ -51,8 +51,8 @@ def test_thoughts_without_scores_are_asked_for_again() -> None:
 def test_thoughts_that_stay_without_scores_are_worth_one_half_and_said_to_be() -> None:
     walked = propose(UNSCORED)
     assert "value" not in [ask.facts["kind"] for ask in walked.asks]
-    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.5, 0.5]
-    shown = walked.outcome.document["diagnostics"]
+    assert [one["score"] for one in walked.conclusion.document["candidates"]] == [0.5, 0.5]
+    shown = walked.conclusion.document["diagnostics"]
     assert shown["unscored"] == ["node_2", "node_3"]
     assert "scores_parse_failed" in shown["parser_errors"]
 

@@ -40,7 +40,7 @@ def verified(walked: Walked) -> list[Verify]:
 
 
 def diagnostics(walked: Walked) -> dict[str, Any]:
-    return walked.outcome.document["diagnostics"]
+    return walked.conclusion.document["diagnostics"]
 
 
 # -- what is asked
@@ -133,7 +133,7 @@ def test_every_option_is_described() -> None:
 
 def test_without_formulation_the_answer_is_the_best_thoughts_text() -> None:
     walked = search(World({"cc": 0.9}), max_depth=2, formulate_answer=False)
-    assert walked.outcome.answer == best(walked)
+    assert walked.conclusion.answer == best(walked)
     assert "answer" not in [ask.facts["kind"] for ask in walked.asks]
     assert ("solution_formulation", "path_justification") in walked.edges
 
@@ -145,7 +145,7 @@ def test_several_samples_are_asked_side_by_side_and_averaged() -> None:
     asked = [ask for ask in walked.asks if ask.facts["kind"] == "value"]
     assert [ask.sample for ask in asked] == [0, 1, 2]
     assert len({ask.prompt for ask in asked}) == 1
-    assert walked.outcome.document["best"]["score"] == pytest.approx(0.5)
+    assert walked.conclusion.document["best"]["score"] == pytest.approx(0.5)
     assert walked.snapshot.rounds == 3
 
 
@@ -154,7 +154,7 @@ def test_a_sample_that_cannot_be_read_leaves_the_others_their_say() -> None:
     world = World(say=lambda kind, facts: next(said) if kind == "value" else None)
     options = {"samples_per_evaluation": 3, "max_parse_retries": 0, "value_single": True}
     walked = search(world, branching_factor=1, max_depth=1, **options)
-    assert walked.outcome.document["best"]["score"] == pytest.approx(0.3)
+    assert walked.conclusion.document["best"]["score"] == pytest.approx(0.3)
     assert diagnostics(walked)["unscored"] == []
     assert diagnostics(walked)["parser_errors"] == ["scores_parse_failed"]
 
@@ -164,7 +164,7 @@ def test_half_a_number_of_a_reply_that_was_cut_off_is_no_score() -> None:
     walked = search(
         World(say=lambda kind, facts: cut if kind == "value" else None), branching_factor=2, max_depth=1
     )
-    assert [one["score"] for one in walked.outcome.document["candidates"]] == [0.5, 0.5]
+    assert [one["score"] for one in walked.conclusion.document["candidates"]] == [0.5, 0.5]
     assert diagnostics(walked)["unscored"] == ["node_2", "node_3"]
 
 
@@ -227,7 +227,7 @@ def test_identical_candidates_are_one_thought_and_valued_once() -> None:
     )
     walked = search(world, max_depth=1)
     assert walked.asks[1].facts["thoughts"] == ["x", "y"]
-    assert walked.outcome.document["tree"]["node_count"] == 3
+    assert walked.conclusion.document["tree"]["node_count"] == 3
 
 
 def test_more_thoughts_than_asked_for_are_left_out() -> None:
@@ -276,10 +276,10 @@ def test_what_is_refuted_is_pruned_neither_valued_nor_expanded() -> None:
 def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None:
     world = World(verdicts={"b": Verified("right", answer="closed form")})
     walked = search(world, verify=True, min_depth=5)
-    assert walked.outcome.answer == "closed form"
-    assert walked.outcome.reason == "verified"
+    assert walked.conclusion.answer == "closed form"
+    assert walked.conclusion.reason == "verified"
     assert best(walked) == "b"
-    assert walked.outcome.document["best"]["score"] == 1.0
+    assert walked.conclusion.document["best"]["score"] == 1.0
     assert [ask.facts["kind"] for ask in walked.asks] == ["propose"]
     assert diagnostics(walked)["unscored"] == ["node_2", "node_4"]
     assert stages(walked)[-3:] == ["solution_formulation", "path_justification", "final_response"]
@@ -287,10 +287,10 @@ def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None
 
 def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified() -> None:
     walked = search(World(verdicts={"b": RIGHT}), verify=True)
-    assert walked.outcome.answer == "an answer"
+    assert walked.conclusion.answer == "an answer"
     assert verified(walked)[-1] == Verify("P", ("b", "an answer"), final=True, about="node_3")
     plain = search(World(verdicts={"b": RIGHT}), verify=True, formulate_answer=False)
-    assert plain.outcome.answer == "b"
+    assert plain.conclusion.answer == "b"
     assert not any(claim.final for claim in verified(plain)), (
         "what is proven is not put to the verifier again"
     )
@@ -303,12 +303,12 @@ def test_an_answer_that_is_refuted_is_none(formulate: bool) -> None:
     )
     assert verified(walked)[-1].final
     if formulate:
-        assert walked.outcome.answer is None
+        assert walked.conclusion.answer is None
         assert walked.snapshot.status == "failed"
-        assert walked.outcome.reason == "exhausted"
-        assert "refuted" in walked.outcome.detail
+        assert walked.conclusion.reason == "exhausted"
+        assert "refuted" in walked.conclusion.detail
     else:
-        assert walked.outcome.answer == "a"
+        assert walked.conclusion.answer == "a"
 
 
 def test_a_round_in_which_all_is_refuted_is_no_reason_to_stop_while_others_are_open() -> None:
@@ -320,7 +320,7 @@ def test_a_round_in_which_all_is_refuted_is_no_reason_to_stop_while_others_are_o
 
 def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() -> None:
     walked = search(World(verdicts=dict.fromkeys("abc", WRONG)), verify=True)
-    assert (walked.outcome.answer, walked.outcome.reason) == (None, "exhausted")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == (None, "exhausted")
     assert best(walked) is None
     assert walked.snapshot.status == "failed"
     assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 4
@@ -344,7 +344,7 @@ def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() ->
 )
 def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answer: str) -> None:
     walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
-    assert walked.outcome.answer == answer
+    assert walked.conclusion.answer == answer
 
 
 @pytest.mark.parametrize(
@@ -354,9 +354,9 @@ def test_prose_never_passes_for_an_answer_and_the_best_path_stands_in_unchecked(
     world = World({"a": 0.9, "ab": 0.8}, say=lambda kind, facts: said if kind == "answer" else None)
     walked = search(world, max_depth=2)
     assert walked.snapshot.status == "done"
-    assert (best(walked), walked.outcome.answer) == ("ab", "a\nab")
-    assert "no reply to the last question could be read" in walked.outcome.document["unchecked"]
-    assert walked.outcome.reason == "max_depth"
+    assert (best(walked), walked.conclusion.answer) == ("ab", "a\nab")
+    assert "no reply to the last question could be read" in walked.conclusion.document["unchecked"]
+    assert walked.conclusion.reason == "max_depth"
 
 
 # -- failures, limits
@@ -369,8 +369,8 @@ def test_a_failing_model_ends_the_run_with_its_code(kind: str) -> None:
     )
     assert walked.snapshot.status == "failed"
     assert walked.snapshot.error == "provider_error"
-    assert walked.outcome.reason == "error"
-    assert walked.outcome.detail == "down"
+    assert walked.conclusion.reason == "error"
+    assert walked.conclusion.detail == "down"
     assert (best(walked) is None) == (kind != "answer")
 
 
@@ -379,7 +379,7 @@ def test_a_failure_in_a_later_round_keeps_what_was_valued() -> None:
     world = World({"b": 0.8}, say=lambda kind, facts: fail if kind == "propose" and facts["path"] else None)
     walked = search(world)
     assert best(walked) == "b"
-    assert walked.outcome.answer is None
+    assert walked.conclusion.answer is None
 
 
 def test_of_nodes_expanded_side_by_side_one_failure_keeps_the_scores_of_the_others() -> None:
@@ -406,13 +406,13 @@ def test_a_stop_at_any_point_gives_the_best_so_far(after: int, traversal: str) -
     if step.snapshot.status != "active":
         return
     ended = advance(TREE_OF_THOUGHTS, step.snapshot, None, Stopped("max_calls", "limit")).snapshot
-    assert ended.outcome is not None
+    assert ended.conclusion is not None
     valued = after >= 2
     assert ended.status == ("done" if valued else "failed")
-    assert (ended.outcome.document["best"] is not None) == valued
+    assert (ended.conclusion.document["best"] is not None) == valued
     if valued:
-        assert ended.outcome.answer == ended.outcome.document["best"]["content"]
-    assert ended.outcome.reason == "max_calls"
+        assert ended.conclusion.answer == ended.conclusion.document["best"]["content"]
+    assert ended.conclusion.reason == "max_calls"
 
 
 # -- what is recorded and shown

@@ -18,7 +18,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from reasonry import Outcome, Stage, Strategy, Thought
+from reasonry import Conclusion, Stage, Strategy, Thought
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import go, request, stay
 
@@ -87,9 +87,9 @@ def question(s: State, task: str) -> Ask:
     return Ask("\n\n".join([f"Problem: {s.problem}", *solved, task]))
 
 
-def outcome(s: State) -> Outcome:
+def conclude(s: State) -> Conclusion:
     """Return y and the steps to it."""
-    return Outcome(s.answer, document={"subproblems": list(s.subproblems), "answers": list(s.answers)})
+    return Conclusion(s.answer, document={"subproblems": list(s.subproblems), "answers": list(s.answers)})
 
 
 LEAST_TO_MOST = Strategy(
@@ -99,7 +99,7 @@ LEAST_TO_MOST = Strategy(
     summary="Answers simpler questions first and builds on them: for problems harder than their examples.",
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     stages=(
         Stage("problem_reception", ("decomposition",), description="Take the problem in."),
         Stage(

@@ -48,7 +48,7 @@ from .questions import (
     ScoreReply,
     SynthesisReply,
 )
-from .result import outcome, progress
+from .result import conclude, progress
 from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
@@ -80,7 +80,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
     state=State,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     stages=(
         Stage(

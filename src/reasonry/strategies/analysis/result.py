@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import Outcome
+from ...core.strategy import Conclusion
 from .plain_text import result_text
 from .questions import DecisionReply, texts
 from .state import Iteration, Plan, State, at_work, is_broke, iteration_id, plan_id
@@ -18,7 +18,7 @@ def accepted_text(state: State) -> str | None:
     return "\n\n".join(results) or None
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the focused value, else the final answer; before there is one, the accepted results."""
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
@@ -28,7 +28,7 @@ def outcome(state: State) -> Outcome:
     proved = "proved" if state.final.standing == "proved" else "given"
     is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
     standing = "best_so_far" if is_cut else proved
-    return Outcome(answer, reason, detail, document(state), standing=standing)
+    return Conclusion(answer, reason, detail, document(state), standing=standing)
 
 
 def document(state: State) -> dict[str, Any]:

@@ -56,7 +56,7 @@ from .asks import (
     scores_of,
     unscored_thoughts,
 )
-from .result import outcome, progress
+from .result import conclude, progress
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, has_rival, prune_best, why_stop
 
@@ -400,7 +400,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     begin=begin,
-    outcome=outcome,
+    conclude=conclude,
     progress=progress,
     suits=("number_puzzle", "search"),
     stages=(

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ...core.strategy import Outcome
+from ...core.strategy import Conclusion
 from .state import ROOT, Node, State, candidate_document, path_to
 
 
-def outcome(state: State) -> Outcome:
+def conclude(state: State) -> Conclusion:
     """Return the result so far; while the search goes on the answer is the best thought's text."""
     chosen = state.chosen
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
     standing = "proved" if state.proved else "given"
-    return Outcome(answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing)
+    return Conclusion(
+        answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing
+    )
 
 
 def _detail(state: State) -> str:

@@ -18,7 +18,7 @@ from ...engine.result import Result
 from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
-from ...records import OutcomeName, RunRow
+from ...records import Outcome, RunRow
 from .. import present
 from ..run_report import outline, path_text, text_lines, thought_title, whole_thought
 from .arguments import Filters, NewOptions, RunId, WholeNumber, list_strategies, read_pairs
@@ -44,7 +44,7 @@ _COLUMNS = (
 def list_(
     *,
     status: str | None = None,
-    outcome: OutcomeName | None = None,
+    outcome: Outcome | None = None,
     model: str | None = None,
     filters: Filters = Filters(),
     limit: WholeNumber = 50,

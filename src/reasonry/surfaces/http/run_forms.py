@@ -24,7 +24,7 @@ from ...engine.result import Termination
 from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
-from ...records import OutcomeName, RunRow
+from ...records import Outcome, RunRow
 from ...strategies import DEFAULT_STRATEGY
 
 Document = dict[str, Any]
@@ -139,7 +139,7 @@ class RunDocument(TypedDict):
 
     run_id: str
     session_id: str
-    outcome: OutcomeName | None
+    outcome: Outcome | None
     status: Status
     paused: bool
     mode: RunMode
@@ -166,7 +166,7 @@ class RowDocument(TypedDict):
     """A run as a list shows it."""
 
     run_id: str
-    outcome: OutcomeName | None
+    outcome: Outcome | None
     status: Status
 
 

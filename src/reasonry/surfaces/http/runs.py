@@ -23,7 +23,7 @@ from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
 from ...reading.arguments import MAX_INT, bad_cursor
-from ...records import JobOptions, OutcomeName
+from ...records import JobOptions, Outcome
 from ...supervisor.run_events import RunEvent
 from ...supervisor.supervisor import request_key
 from ..web.find_page import page_of_standing
@@ -80,7 +80,7 @@ class RunsQuery(Struct, frozen=True):
     """Which runs are listed."""
 
     status: Status | None = None
-    outcome: OutcomeName | None = None
+    outcome: Outcome | None = None
     strategy: Name | None = None
     model: Name | None = None
     query: Name | None = None

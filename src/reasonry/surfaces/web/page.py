@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct, field, structs
 
 from ...core.text import inert
-from ...records import OutcomeName
+from ...records import Outcome
 from ..run_report import Block
 
 T = TypeVar("T")
@@ -217,7 +217,7 @@ class PageDocument(Struct, kw_only=True):
     mode: Literal["driven", "coached", "guided"]
     model: str = ""
     status: str
-    outcome: OutcomeName | None = None
+    outcome: Outcome | None = None
     stage: str = ""
     reason: str = ""
     detail: str = ""
