@@ -234,7 +234,7 @@ FROM run INDEXED BY run_job LEFT JOIN lease ON lease.key = run.key
 WHERE {JOB} AND (holder IS NULL OR holder NOT IN ({{living}}))
 """
 FIRST_JOBS = f"""
-SELECT {sql.RUN_COLUMNS} FROM run WHERE key IN (
+SELECT {sql.RUN_ROW} FROM run WHERE key IN (
   SELECT min(run.key) {WAITING} AND run_id NOT IN ({{skip}}) GROUP BY owner
 ) ORDER BY key
 """

@@ -69,21 +69,21 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
+    """What a run's row says besides the fields of `RunRow`, and two of those."""
+
     key: int
-    row: RunRow
+    run_id: str
+    owner: str
+    session_id: str
     last: int
     """The place within the run of a line that the journal must have; 0: there is none. See `NOTE_EVERY`."""
     digest: bytes
     """That line's."""
 
-    @property
-    def end(self) -> tuple[int, bytes]:
-        """Position and digest of that line."""
-        return self.last, self.digest
-
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
         """Whether that line is among those that follow a position, if it comes after it."""
-        return self.last <= after or any(self.end == (line.seq, line.digest) for line in reversed(lines))
+        end = self.last, self.digest
+        return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
 
 def no_run_error(run_id: str) -> NotFoundError:
@@ -95,47 +95,43 @@ def no_run_error(run_id: str) -> NotFoundError:
 
 def key_of(tx: Tx, run_id: str) -> int:
     """Return the key of a run; raises NotFoundError if there is none."""
-    key, owner = tx.execute(sql.RUN_KEY, (run_id,)).fetchone() or (None, "")
-    if key is None or tx.hides(owner):
-        raise no_run_error(run_id)
-    return key
+    return _find(tx, run_id).key
 
 
 def find_key(tx: Tx, run_id: str) -> int | None:
     """Return the key of a run, whoever owns it; None: there is none."""
-    found = tx.execute(sql.RUN_KEY, (run_id,)).fetchone()
+    found = tx.execute(sql.RUN_END, (run_id,)).fetchone()
     return None if found is None else found[0]
 
 
 def _find(tx: Tx, run_id: str, *, lock: bool = False) -> _Stored:
-    found = tx.execute(sql.RUN + (tx.dialect.lock if lock else ""), (run_id,)).fetchone()
-    stored = None if found is None else _read_stored(found)
-    if stored is None or tx.hides(stored.row.owner):
+    found = tx.execute(sql.RUN_END + (tx.dialect.lock if lock else ""), (run_id,)).fetchone()
+    if found is None or tx.hides(found[2]):
         raise no_run_error(run_id)
-    return stored
+    return _Stored(*found)
 
 
-def _read_stored(found: Sequence[Any]) -> _Stored:
-    key, *fields, last, digest = found
+def _read_row(found: Sequence[Any]) -> RunRow:
+    fields = [*found]
     for column in (_UNATTENDED, _PAUSED):
         fields[column] = bool(fields[column])
-    return _Stored(key, RunRow(*fields), last, digest)
+    return RunRow(*fields)
 
 
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
-    """Write lines; return the row as it then has to be stored."""
-    key, row, last, digest = stored
+    """Write lines; return what the row then has to say."""
+    last, digest = stored.last, stored.digest
     for line in lines:
-        values = (new_place(key, line.seq), pack(line.body), line.digest)
+        values = (new_place(stored.key, line.seq), pack(line.body), line.digest)
         if tx.change(sql.ADD_LINE, values) != 1:
             raise ConflictError(
-                f"line {line.seq} of run {row.run_id} has already been written: another process drives this run",
-                run_id=row.run_id,
+                f"line {line.seq} of run {stored.run_id} has already been written: another process drives this run",
+                run_id=stored.run_id,
                 line=line.seq,
             )
         if line.seq > last:
             last, digest = line.seq, line.digest
-    return _Stored(key, row, last, digest)
+    return stored._replace(last=last, digest=digest)
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
@@ -145,9 +141,10 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
         return begun
     if find_key(tx, row.run_id) is not None:
         raise ConflictError(f"run {row.run_id} already exists", run_id=row.run_id)
-    stored = _write(tx, _Stored(tx.next_key("run"), row, 0, b""), lines)
-    tx.execute(sql.ADD_RUN, (stored.key, *_values(row), *stored.end))
-    _make_searchable(tx, stored)
+    new = _Stored(tx.next_key("run"), row.run_id, row.owner, row.session_id, 0, b"")
+    stored = _write(tx, new, lines)
+    tx.execute(sql.ADD_RUN, (stored.key, *_values(row), stored.last, stored.digest))
+    _make_searchable(tx, stored.key, row)
     if key is not None:
         _keep_request(tx, row.owner, key, stored.key)
     return row.run_id
@@ -161,8 +158,8 @@ def _values(row: RunRow) -> list[Any]:
     return fields
 
 
-def _make_searchable(tx: Tx, stored: _Stored) -> None:
-    searchable.put(tx, [(RUNS + stored.key, f"{stored.row.problem}\x1f{stored.row.answer or ''}")])
+def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
+    searchable.put(tx, [(RUNS + key, f"{row.problem}\x1f{row.answer or ''}")])
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
@@ -203,22 +200,23 @@ def append(
     """Add lines to a run, put `row` in place of its row, and note the use of its session."""
     stored = _find(tx, run_id, lock=True)
     leases.check(tx, stored.key, run_id, lease)
-    old, known, stored = stored.row, stored.last, _write(tx, stored, lines)
-    if row is None:
-        if stored.last - known >= NOTE_EVERY:
-            tx.execute(sql.SET_TAIL, (*stored.end, stored.key))
-    else:
-        stored = stored._replace(row=replace(row, run_id=run_id, owner=old.owner))
-        tx.execute(sql.SET_RUN, (*_values(stored.row)[1:], *stored.end, stored.key))
-        if (row.problem, row.answer) != (old.problem, old.answer):
-            _make_searchable(tx, stored)
+    known, stored = stored.last, _write(tx, stored, lines)
+    if row is not None:
+        values = _values(replace(row, run_id=run_id, owner=stored.owner))
+        tx.execute(sql.SET_RUN, (*values[1:], stored.last, stored.digest, stored.key))
+        _make_searchable(tx, stored.key, row)
+    elif stored.last - known >= NOTE_EVERY:
+        tx.execute(sql.SET_TAIL, (stored.last, stored.digest, stored.key))
     if use is not None:
-        session_rows.use(tx, stored.row.session_id, run_id, use)
+        session_rows.use(tx, row.session_id if row else stored.session_id, run_id, use)
 
 
 def run(tx: Tx, run_id: str) -> RunRow:
     """Return a run's row."""
-    return _find(tx, run_id).row
+    found = tx.execute(sql.RUN, (run_id,)).fetchone()
+    if found is None or tx.hides((row := _read_row(found)).owner):
+        raise no_run_error(run_id)
+    return row
 
 
 def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
@@ -263,9 +261,11 @@ def _checkpoint(tx: Tx, key: int) -> Checkpoint | None:
 
 def whole_run(tx: Tx, key: int) -> WholeRun:
     """Return all that is kept of the run with that key; raises as `lines`."""
-    stored = _read_stored(tx.rows(sql.RUN_AT, (key,))[0])
+    *fields, last, digest = tx.rows(sql.RUN_AT, (key,))[0]
+    row = _read_row(fields)
+    stored = _Stored(key, row.run_id, row.owner, row.session_id, last, digest)
     keys = (RequestKey(*values) for values in tx.rows(sql.REQUESTS_OF_RUN, (key,)))
-    return WholeRun(stored.row, tuple(_lines(tx, stored)), _checkpoint(tx, key), tuple(keys))
+    return WholeRun(row, tuple(_lines(tx, stored)), _checkpoint(tx, key), tuple(keys))
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
@@ -290,13 +290,13 @@ def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
     if not stored.is_kept(lines, after):
-        raise _damage_error(stored.row.run_id, stored.last, ", which is lost")
+        raise _damage_error(stored.run_id, stored.last, ", which is lost")
     return lines
 
 
 def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
     found = tx.execute(sql.LINES, (place(stored.key, after + 1), places(stored.key)[1]))
-    return [Line(seq_of(at), _unpack_line(stored.row.run_id, at, body), digest) for at, body, digest in found]
+    return [Line(seq_of(at), _unpack_line(stored.run_id, at, body), digest) for at, body, digest in found]
 
 
 def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
@@ -318,7 +318,7 @@ def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
     """Return the job of each owner that has waited longest."""
-    rows = (_read_stored(found).row for found in leases.first_jobs(tx, skip))
+    rows = map(_read_row, leases.first_jobs(tx, skip))
     return [row for row in rows if not tx.hides(row.owner)]
 
 
@@ -338,7 +338,7 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     elif any(which.get(name) is not None for name in sql.RUN_FILTERS if name != "owner"):
         hint = tx.dialect.hint.format("run_list")
     statement = sql.RUN_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
-    return [_read_stored(found).row for found in tx.execute(statement, (bound, *values))]
+    return [_read_row(found) for found in tx.execute(statement, (bound, *values))]
 
 
 def run_ids(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
@@ -374,5 +374,5 @@ def delete_run(tx: Tx, run_id: str) -> None:
     tx.execute(sql.DROP_REQUESTS, (key,))
     leases.drop(tx, key)
     searchable.drop(tx, RUNS + key, RUNS + key)
-    session_rows.forget_thoughts(tx, stored.row.session_id, run_id)
+    session_rows.forget_thoughts(tx, stored.session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

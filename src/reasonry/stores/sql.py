@@ -239,13 +239,12 @@ APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 # Runs: the columns of `RunRow`, then the end of the journal.
 RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome,
   reason, detail, answer, owner, unattended, paused, calls, tokens, usd"""
-RUN_COLUMNS = f"key, {RUN_ROW}, last_line, last_digest"
-RUN = f"SELECT {RUN_COLUMNS} FROM run WHERE run_id = $1"
-RUN_AT = f"SELECT {RUN_COLUMNS} FROM run WHERE key = $1"
-RUN_KEY = "SELECT key, owner FROM run WHERE run_id = $1"
+RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
+RUN_AT = f"SELECT {RUN_ROW}, last_line, last_digest FROM run WHERE key = $1"
+RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
 RUN_NAME = "SELECT run_id FROM run WHERE key = $1"
 RUN_LIST = f"""
-SELECT {RUN_COLUMNS} FROM run WHERE key IN (
+SELECT {RUN_ROW} FROM run WHERE key IN (
   SELECT key FROM run{{hint}} WHERE key < $1 {{tests}} ORDER BY key DESC LIMIT {{limit}}
 ) ORDER BY key DESC
 """
@@ -265,7 +264,7 @@ COUNT_RUNS = "SELECT count(*) FROM run"
 TALLY_RUNS = """
 SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
 """
-ADD_RUN = f"INSERT INTO run ({RUN_COLUMNS}) VALUES ({values(21)})"
+ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(21)})"
 SET_RUN = """
 UPDATE run SET session_id = $1, strategy = $2, model = $3, problem = $4, status = $5, created_at_ms = $6,
   updated_at_ms = $7, outcome = $8, reason = $9, detail = $10, answer = $11, owner = $12, unattended = $13,
@@ -364,7 +363,8 @@ SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >>
 
 # Texts, their case folded.
 PUT_TEXT = """
-INSERT INTO searchable (place, folded) VALUES ($1, $2) ON CONFLICT (place) DO UPDATE SET folded = excluded.folded
+INSERT INTO searchable AS t (place, folded) VALUES ($1, $2)
+ON CONFLICT (place) DO UPDATE SET folded = excluded.folded WHERE t.folded <> excluded.folded
 """
 TEXTS_WITH = "SELECT t.place FROM {tables} WHERE {test} ORDER BY {order} LIMIT {limit}"
 FOUND = """

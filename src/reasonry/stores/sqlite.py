@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import StoreError
@@ -62,8 +63,10 @@ class SqliteDatabase(Database):
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
         self._source = source
-        self._jobs = deque[_Job]()
-        self._writing = ThreadPoolExecutor(1, "reasonry-write")
+        self._jobs = SimpleQueue[_Job | None]()
+        """None: no more of them."""
+        self._writing: threading.Thread | None = None
+        self._asking = threading.Lock()
         self._writer: sql.Database | None = None
         self._reading = ThreadPoolExecutor(READERS, "reasonry-read")
         self._idle_readers: list[sql.Database] = []
@@ -76,11 +79,15 @@ class SqliteDatabase(Database):
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`. A call that is cancelled may or may not have been written."""
-        self._check_open()
         loop = asyncio.get_running_loop()
         job = _Job(work, loop, loop.create_future())
-        self._jobs.append(job)
-        self._writing.submit(self._commit_waiting)
+        with self._asking:
+            self._check_open()
+            if self._writing is None:
+                # An executor would take a third longer to hand over a job.
+                self._writing = threading.Thread(target=self._write_jobs, name="reasonry-write", daemon=True)
+                self._writing.start()
+            self._jobs.put(job)
         return await job.done
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
@@ -118,7 +125,9 @@ class SqliteDatabase(Database):
 
     async def close(self) -> None:
         """See `Store`."""
-        self._is_closed = True
+        with self._asking:
+            self._is_closed = True
+            self._jobs.put(None)
         await asyncio.to_thread(self._finish)
 
     def _check_open(self) -> None:
@@ -126,7 +135,8 @@ class SqliteDatabase(Database):
             raise StoreError(f"the store {self._source.path} is closed")
 
     def _finish(self) -> None:
-        self._writing.shutdown()
+        if self._writing is not None:
+            self._writing.join()
         self._reading.shutdown()
         self._drop_writer()
         while self._idle_readers:
@@ -155,16 +165,19 @@ class SqliteDatabase(Database):
             raise
         return db
 
-    def _commit_waiting(self) -> None:
-        batch = list[_Job]()
-        while self._jobs and len(batch) < MAX_BATCH:
-            job = self._jobs.popleft()
-            if not job.done.cancelled():
-                batch.append(job)
-        for job, outcome in zip(batch, self._perform(batch), strict=True):
-            # A loop that was closed meanwhile has nobody waiting.
-            with contextlib.suppress(RuntimeError):
-                job.loop.call_soon_threadsafe(_settle, job.done, *outcome)
+    def _write_jobs(self) -> None:
+        """Commit the jobs that wait, until the store is closed."""
+        is_open = True
+        while is_open:
+            found = [self._jobs.get()]
+            while len(found) < MAX_BATCH and not self._jobs.empty():
+                found.append(self._jobs.get())
+            is_open = found[-1] is not None
+            batch = [job for job in found if job is not None and not job.done.cancelled()]
+            for job, outcome in zip(batch, self._perform(batch), strict=True):
+                # A loop that was closed meanwhile has nobody waiting.
+                with contextlib.suppress(RuntimeError):
+                    job.loop.call_soon_threadsafe(_settle, job.done, *outcome)
 
     def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
         """Commit a batch; where one of its jobs is too large or meets damage, commit each on its own."""
