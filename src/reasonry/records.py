@@ -336,6 +336,8 @@ class SessionFilters(TypedDict, total=False):
     """Last used then or later."""
     until_ms: int | None
     """Last used before."""
+    archived_ms: int | None
+    """Archived, or to be archived because they were last used before."""
     guided: bool | None
     """Whether no run writes it."""
     query: str | None

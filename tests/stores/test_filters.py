@@ -39,7 +39,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
 }
 QUESTIONS = st.lists(
     st.fixed_dictionaries(
-        {"since_ms": INSTANTS, "until_ms": INSTANTS},
+        {"since_ms": INSTANTS, "until_ms": INSTANTS, "archived_ms": INSTANTS},
         optional={name: st.sampled_from(values) for name, values in VALUES.items()},
     ),
     min_size=10,
@@ -77,6 +77,7 @@ def kept(number: int) -> Kept:
         owner=owner,
         used_at_ms=at,
         status="active" if run.status == "active" else "archived",
+        pinned=number % 3 == 0,
         run_id=run.run_id if number % 3 else None,
         thoughts=len(said),
         purpose=problem,
@@ -103,12 +104,17 @@ def is_listed(
     )
 
 
+def is_archived(session: SessionRow, before_ms: int | None) -> bool:
+    is_old = before_ms is not None and not session.pinned and session.used_at_ms < before_ms
+    return before_ms is None or is_old or session.status == "archived"
+
+
 def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
     return [session.purpose, *(thought.text for thought in said)]
 
 
 async def check(store: Store, which: dict[str, Any]) -> None:
-    of_runs = {name: value for name, value in which.items() if name != "guided"}
+    of_runs = {name: value for name, value in which.items() if name not in ("guided", "archived_ms")}
     expected = [
         run.run_id
         for run, session, said in reversed(KEPT)
@@ -130,6 +136,7 @@ async def check(store: Store, which: dict[str, Any]) -> None:
         (session.used_at_ms, session.session_id)
         for _, session, said in KEPT
         if which.get("guided") in (None, session.run_id is None)
+        and is_archived(session, which["archived_ms"])
         and is_listed(session, OF_SESSIONS, session.used_at_ms, texts_of(session, said), of_sessions)
     )
     in_order = [name for _, name in reversed(found)]

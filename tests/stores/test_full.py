@@ -13,7 +13,7 @@ import pytest
 from reasonry.errors import NotFoundError, StoreError
 from reasonry.stores.sqlite import SqliteStore
 
-from .samples import line, run_row, think
+from .samples import line, run_row, texts, think
 
 pytestmark = pytest.mark.anyio
 
@@ -96,4 +96,24 @@ async def test_a_process_begun_on_a_full_disk_reads(disk: Path) -> None:
     assert len(await store.sessions()) == 41
     await store.close()
     (disk / "other").unlink()
+    await check(path)
+
+
+async def test_a_store_that_was_closed_is_read_where_nothing_can_be_written_beside_it(disk: Path) -> None:
+    path = disk / "store.db"
+    store = SqliteStore(path)
+    await think(store, "s", "one")
+    await store.close()
+    fill(disk)
+    store = SqliteStore(path)
+    for _ in range(2):
+        assert await texts(store, "s") == ["one"]
+        assert {finding.state async for finding in store.verify()} == {"whole"}
+        with pytest.raises(StoreError) as caught:
+            await think(store, "s", "two")
+        assert caught.value.code == "store_full"
+    (disk / "other").unlink()
+    await think(store, "s", "two")
+    assert await texts(store, "s") == ["one", "two"]
+    await store.close()
     await check(path)

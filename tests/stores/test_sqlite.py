@@ -22,6 +22,7 @@ from typing import Any
 import apsw
 import pytest
 
+from reasonry.app.wiring import App
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
 from reasonry.stores import database, default_path, open_store
@@ -320,9 +321,12 @@ class TestRefusals:
         await store.close()
         assert print_of(path) == before
 
-    async def test_a_log_whose_store_is_gone_is_not_taken_for_a_new_stores(self, path: Path) -> None:
-        store = SqliteStore(path)
-        await store.create_run(run_row("r"), [line(1)])
+    async def test_a_log_whose_store_is_gone_is_not_taken_for_a_new_stores(
+        self, path: Path, tmp_path: Path
+    ) -> None:
+        store, backup = SqliteStore(path), tmp_path / "backup.db"
+        await think(store, "s", "one")
+        await store.back_up(backup)
         shutil.copy(f"{path}-wal", path.with_name("kept"))
         await store.close()
         path.unlink()
@@ -333,6 +337,10 @@ class TestRefusals:
         assert caught.value.code == "store_corrupt"
         await again.close()
         assert not path.exists()
+        await again.restore(backup)
+        again = SqliteStore(path)
+        assert await texts(again, "s") == ["one"]
+        await again.close()
 
     async def test_a_store_removed_or_replaced_in_use_is_noticed(
         self, store: SqliteStore, path: Path
@@ -463,6 +471,23 @@ class TestTrouble:
             assert len(await store.lines("r")) == 1
             other.execute("ROLLBACK")
         await store.append("r", [line(2)])
+
+    async def test_while_another_process_writes_everything_is_read_at_once(
+        self, path: Path, tmp_path: Path
+    ) -> None:
+        store = SqliteStore(path)
+        await think(store, "s", "one")
+        with raw(path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with App(store, environ={}) as app:
+                async with asyncio.timeout(5):
+                    listed = await app.sessions().list({})
+                    assert [one["session_id"] for one in listed["sessions"]] == ["s"]
+                    assert await texts(store, "s") == ["one"]
+                    assert await store.runs() == []
+                    assert {one.state async for one in store.verify()} == {"whole"}
+                    assert (await store.back_up(tmp_path / "backup.db")).sessions == 1
+            other.execute("ROLLBACK")
 
     async def test_a_full_store_says_so_keeps_what_it_has_and_goes_on_with_what_fits(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

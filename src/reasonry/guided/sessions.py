@@ -359,12 +359,15 @@ class Sessions:
         """
         call = read.read_call(ListSessions, arguments)
         limit = call.limit
-        which["status"] = call.status if call.status in ("active", "archived") else None
+        which["status"] = "active" if call.status == "active" else None
         if call.status == "unfinished":
             if which.get("guided") is False:
                 return {"sessions": [], "next_cursor": None}
             which["guided"] = True
-        await self.sweep(now=True)
+        if call.status == "archived":
+            which["archived_ms"] = self._clock() - int(self.settings.ttl_s * 1_000)
+        if self._lapses:
+            await self.sweep(now=True)
         looked_at = limit if call.status in ("all", "archived") else MOST_LOOKED_AT
         try:
             rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)

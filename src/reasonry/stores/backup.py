@@ -20,12 +20,12 @@ from . import sql
 from .database import (
     Source,
     check_kind,
-    check_store,
     connect,
     draft_of,
     faults_of,
     log_of,
     name_file,
+    open_file,
     publish,
     read_fault,
     reserve_checksums,
@@ -116,13 +116,7 @@ async def _in_thread(work: Callable[[Stop], None]) -> None:
 
 def _open(file: Path) -> sql.Database:
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
-    db = connect(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
-    try:
-        check_store(db, file)
-    except BaseException:
-        db.close()
-        raise
-    return db
+    return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
 
 def _copy(
@@ -197,9 +191,17 @@ def _empty_log(source: Source) -> None:
         source.empty_log(db)
 
 
+def _drop_log(path: Path) -> None:
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    sync_folder(path.absolute().parent)
+
+
 def _take_place(draft: Path, path: Path) -> None:
     try:
         if not path.exists():
+            # A log that is there is of a store that is gone.
+            _drop_log(path)
             if not publish(draft, path):
                 message = f"{path} was created again by another process; try again"
                 raise StoreError(message, code="store_busy", path=str(path))
@@ -208,9 +210,7 @@ def _take_place(draft: Path, path: Path) -> None:
             # The log of a store that cannot be opened is damaged with it.
             _empty_log(Source(path, busy_timeout_s=1.0))
         with _alone(path):
-            for end in ("-wal", "-shm"):
-                path.with_name(path.name + end).unlink(missing_ok=True)
-            sync_folder(path.absolute().parent)
+            _drop_log(path)
             publish(draft, path, replace=True)
     except OSError as error:
         raise unusable_error(path, error.strerror or str(error)) from error

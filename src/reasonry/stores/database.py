@@ -33,13 +33,14 @@ class _Fault(NamedTuple):
 
 _BUSY = _Fault("store_busy", "another process has locked it; try again")
 _DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
+_FULL = _Fault("store_full", "the disk or the quota is full; free some space, then try again")
 _FAULTS = {
     "CorruptError": _DAMAGED,
     "NotADBError": _Fault("store_corrupt", "it is not a SQLite file, or its first page is damaged"),
     "BusyError": _BUSY,
     "LockedError": _BUSY,
     "ProtocolError": _BUSY,
-    "FullError": _Fault("store_full", "the disk or the quota is full; free some space, then try again"),
+    "FullError": _FULL,
     "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
     "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
     "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; check its permissions"),
@@ -53,8 +54,10 @@ CHECKSUMS = "cksumvfs"
 """SQLite's own extension: each page ends with a checksum of 8 bytes, which is checked when the page is read."""
 
 _CHECKSUM_BYTES = 8
-_CHECKSUM_FAULT = 8202
-"""SQLITE_IOERR_DATA: the checksum of a page is wrong."""
+_NO_ROOM = 4874
+"""SQLITE_IOERR_SHMSIZE: a full disk cannot take the index of the log."""
+_BY_RESULT = {8202: _DAMAGED, _NO_ROOM: _FULL}
+"""By SQLite's extended result, of which its text says something else; 8202: the checksum of a page is wrong."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 _NUMBER_AT = 60
@@ -75,15 +78,19 @@ def read_fault(error: Exception, path: Path) -> Exception:
         return unusable_error(path, error.strerror or str(error))
     if not is_fault(error):
         return error
-    is_wrong_page = getattr(error, "extendedresult", None) == _CHECKSUM_FAULT
     # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
     is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
-    meaning = _DAMAGED if is_wrong_page or is_odd else _FAULTS.get(type(error).__name__)
-    if meaning is None:
+    by_class = _DAMAGED if is_odd else _FAULTS.get(type(error).__name__)
+    by_result = _BY_RESULT.get(_result_of(error))
+    if (meaning := by_result or by_class) is None:
         return StoreError(f"the store {path} could not be used ({error})", path=str(path))
     code, advice = meaning
-    message = f"the store {path} could not be used: {advice} ({error})"
+    message = f"the store {path} could not be used: {advice}" + ("" if by_result else f" ({error})")
     return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
+
+
+def _result_of(error: Exception) -> int:
+    return getattr(error, "extendedresult", 0)
 
 
 @contextlib.contextmanager
@@ -122,27 +129,31 @@ class Source:
     def writer(self) -> sql.Database:
         """Open the connection that writes."""
         db = self._open()
-        try:
+        with closed_on_error(db):
             db.execute("PRAGMA journal_size_limit = 8388608")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise unusable_error(self.path, "its folder cannot hold a write-ahead log; use a local disk")
-            if not self._log.stat().st_size:
-                # A new log begins with the first page, which says whose log it is; see `check_store`.
+            if not self._has_log():
+                # A new log begins with the first page, which says whose log it is; see `open_file`.
                 db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
-        except BaseException:
-            db.close()
-            raise
         return db
 
     def reader(self) -> sql.Database:
-        """Open a connection that only reads."""
-        db = self._open()
+        """Open a connection that only reads.
+
+        On a disk too full for the index of the log, nobody writes: such a connection reads the file as it stands, once.
+        """
+        import apsw
+
         try:
+            db = self._open()
+        except apsw.IOError as error:
+            if _result_of(error) != _NO_ROOM or self._has_log():
+                raise
+            return open_file(self.path, self.busy_timeout_s, "immutable=1")
+        with closed_on_error(db):
             db.execute("PRAGMA wal_autocheckpoint = 0")
             db.execute("PRAGMA query_only = ON")
-        except BaseException:
-            db.close()
-            raise
         return db
 
     def check_in_place(self, db: sql.Database) -> None:
@@ -168,6 +179,9 @@ class Source:
         """Return how large the file and its log are together."""
         return self.path.stat().st_size + (self._log.stat().st_size if self._log.exists() else 0)
 
+    def _has_log(self) -> bool:
+        return self._log.exists() and self._log.stat().st_size > 0
+
     def _open(self) -> sql.Database:
         with self._opening:
             if not is_file(self.path):
@@ -175,14 +189,10 @@ class Source:
                     why = "its file was removed while in use; restore it, then try again"
                     raise unusable_error(self.path, why)
                 create(self.path)
-            db = connect(self.path, self.busy_timeout_s)
-            try:
-                check_store(db, self.path)
+            db = open_file(self.path, self.busy_timeout_s)
+            with closed_on_error(db):
                 if schema.pending([name for (name,) in db.execute(sql.MIGRATIONS)], str(self.path)):
                     migrate(db, str(self.path))
-            except BaseException:
-                db.close()
-                raise
             self._was_there = True
             return db
 
@@ -202,6 +212,16 @@ def checksum_vfs() -> str | None:
     return next((name for name in apsw.vfs_names() if name.startswith("cksm")), None)
 
 
+@contextlib.contextmanager
+def closed_on_error(db: sql.Database) -> Generator[None]:
+    """Close a connection if what is done meanwhile fails."""
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
+
+
 def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
     """Open an existing file.
 
@@ -219,7 +239,7 @@ def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
         raise UsageError(f"{str(path)!r} is not a valid path") from error
     vfs, mode = checksum_vfs(), apsw.SQLITE_OPEN_READONLY if how else apsw.SQLITE_OPEN_READWRITE
     db = apsw.Connection(f"{uri}?{how}", mode | apsw.SQLITE_OPEN_URI, vfs)
-    try:
+    with closed_on_error(db):
         if not how and vfs is None and db.reserve_bytes("main", -1) == _CHECKSUM_BYTES:
             raise unusable_error(
                 path,
@@ -228,28 +248,31 @@ def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
         db.set_busy_timeout(int(busy_timeout_s * 1_000))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
-    except BaseException:
-        db.close()
-        raise
     return db
 
 
-def check_store(db: sql.Database, path: Path) -> None:
-    """Raise StoreError if a file is not a store, or the log beside it is that of another file, copied over it.
+def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
+    """Open the file of a store; otherwise as `connect`.
 
-    Each file has a number of its own in its header, and the log repeats the header.
+    Each file has a number of its own in its header, and its log repeats the header.
+
+    Raises:
+        StoreError: It is no store, or the log beside it is that of another file, copied over it.
     """
     import apsw
 
-    # What is refused stays as it is: closing it copies nothing from the log.
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    if db.pragma("application_id") != schema.APPLICATION_ID:
-        raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
-    _, number = db.read("main", 0, _NUMBER_AT, 4)
-    if int.from_bytes(number, "big") != db.pragma("user_version"):
-        why = f"its log {log_of(path).name} is that of another file; use `reasonry store restore`"
-        raise unusable_error(path, why, "store_corrupt")
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    db = connect(path, busy_timeout_s, how)
+    with closed_on_error(db):
+        # What is refused stays as it is: closing it copies nothing from the log.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if db.pragma("application_id") != schema.APPLICATION_ID:
+            raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
+        _, number = db.read("main", 0, _NUMBER_AT, 4)
+        if int.from_bytes(number, "big") != db.pragma("user_version"):
+            why = f"its log {log_of(path).name} is that of another file; use `reasonry store restore`"
+            raise unusable_error(path, why, "store_corrupt")
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    return db
 
 
 def _fill(draft: Path) -> None:
@@ -274,7 +297,7 @@ def find_faults(tx: sql.Tx) -> list[str]:
 
 
 def name_file(db: sql.Database) -> None:
-    """Give a file a number of its own, which its log repeats; see `check_store`."""
+    """Give a file a number of its own, which its log repeats; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 

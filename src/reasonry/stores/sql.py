@@ -321,6 +321,7 @@ SESSION_FILTERS = {
     "owner": "owner = {}",
     "since_ms": "used_at_ms >= {}",
     "until_ms": "used_at_ms < {}",
+    "archived_ms": "(status = 'archived' OR (pinned = 0 AND used_at_ms < {}))",
 }
 GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
 SESSIONS_BEHIND = """

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import StoreError
 from ..records import Backup, Finding, OnProgress
 from . import backup, sql
-from .database import Source, faults_of, find_faults, is_fault, read_fault
+from .database import Source, closed_on_error, faults_of, find_faults, is_fault, read_fault
 from .row_store import Database, RowStore
 from .whole_rows import verify
 
@@ -151,18 +151,18 @@ class SqliteDatabase(Database):
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-                self._idle_readers.append(db)
+                if db.readonly("main"):
+                    db.close()
+                else:
+                    self._idle_readers.append(db)
 
     def _take_reader(self) -> sql.Database:
         try:
             db = self._idle_readers.pop()
         except IndexError:
             return self._source.reader()
-        try:
+        with closed_on_error(db):
             self._source.check_in_place(db)
-        except StoreError:
-            db.close()
-            raise
         return db
 
     def _write_jobs(self) -> None:
