@@ -26,7 +26,7 @@ class Mortal(Supervisor):
 
 
 if __name__ == "__main__":
-    leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 1.5, 2, 0.3
+    leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 4, 0.5
     import reasonry.surfaces.cli.worker as command
 
     command.Supervisor = Mortal

@@ -20,6 +20,9 @@ from reasonry.supervisor import Supervisor
 
 from .killing import OPTIONS, PROBLEM
 
+PATIENCE_S = 200
+"""How long a test waits for what is to happen, on however busy a machine."""
+
 
 async def accept(
     app: App, model: str, runs: int, job: JobOptions = JobOptions(), problem: str = PROBLEM
@@ -39,7 +42,7 @@ async def accept(
 
 async def until_ended(app: App, run_id: str) -> RunRow:
     """Return a run once it has ended."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (row := await app.store.run(run_id)).status == "active":
             await asyncio.sleep(0.02)
     return row
