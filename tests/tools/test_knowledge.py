@@ -189,7 +189,7 @@ def test_a_pdf_without_pypdf_says_what_to_install(tmp_path: Path, monkeypatch: p
     path = tmp_path / "report.pdf"
     path.write_bytes(pdf(["x"]))
     with pytest.raises(UsageError, match=re.escape(install_hint("documents"))):
-        read_document(path)
+        list(read_document(path))
 
 
 @given(st.lists(st.text(alphabet="ab \u2028", max_size=PASSAGE_CHARS * 2), max_size=30))

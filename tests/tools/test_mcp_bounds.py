@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.text import inert
 from reasonry.errors import ToolError
-from reasonry.tools.mcp_client import MAX_DESCRIPTION_CHARS, McpClient, read_tool
+from reasonry.tools.mcp_client import McpClient, read_tool
 from reasonry.tools.mcp_targets import McpTarget
 
 from . import hostile_server
@@ -33,27 +33,26 @@ SCRIPT = str(Path(hostile_server.__file__))
 LIST_FAULTS = {
     "no tools": "its answer is not of the protocol's form: tools: Field required",
     "tools are null": "tools: Input should be a valid list",
-    "empty name": "the name of a tool has 0 characters; it may have 1 to 128",
-    "name is long": "the name of a tool has 3,000 characters; it may have 1 to 128",
-    "name with escape": r"holds characters that are not seen: 'cli\x1b[2Jmate'",
-    "name with bidi": r"holds characters that are not seen: '\u202eetamilc'",
-    "name with zero width": r"holds characters that are not seen: 'py\u200b_executor'",
-    "name with line end": "holds characters that are not seen",
+    "empty name": "a tool is 1 to 128 characters that are seen, without a blank at an end, not ''",
+    "name is long": "a tool is 1 to 128 characters that are seen, without a blank at an end, not 'xxx",
+    "name with escape": r"characters that are seen, without a blank at an end, not 'cli\x1b[2Jmate'",
+    "name with bidi": r"characters that are seen, without a blank at an end, not '\u202eetamilc'",
+    "name with zero width": r"characters that are seen, without a blank at an end, not 'py\u200b_executor'",
+    "name with line end": "characters that are seen",
     "two of one name": "it lists two tools named climate",
-    "description of 3 MB": "the description of its tool climate has over 16,384 characters",
-    "schema of 1 MB": "bytes long; at most 65,536 are read",
-    "schema is deep": "the inputSchema of its tool climate is nested over 32 deep",
+    "description of 3 MB": "described in over 1,048,576 bytes in all",
+    "schema of 2 MB": "described in over 1,048,576 bytes in all",
+    "schema is deep": "nested too deeply",
     "required is a number": "tools.0.inputSchema.required: Input should be a valid list",
     "a property is text": "tools.0.inputSchema.properties.a",
     "argument with escape": r"has an argument whose name is not legible: 'a\x1b[2J'",
-    "501 tools": "it lists over 500 tools",
     "500 tools of 4 kB": "described in over 1,048,576 bytes in all",
     "result is a list": "its answer cannot be read",
     "result is text": "its answer cannot be read",
     "same cursor": "its list of tools has over 100 pages",
     "endless empty pages": "its list of tools has over 100 pages",
     "endless pages": "it lists two tools named tool0",
-    "pages of 100": "it lists over 500 tools",
+    "pages of 100": "described in over 1,048,576 bytes in all",
     "100,000 deep": "its answer cannot be read",
     "not UTF-8": "its answer cannot be read",
     "half a character": "its answer cannot be read",
@@ -68,7 +67,6 @@ CALL_FAULTS = {
     "content is text": "content: Input should be a valid list",
     "content has a number": "its answer is not of the protocol's form: ",
     "text is a list": "its answer is not of the protocol's form: ",
-    "20,000 parts": "its result has over 10,000 parts",
     "structure is deep": "nested too deeply",
     "structure is a list": "its answer is not of the protocol's form: ",
     "result of a list": "its answer cannot be read",
@@ -269,6 +267,5 @@ def test_whatever_is_listed_is_taken_whole_and_legible_or_refused(
     assert tool[0] == name == inert(name)
     assert 0 < len(name) <= 128
     assert inert(tool[1]) == tool[1]
-    assert len(tool[1]) <= 10 * MAX_DESCRIPTION_CHARS
     assert tool[2].keys() == schema.keys()
     json.dumps(tool, allow_nan=False).encode()

@@ -12,6 +12,7 @@ import anyio as _anyio  # noqa: F401 - loaded before anything is cancelled
 import mcp.client.stdio as _stdio  # noqa: F401
 import pytest
 
+from reasonry.tools.mcp_targets import McpTarget
 from reasonry.tools.mcp_transport import ServerProcess
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
@@ -32,7 +33,7 @@ async def _cancel_after(server: ServerProcess, delay_s: float, seconds: float) -
 async def _leave_after(server: ServerProcess, delay_s: float, seconds: float) -> None:
     """End the loop while the server is used: all tasks are cancelled at once, those that end it too."""
     using = asyncio.create_task(_use(server, seconds))
-    while server._process is None:
+    while server.child is None:
         await asyncio.sleep(0.001)
     await asyncio.sleep(delay_s)
     assert not using.done()
@@ -44,12 +45,12 @@ async def _leave_after(server: ServerProcess, delay_s: float, seconds: float) ->
 def test_no_process_is_left_behind(
     end: object, seconds: float, delay_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = ServerProcess([sys.executable, "-S", "-c", STUBBORN])
+    server = ServerProcess(McpTarget(name="stubborn", command=(sys.executable, "-S", "-c", STUBBORN)))
     monkeypatch.setattr("reasonry.tools.mcp_transport.GRACE_S", 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         asyncio.run(end(server, delay_s, seconds))  # type: ignore[operator]
         gc.collect()
-    if server._process is not None:
+    if server.child is not None:
         with pytest.raises(ProcessLookupError):
-            os.kill(server._process.pid, 0)
+            os.kill(server.child.pid, 0)

@@ -137,13 +137,13 @@ def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
 
 def _check_form(argument: str, spec: str) -> None:
     from ..models.choose import check_model_form
-    from ..tools.catalog import check_tools_form
+    from ..tools.catalog import split_tools
     from ..tools.verifiers import check_verifier_form
 
     checks: Mapping[str, Callable[[str], object]] = {
         "model": check_model_form,
         "verifier": check_verifier_form,
-        "tools": check_tools_form,
+        "tools": split_tools,
         "documents": str,
     }
     try:

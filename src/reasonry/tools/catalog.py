@@ -100,9 +100,10 @@ def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool
     Raises:
         UsageError: The file, the package or a name is missing, the file cannot be run, or what is named is no tool.
     """
-    if is_plugin_tool(spec):
+    split = split_tools(spec)
+    if split is None:
         return list(installed_plugins(environ).load("tools", spec.strip(), read_tools))
-    written, names = split_tools(spec)
+    written, names = split
     path = Path(written).expanduser()
     if not path.is_file():
         raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
@@ -119,32 +120,18 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
     return tuple(Catalog.of(value if isinstance(value, list | tuple) else [value]).tools.values())
 
 
-def is_plugin_tool(spec: str) -> bool:
-    """Whether a text names a tool as `PACKAGE/NAME`, rather than as one of a file."""
-    return ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None
-
-
-def check_tools_form(spec: str) -> None:
-    """Check how tools are written; opens nothing.
+def split_tools(spec: str) -> tuple[str, list[str]] | None:
+    """Return the file and the names in `FILE.py:NAME,NAME2`; None: `PACKAGE/NAME`. Opens nothing.
 
     Raises:
-        UsageError: They are neither `FILE.py:NAME,…` nor `PACKAGE/NAME`.
+        UsageError: It is written in neither way.
     """
-    if not is_plugin_tool(spec):
-        split_tools(spec)
-
-
-def split_tools(spec: str) -> tuple[str, list[str]]:
-    """Return the file and the names in `FILE.py:NAME,NAME2`; opens nothing.
-
-    Raises:
-        UsageError: It is not written so.
-    """
+    if ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None:
+        return None
     written, colon, names = spec.rpartition(":")
     if not colon or not names.strip() or not written.endswith(".py"):
-        raise UsageError(
-            f"tools are written FILE.py:NAME,NAME2 or PACKAGE/NAME, not {spec[:200]!r}", option="tools"
-        )
+        message = f"tools are written FILE.py:NAME,NAME2 or PACKAGE/NAME, not {spec[:200]!r}"
+        raise UsageError(message, option="tools")
     return written, [name.strip() for name in names.split(",") if name.strip()]
 
 
@@ -170,21 +157,15 @@ def _run_file(path: Path) -> ModuleType:
 
 
 def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
-    if not hasattr(module, name):
-        own = [key for key, value in vars(module).items() if _is_own_function(module, key, value)]
-        raise UsageError(
-            f"{written} has no {name!r}; its functions: {', '.join(own) or 'none'}",
-            option="tools",
-            choices=own,
-        )
-    value = getattr(module, name)
-    if not callable(value) and not hasattr(value, "call"):
+    known = vars(module)
+    if name not in known:
+        functions = (key for key, value in known.items() if callable(value) and not key.startswith("_"))
+        own = [key for key in functions if getattr(known[key], "__module__", "") == module.__name__]
+        message = f"{written} has no {name!r}; its functions: {', '.join(own) or 'none'}"
+        raise UsageError(message, option="tools", choices=own)
+    if not callable(known[name]) and not hasattr(known[name], "call"):
         raise UsageError(f"{name} in {written} is not callable", option="tools", file=written)
-    return as_tool(value)
-
-
-def _is_own_function(module: ModuleType, key: str, value: Any) -> bool:
-    return not key.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
+    return as_tool(known[name])
 
 
 # -- built-in tools, attached to strategies that request them

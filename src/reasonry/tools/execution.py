@@ -10,10 +10,11 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from ..errors import ToolError, UsageError
+from ..errors import SandboxError, ToolError, UsageError
 from ..reading.json_in_text import without_surrogates
+from .child import FLOOD_BYTES, Output
 from .results import cut_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]
@@ -21,13 +22,15 @@ Status = Literal["ok", "error", "timeout", "memory", "denied"]
 AT_ONCE = max(2, min(8, os.cpu_count() or 2))
 """Executions on one event loop; others wait."""
 MAX_CODE_BYTES = 1024 * 1024
-FLOOD_BYTES = 16 * 1024 * 1024
-"""Code that prints this much is stopped; what is over the limit of the output but under this is only cut."""
-
-FLOOD_MESSAGE = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"
-
 
 _slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "max_seconds": (0.01, 600),
+    "max_memory_mb": (32, 16 * 1024),
+    "max_output_bytes": (64, 16 * 1024 * 1024),
+    "max_processes": (1, 256),
+}
 
 
 class ExecutionLimits(Struct, frozen=True):
@@ -49,46 +52,32 @@ class ExecutionLimits(Struct, frozen=True):
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise UsageError(
-                    f"{name} must be between {low:g} and {high:g}, got {value:g}",
-                    option=name,
-                    low=low,
-                    high=high,
-                )
-
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "max_seconds": (0.01, 600),
-    "max_memory_mb": (32, 16 * 1024),
-    "max_output_bytes": (64, 16 * 1024 * 1024),
-    "max_processes": (1, 256),
-}
+                message = f"{name} must be between {low:g} and {high:g}, got {value:g}"
+                raise UsageError(message, option=name, low=low, high=high)
 
 
 class Execution(Struct, frozen=True):
-    """What became of some code.
+    """The outcome of some code.
 
     Attributes:
         status: `denied` is what the sandbox refused to do for the code; `timeout` and `memory` are its limits.
-        sandbox: Which one ran it.
         value: JSON data: the value of the last line, if that is an expression.
-        stdout: What it printed, also on standard error.
-        error: What went wrong, for the one who wrote the code.
+        stdout: Text it printed, also on standard error.
+        error: What went wrong, for the author of the code.
         truncated: Whether something of `stdout` or `value` was cut off.
     """
 
     status: Status
-    sandbox: str
     value: Any = None
     stdout: str = ""
     error: str | None = None
     truncated: bool = False
+    sandbox: str = ""
     duration_ms: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return it as the document that every surface shows."""
-        names = ("status", "value", "stdout", "error", "truncated", "sandbox", "duration_ms")
-        return {name: getattr(self, name) for name in names}
+        return asdict(self)
 
 
 class Sandbox(ABC):
@@ -96,9 +85,13 @@ class Sandbox(ABC):
 
     Attributes:
         name: As a user would write it after `--sandbox`.
+        summary: For people.
+        description: Of the tool over it, for models.
     """
 
     name: str
+    summary: str
+    description: str
 
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
         """Run code. Whatever it does is an `Execution`; cancelling ends it.
@@ -111,15 +104,20 @@ class Sandbox(ABC):
         """
         refused = _refusal(code)
         if refused is not None:
-            return Execution("error", self.name, error=refused)
+            return Execution("error", error=refused, sandbox=self.name)
         async with _slots_of_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
             started = time.monotonic()
-            execution = await self._run(code, limits)
-            return replace(execution, duration_ms=round((time.monotonic() - started) * 1000))
+            execution = await self._run(code, limits, Output(limits.max_output_bytes))
+            duration_ms = round((time.monotonic() - started) * 1000)
+            return replace(execution, sandbox=self.name, duration_ms=duration_ms)
 
     @abstractmethod
-    async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
-        """Run code that is worth starting."""
+    async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
+        """Run code that is worth starting; `output` takes in the text it prints."""
+
+    def unavailable(self, reason: str, **details: Any) -> SandboxError:
+        """Return the error of a sandbox that cannot be used here."""
+        return SandboxError(f"the sandbox {self.name} cannot be used: {reason}", sandbox=self.name, **details)
 
 
 def _refusal(code: str) -> str | None:
@@ -128,59 +126,20 @@ def _refusal(code: str) -> str | None:
         size = len(code.encode())
     except UnicodeEncodeError:
         return "the code holds half a character and cannot be read"
-    return (
-        f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run" if size > MAX_CODE_BYTES else None
-    )
+    if size <= MAX_CODE_BYTES:
+        return None
+    return f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run"
 
 
-class Output:
-    """What code prints, kept up to a limit.
-
-    Args:
-        limit_bytes: How much is kept.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.kept = bytearray()
-        self.seen_bytes = 0
-
-    def add(self, piece: bytes) -> None:
-        """Take in a piece."""
-        self.seen_bytes += len(piece)
-        self.kept += piece[: self.limit_bytes - len(self.kept)]
-
-    @property
-    def flooded(self) -> bool:
-        """Whether the code should be stopped for it."""
-        return self.seen_bytes > FLOOD_BYTES
-
-    @property
-    def truncated(self) -> bool:
-        """Whether something was dropped."""
-        return self.seen_bytes > len(self.kept)
-
-    def text(self) -> str:
-        """Return what was kept."""
-        return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
-
-
-def conclude(
-    status: Status,
-    sandbox: str,
-    output: Output,
-    limits: ExecutionLimits,
-    *,
-    value: Any = None,
-    error: str | None = None,
-) -> Execution:
-    """Put an execution together, bounded in every part."""
+def conclude(status: Status, output: Output, *, value: Any = None, error: str | None = None) -> Execution:
+    """Put an execution together, bounded in every part; its value has the limit of its output."""
+    if output.flooded:
+        status, value = "error", None
+        error = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"
     try:
-        kept, size = cut_data(value, limits.max_output_bytes)
+        kept, size = cut_data(value, output.limit_bytes)
     except ToolError as fault:
-        return Execution("error", sandbox, None, output.text(), fault.message, output.truncated)
+        return Execution("error", None, output.text(), fault.message, output.truncated)
     if error is not None:
         error = without_surrogates(error)[-4_000:]
-    return Execution(
-        status, sandbox, kept, output.text(), error, size > limits.max_output_bytes or output.truncated
-    )
+    return Execution(status, kept, output.text(), error, size > output.limit_bytes or output.truncated)

@@ -5,10 +5,10 @@ SQLite's full-text search ranks the passages by BM25.
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -22,14 +22,9 @@ from ..extras import check_extra
 from ..regular_files import read_regular_file
 
 MAX_FILE_BYTES = 32 * 2**20
-MAX_TOTAL_BYTES = 128 * 2**20
-MAX_TEXT_CHARS = 32 * 2**20
-"""Of one file, once it is text: a small PDF may hold much."""
-MAX_PAGES = 5_000
+MAX_TEXT_CHARS = 128 * 2**20
+"""Of all documents together, once they are text: a small PDF may hold much."""
 PASSAGE_CHARS = 1_200
-
-_PDF_MAGIC = b"%PDF-"
-
 MAX_PASSAGES = 50
 SMALL_CHARS = 3_000
 """Of all documents together: these are shown instead of searched."""
@@ -73,36 +68,19 @@ class Passage(Struct, frozen=True, omit_defaults=True):
         return msgspec.to_builtins(self)
 
 
-def read_document(path: str | Path) -> list[Passage]:
-    """Read a file.
+def read_document(path: str | Path) -> Iterator[Passage]:
+    """Yield the passages of a file: text, Markdown or PDF.
 
     Raises:
         UsageError: It is missing, no file, not text, or a PDF that cannot be read.
-        TooLargeError: It is over `MAX_FILE_BYTES`, or holds too much.
+        TooLargeError: It is over `MAX_FILE_BYTES`.
     """
     source = str(path)
     raw = read_regular_file(Path(path).expanduser(), MAX_FILE_BYTES, label="document", option="context")
-    if raw.startswith(_PDF_MAGIC):
-        return list(_pdf_passages(source, raw))
-    return [Passage(source, text, line=line) for line, text in passages_of(_text_of(source, raw))]
-
-
-def read_documents(paths: Sequence[str | Path]) -> list[Passage]:
-    """Read files, together at most `MAX_TOTAL_BYTES` of text.
-
-    Raises:
-        UsageError: One cannot be read.
-        TooLargeError: One is too large, or all of them are.
-    """
-    passages: list[Passage] = []
-    total = 0
-    for path in dict.fromkeys(map(str, paths)):
-        found = read_document(path)
-        total += sum(len(passage.text) for passage in found)
-        if total > MAX_TOTAL_BYTES:
-            raise _too_large("the text of the documents together", MAX_TOTAL_BYTES)
-        passages += found
-    return passages
+    if not raw.startswith(b"%PDF-"):
+        return (Passage(source, text, line=line) for line, text in passages_of(_text_of(source, raw)))
+    pages = enumerate(_pdf_pages(source, raw), 1)
+    return (Passage(source, part, page=page) for page, text in pages for _, part in passages_of(text))
 
 
 def passages_of(text: str) -> Iterator[tuple[int, str]]:
@@ -143,20 +121,8 @@ def _text_of(source: str, raw: bytes) -> str:
     return text
 
 
-def _pdf_passages(source: str, raw: bytes) -> Iterator[Passage]:
-    size = 0
-    for page, text in enumerate(_pdf_pages(source, raw), 1):
-        size += len(text)
-        if size > MAX_TEXT_CHARS or page > MAX_PAGES:
-            raise _too_large(f"the text of {source}", MAX_TEXT_CHARS, file=source)
-        for _, passage in passages_of(text):
-            yield Passage(source, passage, page=page)
-
-
 def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
     check_extra("documents", f"reading {source}")
-    import io
-
     import pypdf
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -164,21 +130,13 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
         reader = pypdf.PdfReader(io.BytesIO(raw))
         if reader.is_encrypted and not reader.decrypt(""):
             raise UsageError(f"{source} is locked with a password", option="context", file=source)
-        pages: Any = reader.pages
-        for page in pages:
-            yield page.extract_text()
+        yield from (page.extract_text() for page in reader.pages)
     except UsageError:
         raise
     except Exception as error:
         # A damaged PDF fails in as many ways as there are readers' assumptions.
-        reason = f"{type(error).__name__}: {error}"[:200]
-        raise UsageError(
-            f"the PDF {source} cannot be read: {reason}", option="context", file=source
-        ) from None
-
-
-def _too_large(subject: str, limit: int, **details: Any) -> TooLargeError:
-    return TooLargeError(f"{subject} is over {limit // 2**20} MiB", option="context", limit=limit, **details)
+        message = f"the PDF {source} cannot be read: {type(error).__name__}: {error}"[:500]
+        raise UsageError(message, option="context", file=source) from None
 
 
 # -- searching
@@ -214,7 +172,15 @@ class Library:
             UsageError: One is missing, is neither text nor PDF, or is damaged.
             TooLargeError: One is too large, or all together are.
         """
-        return cls(read_documents(paths))
+        found, total = list[Passage](), 0
+        for path in dict.fromkeys(map(str, paths)):
+            for passage in read_document(path):
+                total += len(passage.text)
+                if total > MAX_TEXT_CHARS:
+                    message = f"the text of the documents is over {MAX_TEXT_CHARS // 2**20} MiB"
+                    raise TooLargeError(message, option="context", limit=MAX_TEXT_CHARS, file=path)
+                found.append(passage)
+        return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
         """Return the passages that fit best, best first; none if no word of the query occurs.
@@ -236,18 +202,14 @@ class Library:
 
     def overview(self) -> dict[str, Any]:
         """Return what documents there are and how each begins; all of their passages, where they are small."""
-        lengths = Counter[str]()
-        begins: dict[str, str] = {}
+        documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
-            lengths[passage.source] += len(passage.text)
-            begins.setdefault(passage.source, passage.text[:BEGINNING_CHARS])
-        listed = [
-            {"source": source, "characters": lengths[source], "begins": begins[source]}
-            for source in self.sources[:MAX_LISTED]
-        ]
-        if sum(lengths.values()) > SMALL_CHARS:
-            return {"documents": listed}
-        return {"documents": listed, "passages": [passage.document() for passage in self.all_passages]}
+            row = {"source": passage.source, "characters": 0, "begins": passage.text[:BEGINNING_CHARS]}
+            documents.setdefault(passage.source, row)["characters"] += len(passage.text)
+        listed = {"documents": list(documents.values())[:MAX_LISTED]}
+        if sum(row["characters"] for row in documents.values()) > SMALL_CHARS:
+            return listed
+        return listed | {"passages": [passage.document() for passage in self.all_passages]}
 
     def close(self) -> None:
         """Forget everything."""

@@ -13,8 +13,6 @@ passed on.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import math
 import re
@@ -25,9 +23,11 @@ from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ..errors import ToolError
 from ..extras import has_extra, install_hint
+from .child import Output, run_child
 
 MAX_CLAIM_CHARS = 100_000
 
@@ -36,7 +36,9 @@ _DECLARES = frozenset(
     | {"define-fun", "define-fun-rec", "define-funs-rec", "define-sort"}
 )
 _IGNORED = frozenset({"set-logic", "set-info", "check-sat", "get-model", "exit"})
-_TOKEN = re.compile(r'\s+|;[^\n]*(?:\n|$)|(?P<token>\(|\)|"(?:[^"]|"")*"|\|[^|\\]*\||[^\s();"|]+)')
+_TOKEN = re.compile(
+    r"""\s+|;[^\n]*(?:\n|$)|(?P<token>\(|\)|"(?:[^"]|"")*"|\|[^|\\]*\||[^\s();"|]+)|(?P<open>.+)""", re.DOTALL
+)
 _CHILD = Path(__file__).with_name("logic_child.py")
 _GRACE_S = 2.0
 _MAX_REPLY_BYTES = 1024 * 1024
@@ -84,35 +86,16 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
             "max_cpu_s": math.ceil(max_seconds + _GRACE_S),
         }
     )
-    overran = SolverVerdict("unknown", reason=f"Z3 did not come to an end within {max_seconds:g} s")
+    reply, command = Output(_MAX_REPLY_BYTES), [sys.executable, "-I", "-c", _CHILD.read_text("utf-8")]
+    environ = None if sys.platform == "win32" else dict[str, str]()
+    ended = await run_child(command, task, max_seconds + _GRACE_S, reply, Output(0), env=environ)
     try:
-        async with asyncio.timeout(max_seconds + _GRACE_S):
-            reply = await _ask_child(task)
-    except TimeoutError:
-        return overran
-    try:
-        ruling = msgspec.json.decode(reply, type=SolverVerdict)
+        ruling = msgspec.json.decode(reply.kept, type=SolverVerdict)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return SolverVerdict("unknown", reason="Z3 died of the claim: too much memory, time or depth")
-    return overran if ruling.reason and ruling.reason.endswith(("timeout", "canceled")) else ruling
-
-
-async def _ask_child(task: bytes) -> bytes:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-c", _CHILD.read_text("utf-8")),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=None if sys.platform == "win32" else {},
-    )
-    try:
-        reply, _ = await child.communicate(task)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        await child.wait()
-    return reply[:_MAX_REPLY_BYTES]
+        ruling = SolverVerdict("unknown", reason="Z3 died of the claim: too much memory, time or depth")
+    if ended.overran or (ruling.reason and ruling.reason.endswith(("timeout", "canceled"))):
+        return SolverVerdict("unknown", reason=f"Z3 did not come to an end within {max_seconds:g} s")
+    return ruling
 
 
 # -- reading a claim
@@ -195,14 +178,9 @@ def expressions(text: str) -> Iterator[str]:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise UnreadableClaimError(
-                f"a string or quoted symbol does not close: {text[position : position + 40]!r}"
-            )
-        position = match.end()
+    for match in _TOKEN.finditer(text):
+        if match["open"] is not None:
+            raise UnreadableClaimError(f"a string or quoted symbol does not close: {match['open'][:40]!r}")
         if match["token"] is not None:
             yield match["token"]
 
@@ -254,11 +232,7 @@ class ClaimChecker:
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
         claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values
         ruling = await check_claim(claim, max_seconds=self.max_seconds)
-        return {
-            "verdict": ruling.verdict,
-            "counter_example": ruling.counter_example,
-            "reason": ruling.reason,
-        }
+        return asdict(ruling)
 
 
 def _is_whole(claim: Any) -> bool:

@@ -11,11 +11,10 @@ Rule 5: of a tool only its name, its description and its input schema are looked
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import unicodedata
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import msgspec
@@ -36,15 +35,9 @@ CLOSE_TIMEOUT_S = 5.0
 CLEANUP_S = 1.0
 """What a connection that is cut has for cleaning up."""
 MAX_PAGES = 100
-MAX_TOOLS = 500
 MAX_NAME_CHARS = 128
-MAX_DESCRIPTION_CHARS = 16_384
-MAX_SCHEMA_BYTES = 64 * 1024
-MAX_SCHEMA_DEPTH = 32
 MAX_LISTING_BYTES = 1024 * 1024
 """Names, descriptions and schemas of all tools of a server together."""
-MAX_PARTS = 10_000
-"""Parts of the content of one result."""
 _MAX_MESSAGE = 2_000
 _MAX_FAULTS = 1_000
 """Of the SDK's faults of an answer, which are listed all or not at all: a million take seconds."""
@@ -73,7 +66,7 @@ class McpClient:
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
-        self.process = ServerProcess(target.command, target.env, target.cwd) if target.command else None
+        self.process = ServerProcess(target) if target.command else None
         self._client: Any = None
         self._task: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
@@ -89,19 +82,19 @@ class McpClient:
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(ready)
-        except TimeoutError:
-            await self._give_up()
-            raise self._fault(f"did not answer within {timeout_s:g} s", "tool_timeout") from None
         except Exception as error:
-            await self._give_up()
+            # A server that was never of use is owed no grace.
+            await self._cut()
+            if isinstance(error, TimeoutError):
+                raise self._fault(f"did not answer within {timeout_s:g} s", "tool_timeout") from None
             raise self._fault(f"could not be used: {_reason(error)}") from None
 
     async def _live(self, ready: asyncio.Future[tuple[RemoteTool, ...]]) -> None:
         from mcp import Client
 
+        connection = self.process.connect() if self.process else http_transport(self.target)
         try:
-            async with AsyncExitStack() as stack:
-                self._client = await stack.enter_async_context(Client(self._transport()))
+            async with Client(connection) as self._client:
                 ready.set_result(await self._list())
                 await self._leave.wait()
         except Exception as error:
@@ -109,14 +102,7 @@ class McpClient:
                 ready.set_exception(error)
         finally:
             self._client = None
-            if not ready.done():
-                ready.cancel()
-
-    def _transport(self) -> Any:
-        if self.process is not None:
-            return self.process.connect()
-        assert self.target.url is not None
-        return http_transport(self.target.url, self.target.headers)
+            ready.cancel()
 
     async def _list(self) -> tuple[RemoteTool, ...]:
         from mcp_types import PaginatedRequestParams
@@ -125,17 +111,18 @@ class McpClient:
         cursor, size = None, 0
         for _ in range(MAX_PAGES):
             page = await self._client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
-            if len(tools) + len(page.tools) > MAX_TOOLS:
-                raise ToolError(f"it lists over {MAX_TOOLS} tools")
+            size += sum(
+                len(tool.model_dump_json(include={"name", "description", "input_schema"}))
+                for tool in page.tools
+            )
+            if size > MAX_LISTING_BYTES:
+                raise ToolError(f"its tools are described in over {MAX_LISTING_BYTES:,} bytes in all")
             for tool in page.tools:
                 if tool.name in tools:
                     raise ToolError(f"it lists two tools named {tool.name}")
                 tools[tool.name] = RemoteTool(
                     self, *read_tool(tool.name, tool.description, tool.input_schema)
                 )
-                size += len(tool.model_dump_json(include={"name", "description", "input_schema"}))
-            if size > MAX_LISTING_BYTES:
-                raise ToolError(f"its tools are described in over {MAX_LISTING_BYTES:,} bytes in all")
             cursor = page.next_cursor
             if not cursor:
                 return tuple(tools.values())
@@ -157,32 +144,27 @@ class McpClient:
             result = await self._client.session.send_request(request, CallToolResult)
         except Exception as error:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
-        if len(result.content) > MAX_PARTS:
-            raise self._fault(f"failed in {name}: its result has over {MAX_PARTS:,} parts")
+        text = "\n".join(getattr(part, "text", f"({part.type}, not shown)") for part in result.content)
         if result.is_error:
-            raise ToolError((_text(result) or f"{name} failed without a reason")[:_MAX_MESSAGE])
-        return fit_result(_value(result))
+            raise ToolError((text or f"{name} failed without a reason")[:_MAX_MESSAGE])
+        found = result.structured_content
+        # The SDK's servers wrap what is no object.
+        return fit_result(text if found is None else found["result"] if found.keys() == {"result"} else found)
 
     async def close(self) -> None:
         """End the connection, and with it a server that was started for it."""
         self._leave.set()
-        if self._task is not None:
-            done, _ = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S if self._client else 0.1)
-            if not done:
-                if self.process is not None:
-                    self.process.kill()
-                self._task.cancel()
-                # What still hangs then is left behind; it holds nothing but a connection.
-                await asyncio.wait({self._task}, timeout=CLEANUP_S)
-            self._task = None
+        if self._task is not None and not (await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S))[0]:
+            await self._cut()
 
-    async def _give_up(self) -> None:
-        """End a connection that never came to be; such a server is owed no grace."""
+    async def _cut(self) -> None:
         if self.process is not None:
             self.process.kill()
-        if self._task is not None:
-            self._task.cancel()
-        await self.close()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            # What still hangs then is left behind; it holds nothing but a connection.
+            await asyncio.wait({task}, timeout=CLEANUP_S)
 
     def _fault(self, reason: str, code: str = "tool_error") -> ToolError:
         words = self.process.last_words if self.process is not None else ""
@@ -240,20 +222,12 @@ def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tup
     Raises:
         ToolError: One of them is over a bound, or not of its form.
     """
-    if not 0 < len(name) <= MAX_NAME_CHARS:
-        raise ToolError(f"the name of a tool has {len(name):,} characters; it may have 1 to {MAX_NAME_CHARS}")
-    if not _is_legible(name):
+    if not 0 < len(name) <= MAX_NAME_CHARS or not _is_legible(name):
         raise ToolError(
-            f"the name of a tool begins or ends with a blank or holds characters that are not seen: {name!a}"
+            f"the name of a tool is 1 to {MAX_NAME_CHARS} characters that are seen, without a blank at an end, "
+            f"not {name[:40]!a}"
         )
-    if description and len(description) > MAX_DESCRIPTION_CHARS:
-        raise ToolError(f"the description of its tool {name} has over {MAX_DESCRIPTION_CHARS:,} characters")
     place = f"the inputSchema of its tool {name}"
-    # Not msgspec's encoder: it cannot write every number that JSON can hold.
-    if (size := len(json.dumps(schema))) > MAX_SCHEMA_BYTES:
-        raise ToolError(f"{place} is {size:,} bytes long; at most {MAX_SCHEMA_BYTES:,} are read")
-    if _depth(schema) > MAX_SCHEMA_DEPTH:
-        raise ToolError(f"{place} is nested over {MAX_SCHEMA_DEPTH} deep")
     try:
         properties = msgspec.convert(schema, _Arguments).properties
     except msgspec.ValidationError as error:
@@ -265,14 +239,6 @@ def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tup
 
 def _is_legible(name: str) -> bool:
     return name.isprintable() and name == inert(name).strip(" ")
-
-
-def _depth(value: Any) -> int:
-    if isinstance(value, dict):
-        value = list(cast(dict[str, Any], value).values())
-    if not isinstance(value, list):
-        return 0
-    return 1 + max((_depth(item) for item in cast(list[Any], value)), default=0)
 
 
 def _legible(schema: Any) -> Any:
@@ -315,20 +281,6 @@ def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[R
 def _fold(name: str) -> str:
     """Return what a name is compared by: case and width make no difference to who reads it."""
     return unicodedata.normalize("NFKC", name).casefold()
-
-
-def _value(result: Any) -> Any:
-    structured = result.structured_content
-    if structured is None:
-        return _text(result)
-    # The SDK's servers wrap what is no object.
-    return (
-        structured["result"] if isinstance(structured, dict) and set(structured) == {"result"} else structured
-    )
-
-
-def _text(result: Any) -> str:
-    return "\n".join(getattr(part, "text", f"({part.type}, not shown)") for part in result.content)
 
 
 def _reason(error: BaseException) -> str:

@@ -20,7 +20,7 @@ class McpTarget(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
-    url: str | None = None
+    url: str = ""
     headers: dict[str, str] = {}
 
 
@@ -71,29 +71,30 @@ class _Config(Struct, frozen=True):
 
 
 def _read_config(path: Path) -> tuple[McpTarget, ...]:
+    def refusal(reason: str) -> UsageError:
+        return UsageError(f"{path}{reason}", option="mcp", file=str(path))
+
+    def target(name: str, entry: msgspec.Raw) -> McpTarget:
+        try:
+            read = msgspec.json.decode(entry, type=_Entry)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise refusal(f": server {name!r} is not described rightly: {error}") from None
+        if not read.url and not read.command:
+            raise refusal(f": server {name!r} has neither `command` nor `url`")
+        headers = {key: str(value) for key, value in (read.headers or {}).items()}
+        env = {key: str(value) for key, value in (read.env or {}).items() if value is not None}
+        SECRETS.keep_headers(headers)
+        SECRETS.keep_environment(env)
+        if read.url:
+            SECRETS.keep_password(read.url)
+            return McpTarget(name=name, url=read.url, headers=headers)
+        command = (read.command or "", *map(str, read.args or ()))
+        return McpTarget(name=name, command=command, env=env, cwd=read.cwd)
+
     try:
         servers = msgspec.json.decode(path.read_bytes(), type=_Config).mcpServers
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", option="mcp", file=str(path)) from None
+        raise refusal(f" cannot be read: {error}") from None
     if not servers:
-        raise UsageError(f"{path} has no `mcpServers`", option="mcp", file=str(path))
-    return tuple(_target(path, name, entry) for name, entry in servers.items())
-
-
-def _target(path: Path, name: str, entry: msgspec.Raw) -> McpTarget:
-    try:
-        read = msgspec.json.decode(entry, type=_Entry)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        message = f"{path}: server {name!r} is not described rightly: {error}"
-        raise UsageError(message, option="mcp", file=str(path)) from None
-    if read.url:
-        headers = {key: str(value) for key, value in (read.headers or {}).items()}
-        SECRETS.keep_headers(headers)
-        SECRETS.keep_password(read.url)
-        return McpTarget(name=name, url=read.url, headers=headers)
-    if not read.command:
-        message = f"{path}: server {name!r} has neither `command` nor `url`"
-        raise UsageError(message, option="mcp", file=str(path))
-    env = {key: str(value) for key, value in (read.env or {}).items() if value is not None}
-    SECRETS.keep_environment(env)
-    return McpTarget(name=name, command=(read.command, *map(str, read.args or ())), env=env, cwd=read.cwd)
+        raise refusal(" has no `mcpServers`")
+    return tuple(target(name, entry) for name, entry in servers.items())

@@ -9,6 +9,7 @@ import re
 import threading
 import typing
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -53,16 +54,16 @@ class PythonTool:
         summary, notes = _read_docstring(inspect.getdoc(function) or "")
         self.description = summary if description is None else description
         self.form = _form(self.name, function, notes)
-        self.parameters: Mapping[str, Any] = _parameters(self.form)
+        schema = inlined_schema(self.form)
+        self.parameters: Mapping[str, Any] = {
+            key: schema[key] for key in ("type", "properties", "required") if key in schema
+        }
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function. Its result comes back as JSON data, what it raises as ToolError."""
         values = self._read(arguments)
         try:
-            if _is_async(self.function):
-                value = await self.function(**values)
-            else:
-                value = await in_thread(f"tool {self.name}", self.function, **values)
+            value = await call_anywhere(f"tool {self.name}", self.function, **values)
         except (ToolError, *NOT_FAILURES):
             raise
         except BaseException as error:
@@ -83,10 +84,13 @@ class PythonTool:
         return {name: getattr(read, name) for name in fields if name in arguments}
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004
-    )
+async def call_anywhere(name: str, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
+    """Await a coroutine function; run any other in a thread of its own, and await what it returns if that can be."""
+    called = getattr(function, "__call__", None)  # noqa: B004
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        return await function(*values, **named)
+    value = await in_thread(name, function, *values, **named)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> type[msgspec.Struct]:
@@ -105,11 +109,8 @@ def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> 
         if parameter.name in notes:
             kind = Annotated[kind, msgspec.Meta(description=notes[parameter.name])]
         # The function's own default is used; the form only needs to know that there is one.
-        fields.append(
-            (parameter.name, kind)
-            if parameter.default is parameter.empty
-            else (parameter.name, kind, _default(parameter.default))
-        )
+        default = () if parameter.default is parameter.empty else (_default(parameter.default),)
+        fields.append((parameter.name, kind, *default))
     return msgspec.defstruct(name.replace(".", "_").replace("-", "_"), fields, kw_only=True)
 
 
@@ -137,11 +138,6 @@ def _default(value: Any) -> Any:
     return msgspec.field(default_factory=lambda: value)
 
 
-def _parameters(form: type[msgspec.Struct]) -> dict[str, Any]:
-    schema = inlined_schema(form)
-    return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
-
-
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return the first paragraph, and what an `Args:` section says of each argument."""
     summary = " ".join(text.partition("\n\n")[0].split())
@@ -163,25 +159,14 @@ async def in_thread(name: str, function: Callable[..., T], *values: Any, **named
     The thread is a daemon: unlike one of a pool, it cannot hold up the end of the process. When the caller is
     cancelled, the thread is left alone; nothing waits for it.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if not future.done():
-            future.set_result((value, error))
+    future, context = Future[T](), contextvars.copy_context()
 
     def work() -> None:
-        value, error = None, None
+        future.set_running_or_notify_cancel()
         try:
-            value = context.run(function, *values, **named)
-        except BaseException as raised:
-            error = raised
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value, error)
+            future.set_result(context.run(function, *values, **named))
+        except BaseException as error:
+            future.set_exception(error)
 
     threading.Thread(target=work, name=name, daemon=True).start()
-    value, error = await future
-    if error is not None:
-        raise error
-    return value  # pyright: ignore[reportReturnType]
+    return await asyncio.wrap_future(future)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -46,44 +46,40 @@ def json_data(value: Any) -> Any:
     Raises:
         ToolError: It is nested too deeply, or holds itself.
     """
-    try:
-        return _json(value, 0)
-    except RecursionError:
-        raise ToolError("the result is nested too deeply to be read") from None
+    return _json(value, 0)
 
 
 def _json(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
-        raise RecursionError
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return without_surrogates(value)
-    if isinstance(value, int | float):
-        return _number(value)
-    if isinstance(value, Mapping):
-        items = cast(Mapping[Any, Any], value).items()
-        return {without_surrogates(str(key)): _json(item, depth + 1) for key, item in items}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_json(item, depth + 1) for item in cast(list[Any], value)]
-    return _json(_plain(value), depth + 1)
-
-
-def _number(value: float) -> Any:
-    if isinstance(value, float):
-        return value + 0.0 if math.isfinite(value) else str(value)
-    if abs(value) < _BIGGEST:
-        return int(value)
-    return str(value) if value.bit_length() < 10_000 else hex(value)
+        raise ToolError("the result is nested too deeply to be read")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return without_surrogates(value)
+        case float():
+            return value + 0.0 if math.isfinite(value) else str(value)
+        case int():
+            if abs(value) < _BIGGEST:
+                return int(value)
+            return str(value) if value.bit_length() < 10_000 else hex(value)
+        case Mapping():
+            items = cast(Mapping[Any, Any], value).items()
+            return {without_surrogates(str(key)): _json(item, depth + 1) for key, item in items}
+        case list() | tuple() | set() | frozenset():
+            return [_json(item, depth + 1) for item in cast(list[Any], value)]
+        case _:
+            return _json(_plain(value), depth + 1)
 
 
 def _plain(value: Any) -> Any:
     """Return what knows its own data form (models, arrays, dataclasses, dates) in it, anything else as text."""
-    for name in ("model_dump", "tolist"):
-        method: Callable[[], Any] | None = getattr(value, name, None)
-        if callable(method) and not isinstance(value, type):
-            return method()
+    method = next(
+        (getattr(value, name, None) for name in ("model_dump", "tolist") if hasattr(value, name)), None
+    )
+    if callable(method) and not isinstance(value, type):
+        return method()
     try:
         return msgspec.to_builtins(value, str_keys=True, enc_hook=str)
-    except (TypeError, ValueError, msgspec.MsgspecError):
+    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return str(value)

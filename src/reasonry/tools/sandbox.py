@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import SandboxError, ToolError, UsageError
@@ -10,27 +10,11 @@ from .execution import ExecutionLimits, Sandbox
 from .sandbox_bubblewrap import BubblewrapSandbox
 from .sandbox_monty import MontySandbox
 
-SANDBOXES: dict[str, Callable[[], Sandbox]] = {"monty": MontySandbox, "bubblewrap": BubblewrapSandbox}
-
-DEFAULT = "monty"
-
-_SUMMARIES = {
-    "monty": "a subset of Python, on every system; starts in milliseconds",
-    "bubblewrap": "CPython with numpy and sympy where installed; Linux with bwrap",
+SANDBOXES: dict[str, type[MontySandbox | BubblewrapSandbox]] = {
+    kind.name: kind for kind in (MontySandbox, BubblewrapSandbox)
 }
 
-
-DESCRIPTIONS = {
-    "monty": (
-        "Run Python code and return the value of its last line and what it printed. Plain Python with math, re, json, "
-        "datetime, decimal and little else of the standard library: no class inheritance, no third-party packages, "
-        "no files, no network."
-    ),
-    "bubblewrap": (
-        "Run Python code and return the value of its last line and what it printed. CPython with its standard library, "
-        "numpy and sympy; no network, no processes, files only under /tmp and gone afterwards."
-    ),
-}
+DEFAULT = MontySandbox.name
 
 
 def open_sandbox(name: str | None = None) -> Sandbox:
@@ -42,34 +26,28 @@ def open_sandbox(name: str | None = None) -> Sandbox:
     """
     wanted = name or DEFAULT
     if wanted not in SANDBOXES:
-        names = ", ".join(SANDBOXES)
-        raise UsageError(
-            f"there is no sandbox {wanted[:60]!r}; there are: {names}",
-            option="sandbox",
-            choices=list(SANDBOXES),
-        )
+        message = f"there is no sandbox {wanted[:60]!r}; there are: {', '.join(SANDBOXES)}"
+        raise UsageError(message, option="sandbox", choices=list(SANDBOXES))
     return SANDBOXES[wanted]()
 
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
     """Return each sandbox, what it is, and whether it can be used here; each is tried out."""
-    return [await _describe(name) for name in SANDBOXES]
+    return [
+        {"name": name, "usable": reason is None, "default": name == DEFAULT, "summary": kind.summary}
+        | ({} if reason is None else {"reason": reason})
+        for name, kind in SANDBOXES.items()
+        for reason in [await _fault(name)]
+    ]
 
 
-async def _describe(name: str) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": name,
-        "usable": True,
-        "default": name == DEFAULT,
-        "summary": _SUMMARIES[name],
-    }
+async def _fault(name: str) -> str | None:
+    """Return why a sandbox cannot be used here; None where it can."""
     try:
         execution = await open_sandbox(name).run("6 * 7", ExecutionLimits(max_seconds=5.0))
     except SandboxError as error:
-        return row | {"usable": False, "reason": error.message}
-    if execution.value != 42:
-        return row | {"usable": False, "reason": execution.error or "it does not count right"}
-    return row
+        return error.message
+    return None if execution.value == 42 else execution.error or "it does not count right"
 
 
 class PyExecutor:
@@ -77,7 +55,7 @@ class PyExecutor:
 
     Args:
         sandbox: Where; the default sandbox if None. Each call fails while it cannot be used; no code runs unsandboxed.
-        limits: What each call may use.
+        limits: Of each call.
     """
 
     name = "py_executor"
@@ -95,10 +73,10 @@ class PyExecutor:
     def __init__(self, sandbox: Sandbox | None = None, limits: ExecutionLimits | None = None) -> None:
         self.sandbox = sandbox
         self.limits = limits or ExecutionLimits()
-        self.description = DESCRIPTIONS[sandbox.name if sandbox else DEFAULT]
+        self.description = (sandbox or MontySandbox).description
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the code and return what became of it, whatever that is; not how long it took.
+        """Run the code and return the outcome, whatever that is; not how long it took.
 
         So the same code brings the same result, and a question that shows it is the same question.
 
@@ -107,12 +85,8 @@ class PyExecutor:
             SandboxError: It was not run.
         """
         code = arguments.get("code")
-        unknown = [name for name in arguments if name != "code"]
-        if unknown:
-            raise ToolError(f"{self.name} has no argument {unknown[0][:60]!r}; it takes code")
-        if not isinstance(code, str) or not code.strip():
-            raise ToolError(f"{self.name} takes Python code as the text `code`")
-        sandbox = self.sandbox or open_sandbox()
-        document = (await sandbox.run(code, self.limits)).document()
+        if {*arguments} != {"code"} or not isinstance(code, str) or not code.strip():
+            raise ToolError(f"{self.name} takes Python code as the text `code`, and nothing else")
+        document = (await (self.sandbox or open_sandbox()).run(code, self.limits)).document()
         del document["duration_ms"]
         return document

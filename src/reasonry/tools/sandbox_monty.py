@@ -13,9 +13,9 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..errors import SandboxError
 from ..extras import has_extra, install_hint
-from .execution import FLOOD_MESSAGE, Execution, ExecutionLimits, Output, Sandbox, Status, conclude
+from .child import Output
+from .execution import Execution, ExecutionLimits, Sandbox, Status, conclude
 from .python import in_thread
 
 if TYPE_CHECKING:
@@ -33,19 +33,24 @@ class MontySandbox(Sandbox):
     """
 
     name = "monty"
+    summary = "a subset of Python, on every system; starts in milliseconds"
+    description = (
+        "Run Python code and return the value of its last line and what it printed. Plain Python with math, re, json, "
+        "datetime, decimal and little else of the standard library: no class inheritance, no third-party packages, "
+        "no files, no network."
+    )
 
     def __init__(self) -> None:
         if not has_extra("sandbox"):
-            message = f"the sandbox monty is not installed: {install_hint('sandbox')}"
-            raise SandboxError(message, sandbox=self.name, extra="sandbox")
+            raise self.unavailable(f"it is not installed: {install_hint('sandbox')}", extra="sandbox")
         try:
             import pydantic_monty
         except ImportError as error:
-            raise SandboxError(f"the sandbox monty cannot be used: {error}", sandbox=self.name) from None
+            raise self.unavailable(str(error)) from None
         self.version: str = pydantic_monty.__version__
 
-    async def _run(self, code: str, limits: ExecutionLimits) -> Execution:
-        feed = _Feed(code, limits)
+    async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
+        feed = _Feed(code, limits, output)
         # In a thread: Monty's own asyncio support may abort the process when that ends soon after an execution.
         running = asyncio.ensure_future(in_thread("monty", feed.run))
         try:
@@ -54,14 +59,15 @@ class MontySandbox(Sandbox):
             feed.kill()
             await running
             raise
+        except OSError as error:
+            raise self.unavailable(f"it could not be started: {error}") from None
 
 
 class _Feed:
     """One piece of code on its way through a worker of its own."""
 
-    def __init__(self, code: str, limits: ExecutionLimits) -> None:
-        self.code, self.limits = code, limits
-        self.output = Output(limits.max_output_bytes)
+    def __init__(self, code: str, limits: ExecutionLimits, output: Output) -> None:
+        self.code, self.limits, self.output = code, limits, output
         self._worker: int | None = None
         self._killed = False
         self._lock = threading.Lock()
@@ -70,25 +76,22 @@ class _Feed:
         """Run the code, blocking.
 
         Raises:
-            SandboxError: It was not run.
+            OSError: There is no worker to run it.
         """
         from pydantic_monty import MontyError
 
         try:
-            value = self._value()
+            return conclude("ok", self.output, value=_data(self._value()))
         except MontyError as error:
-            status, message = _status(error, self.output, self.limits)
-            return self._conclude(status, message)
-        except OSError as error:
-            message = f"the sandbox monty could not be started: {error}"
-            raise SandboxError(message, sandbox=MontySandbox.name) from None
+            status, message = _status(error, self.limits)
+            return conclude(status, self.output, error=message)
+        except RecursionError:
+            return conclude("error", self.output, error="the value is nested too deeply")
+        except OSError:
+            raise
         except Exception as error:
             # This side of the conversation gave up, such as on a value that it cannot take in.
-            return self._conclude("error", f"{type(error).__name__}: {error}")
-        try:
-            return conclude("ok", MontySandbox.name, self.output, self.limits, value=_data(value))
-        except RecursionError:
-            return self._conclude("error", "the value is nested too deeply")
+            return conclude("error", self.output, error=f"{type(error).__name__}: {error}")
 
     def kill(self) -> None:
         """End the worker, whatever it is doing."""
@@ -121,9 +124,6 @@ class _Feed:
         if self.output.flooded and not self._killed:
             self.kill()
 
-    def _conclude(self, status: Status, message: str) -> Execution:
-        return conclude(status, MontySandbox.name, self.output, self.limits, error=message)
-
 
 def _limits(limits: ExecutionLimits) -> ResourceLimits:
     return {
@@ -133,11 +133,9 @@ def _limits(limits: ExecutionLimits) -> ResourceLimits:
     }
 
 
-def _status(error: Any, output: Output, limits: ExecutionLimits) -> tuple[Status, str]:
+def _status(error: Any, limits: ExecutionLimits) -> tuple[Status, str]:
     from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
-    if output.flooded:
-        return "error", FLOOD_MESSAGE
     if isinstance(error, MontyCrashedError):
         if error.timed_out:
             return "timeout", f"it did not end within {limits.max_seconds:g} s"

@@ -31,7 +31,7 @@ from ..puzzles import (
 from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
 from .execution import Sandbox
-from .python import in_thread
+from .python import call_anywhere
 from .sandbox import open_sandbox
 
 FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE", "PACKAGE/NAME:…")
@@ -131,16 +131,12 @@ class JsonSchemaVerifier:
         """
         try:
             schema = json.loads(_source(path, "schema"))
+            if not isinstance(schema, dict):
+                raise ValueError("it is not an object")
+            return cls(schema, f"json-schema:{path}")
         except (ValueError, RecursionError) as error:
             message = f"the schema {path!r} cannot be read: {error}"
             raise UsageError(message, option="verifier", file=path) from None
-        if not isinstance(schema, dict):
-            raise UsageError(f"the schema {path!r} is not an object", option="verifier", file=path)
-        try:
-            return cls(schema, f"json-schema:{path}")
-        except UsageError as error:
-            error.details["file"] = path
-            raise
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a final answer; a step on the way is `unknown`."""
@@ -175,14 +171,10 @@ class CallableVerifier:
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate; whatever the callable raises is raised."""
-        values, named = (claim.problem, list(claim.path)), {}
-        if self.takes_final:
-            named = {"final": claim.final}
-        if inspect.iscoroutinefunction(self.function):
-            verdict = await self.function(*values, **named)
-        else:
-            verdict = await in_thread(self.name, self.function, *values, **named)
-        return _verdict(await verdict if inspect.isawaitable(verdict) else verdict)
+        named = {"final": claim.final} if self.takes_final else {}
+        return _verdict(
+            await call_anywhere(self.name, self.function, claim.problem, list(claim.path), **named)
+        )
 
 
 class SandboxedVerifier:
@@ -310,13 +302,9 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifi
     if split_plugin(spec) is not None:
         return installed_plugins(environ).open("verifiers", spec, as_verifier)
     kind, _, rest = spec.partition(":")
-    match kind:
-        case "arithmetic":
-            return ArithmeticVerifier(_target(rest))
-        case "json-schema":
-            return JsonSchemaVerifier.open(rest)
-        case _:
-            return SandboxedVerifier.open(rest)
+    if kind == "arithmetic":
+        return ArithmeticVerifier(_target(rest))
+    return JsonSchemaVerifier.open(rest) if kind == "json-schema" else SandboxedVerifier.open(rest)
 
 
 def as_verifier(value: Any) -> Verifier:

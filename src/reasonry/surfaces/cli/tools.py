@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ...errors import NotFoundError, UsageError
 from ...extras import has_extra
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
-from ...tools.sandbox import DESCRIPTIONS, describe_sandboxes, open_sandbox
+from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
 from .arguments import Json, Text, WholeNumber, read_text
 from .output import print_line, print_note
@@ -83,7 +83,7 @@ def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     usable = [row["name"] for row in sandboxes if row["usable"]]
     first = usable[0] if usable else "monty"
     return [
-        {"name": "py_executor", "description": DESCRIPTIONS[first], "usable": bool(usable)},
+        {"name": "py_executor", "description": SANDBOXES[first].description, "usable": bool(usable)},
         {
             "name": "check_claim",
             "description": "Prove or refute a formal claim with Z3.",

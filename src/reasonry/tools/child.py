@@ -1,0 +1,164 @@
+"""Child processes: each ends with its user, however that ends, and so does all it started in its group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..reading.json_in_text import without_surrogates
+
+FLOOD_BYTES = 16 * 1024 * 1024
+"""A child that writes this much is killed; output over the limit but under this is only cut."""
+_REAPED_S = 5.0
+"""Time for the system to end a process that was killed."""
+
+
+class Output:
+    """Output kept up to a limit.
+
+    Args:
+        limit_bytes: Bytes kept.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.kept = bytearray()
+        self.seen_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take in a piece."""
+        self.seen_bytes += len(piece)
+        self.kept += piece[: self.limit_bytes - len(self.kept)]
+
+    @property
+    def flooded(self) -> bool:
+        """Whether the child should be killed for it."""
+        return self.seen_bytes > FLOOD_BYTES
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something was dropped."""
+        return self.seen_bytes > len(self.kept)
+
+    def text(self) -> str:
+        """Return the text that was kept."""
+        return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
+
+
+class Ended(NamedTuple):
+    """The end of a child: its exit code, and whether its time was up."""
+
+    code: int
+    overran: bool
+
+
+async def run_child(
+    command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
+) -> Ended:
+    """Run a program that takes its task from standard input; it is killed when its time is up or it floods.
+
+    Args:
+        reply: Takes in its standard output.
+        printed: Takes in its standard error.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    child = await start(command, **options)
+    overran = False
+
+    def stop() -> None:
+        nonlocal overran
+        overran = True
+        send_signal(child, "SIGKILL")
+
+    timer = asyncio.get_running_loop().call_later(max_seconds, stop)
+    try:
+        await asyncio.gather(
+            _give(child.stdin, task), _take(child, child.stdout, reply), _take(child, child.stderr, printed)
+        )
+        await child.wait()
+    finally:
+        timer.cancel()
+        await end(child)
+    return Ended(child.returncode or 0, overran)
+
+
+async def _give(pipe: asyncio.StreamWriter | None, task: bytes) -> None:
+    assert pipe is not None
+    with contextlib.suppress(ConnectionError):
+        pipe.write(task)
+        await pipe.drain()
+    pipe.close()
+
+
+async def _take(child: Process, pipe: asyncio.StreamReader | None, output: Output) -> None:
+    assert pipe is not None
+    while piece := await pipe.read(64 * 1024):
+        output.add(piece)
+        if output.flooded:
+            send_signal(child, "SIGKILL")
+
+
+async def start(command: Sequence[str], **options: Any) -> Process:
+    """Start a child in a group of its own, with pipes; if cancelled meanwhile, wait until it can be killed.
+
+    asyncio never ends a start that is cancelled while its pipes are being connected.
+    """
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, **options
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await end(await starting)
+        raise
+
+
+async def end(child: Process, grace_s: float = 0) -> None:
+    """End a child, without grace from the moment at which this is cancelled.
+
+    Args:
+        grace_s: Time for it to end by itself, and as long again when it is asked to.
+    """
+    assert child.stdin is not None
+    child.stdin.close()
+    try:
+        if grace_s and not await _has_ended(child, grace_s):
+            send_signal(child, "SIGTERM")
+            await _has_ended(child, grace_s)
+    finally:
+        try:
+            send_signal(child, "SIGKILL")
+            await _has_ended(child, _REAPED_S)
+        finally:
+            # A grandchild may hold the pipes open; the transport must not wait for it.
+            transport: Any = getattr(child, "_transport", None)
+            if transport is not None:
+                transport.close()
+
+
+def send_signal(child: Process, name: str) -> None:
+    """Signal a child that has not ended and all in its group; where there are no groups, kill the child alone."""
+    if child.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, getattr(signal, name))
+        else:
+            child.kill()
+
+
+async def _has_ended(child: Process, patience_s: float) -> bool:
+    # Not child.wait(): it also waits for pipes that a grandchild may hold open.
+    deadline = asyncio.get_running_loop().time() + patience_s
+    while child.returncode is None and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.01)
+    return child.returncode is not None
