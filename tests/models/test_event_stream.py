@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import ModelError
-from reasonry.models.http_session import MAX_LINE_BYTES, MAX_LINES, EventLines
+from reasonry.models.http_session import EventLines
 from tests.servers import Fault, ModelServer
 
 from .asking import TRANSPORTS, model_over, question
 
 
 def read(pieces: list[bytes]) -> list[bytes]:
-    lines = EventLines("server")
+    lines = EventLines()
     return [data for piece in pieces for data in lines.data(piece)]
 
 
@@ -39,30 +39,17 @@ def test_events_are_the_same_however_the_stream_is_cut(parts: list[bytes], cuts:
 
 def test_time_is_linear_in_the_bytes_however_small_the_pieces() -> None:
     def took(size: int) -> float:
-        lines, piece = EventLines("server"), b"x" * 100
-        lines.feed(b"data: ")
+        lines, piece = EventLines(), b"x" * 100
+        lines.data(b"data: ")
         began = time.process_time()
         for _ in range(size // len(piece)):
-            lines.feed(piece)
+            lines.data(piece)
         assert len(lines.data(b"\n")[0]) == size
         return time.process_time() - began
 
     took(100_000)
     small, large = (min(took(size) for _ in range(3)) for size in (200_000, 1_600_000))
     assert large < small * 8 * 4
-
-
-@pytest.mark.parametrize("piece", [b"x" * 1_000, b"data:" + b"x" * 3_000_000 + b"\n\n"])
-def test_a_line_has_a_limit(piece: bytes) -> None:
-    with pytest.raises(ModelError, match=r"server sent an event of more than") as caught:
-        read([piece] * (MAX_LINE_BYTES // len(piece) + 2))
-    assert caught.value.retryable
-
-
-@pytest.mark.parametrize("line", [b"\n", b": hm\n", b"data:\r\n\r\n"])
-def test_lines_are_limited_in_number(line: bytes) -> None:
-    with pytest.raises(ModelError, match="more than 1,000,000 lines"):
-        read([line * 10_000] * (MAX_LINES // 10_000 + 1))
 
 
 @pytest.mark.anyio

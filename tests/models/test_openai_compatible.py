@@ -170,7 +170,7 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
 def _read(raw: bytes) -> Answered:
     gathered = Gathered()
     gathered.take(raw, "server")
-    return gathered.to_answer("m", {}, lambda taken, made, cached: None, "server")
+    return gathered.to_answers("m", {}, lambda taken, made, cached: None, "server")[0]
 
 
 @given(st.binary(max_size=300))
@@ -278,5 +278,5 @@ def test_calls_of_tools_are_a_reply(key: str) -> None:
     for chunk in chunks:
         choice = {"index": 0, key: chunk, "finish_reason": "tool_calls"}
         gathered.take(json.dumps({"choices": [choice]}).encode(), "server")
-    said = json.loads(gathered.to_answer("m", {}, lambda taken, made, cached: None, "server").text)
+    said = json.loads(gathered.to_answers("m", {}, lambda taken, made, cached: None, "server")[0].text)
     assert said == {"tool_calls": [{"name": "search", "arguments": "".join(halves)}]}

@@ -99,13 +99,13 @@ def gathered(finish: str) -> Gathered:
     ],
 )
 def test_its_own_reasons_to_end_are_understood(finish: str, refused: bool, truncated: bool) -> None:
-    answer = gathered(finish).to_answer("zai:glm-4.7", {}, price_list(ZAI_URL, "glm-4.7"), "p")
+    answer = gathered(finish).to_answers("zai:glm-4.7", {}, price_list(ZAI_URL, "glm-4.7"), "p")[0]
     assert (answer.text, answer.refused, answer.truncated) == ("one two", refused, truncated)
 
 
 def test_a_reply_that_its_network_broke_off_is_asked_for_again() -> None:
     with pytest.raises(ModelError, match="broke off") as caught:
-        gathered("network_error").to_answer("zai:glm-4.7", {}, price_list(ZAI_URL, "glm-4.7"), "p")
+        gathered("network_error").to_answers("zai:glm-4.7", {}, price_list(ZAI_URL, "glm-4.7"), "p")
     assert caught.value.retryable
     assert not isinstance(caught.value, BrokenReplyError)
 

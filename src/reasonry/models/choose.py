@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..engine.ports import Model
 from ..errors import UsageError
-from ..extras import has_extra, install_hint
+from ..extras import check_extra, has_extra, install_hint
 from ..masking import SECRETS
 from ..plugins import installed_plugins, split_plugin
 from .known import reasons_by_itself
@@ -108,9 +108,11 @@ def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None)
         _check_key_stays(rest, environ, keyed_by)
     if kind in _BUILT_IN:
         return _open_built_in(kind, rest, environ)
-    from .providers import ProviderModel, check_provider_extra, is_provider
+    from .providers import OWN_EXTRAS, ProviderModel, is_provider
 
-    check_provider_extra(kind)
+    check_extra(
+        kind if kind in OWN_EXTRAS else "providers", f"the model {kind[:40]}:…, which is not built in,"
+    )
     if not is_provider(kind):
         raise _no_such_form(kind, rest)
     return ProviderModel(f"{kind}:{rest}")
@@ -277,34 +279,26 @@ def _can_reach(provider: Provider) -> bool:
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return what could be used here, a row each: whether it is ready, and a note; never a key's value."""
     environ = os.environ if environ is None else environ
-    rows = [_provider_row(provider, environ) for provider in PROVIDERS]
-    names = installed_models(environ)
+    rows: list[tuple[str, bool, str]] = []
+    for provider in PROVIDERS:
+        key = _key_set(provider, environ)
+        missing = [] if _can_reach(provider) else [install_hint(provider.extra)]
+        missing += [] if key else [f"set {provider.keys[0]}"]
+        rows.append((f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set"))
+    names, others = installed_models(environ), has_extra("providers")
     local = f"at {ollama_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
-    others = has_extra("providers")
-    known = "any that pydantic-ai knows" if others else install_hint("providers")
-    own_key = (
-        "REASONRY_API_KEY is set"
-        if environ.get("REASONRY_API_KEY")
-        else "REASONRY_API_KEY, if it wants a key"
-    )
-    return [
-        *rows,
-        _row("ollama:NAME", bool(names), local),
-        _row("PROVIDER:NAME", others, known),
-        _row("openai-compatible:URL#NAME", True, own_key),
-        *(_row(form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")),
+    has_key = bool(environ.get("REASONRY_API_KEY"))
+    rows += [
+        ("ollama:NAME", bool(names), local),
+        ("PROVIDER:NAME", others, "any that pydantic-ai knows" if others else install_hint("providers")),
+        (
+            "openai-compatible:URL#NAME",
+            True,
+            "REASONRY_API_KEY is set" if has_key else "REASONRY_API_KEY, if it wants a key",
+        ),
+        *((form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")),
     ]
-
-
-def _provider_row(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
-    key = _key_set(provider, environ)
-    missing = [] if _can_reach(provider) else [install_hint(provider.extra)]
-    missing += [] if key else [f"set {provider.keys[0]}"]
-    return _row(f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set")
-
-
-def _row(model: str, ready: bool, note: str) -> dict[str, Any]:
-    return {"model": model, "ready": ready, "note": note}
+    return [dict(zip(("model", "ready", "note"), row, strict=True)) for row in rows]
 
 
 # -- a local Ollama
@@ -327,19 +321,13 @@ def ollama_url(environ: Mapping[str, str]) -> str:
 def installed_models(environ: Mapping[str, str]) -> list[str]:
     """Return the names of the models a running server has, last used first; none if none runs."""
     # Loaded when it is used: no command of an agent that names its model asks here.
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from http.client import HTTPException
+    from urllib.request import ProxyHandler, build_opener
 
+    url = f"{ollama_url(environ).removesuffix('/v1')}/api/tags"
     try:
-        parts = urlsplit(ollama_url(environ))
-        secure = parts.scheme == "https"
-        kind = HTTPSConnection if secure else HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=PROBE_S)
-        try:
-            connection.request("GET", parts.path.removesuffix("/v1") + "/api/tags")
-            answer = connection.getresponse()
-            document: Any = msgspec.json.decode(answer.read(_MAX_LIST_BYTES)) if answer.status == 200 else {}
-        finally:
-            connection.close()
+        with build_opener(ProxyHandler({})).open(url, timeout=PROBE_S) as answer:
+            document: Any = msgspec.json.decode(answer.read(_MAX_LIST_BYTES))
         return [model["name"] for model in document["models"] if isinstance(model["name"], str)]
     except (OSError, ValueError, HTTPException, msgspec.MsgspecError, KeyError, TypeError):
         return []

@@ -11,15 +11,13 @@ import asyncio
 import base64
 import io
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-from msgspec import Struct
 
 from ..core.metering import PriceOf, estimate_usage
 from ..engine.ports import BrokenReplyError, Question
@@ -39,8 +37,6 @@ IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
 _LARGE_BODY_BYTES = 1_000_000
 _BUFFER_BYTES = 65_536
-MAX_LINE_BYTES = 2_000_000
-MAX_LINES = 1_000_000
 
 
 @cache
@@ -65,6 +61,7 @@ class HttpResponse:
         self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.server = session.server
         self._response, self._session = response, session
+        self._limit, self._total, self._last = MAX_REPLY_BYTES, 0, 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,42 +69,35 @@ class HttpResponse:
     async def __aexit__(self, *_: object) -> None:
         self._response.release()
 
-    async def read(self, limit: int = MAX_REPLY_BYTES) -> bytes:
+    async def read(self, limit: int) -> bytes:
         """Return the whole body.
 
         Raises:
             ModelError: It is longer than `limit` bytes, or breaks off.
         """
-        return b"".join([piece async for piece in self.pieces(limit)])
+        self._limit = limit
+        return b"".join([piece async for piece in self])
 
-    def pieces(self, limit: int = MAX_REPLY_BYTES) -> AsyncIterator[bytes]:
+    # Not a generator: the loop keeps a list of those, which costs more than reading does.
+    def __aiter__(self) -> Self:
         """Yield the body as it comes in, unpacked.
 
         Raises:
-            ModelError: It is longer than `limit` bytes, or breaks off.
+            ModelError: It is longer than the limit, or breaks off.
         """
-        return _Pieces(self._response, self._session, limit)
-
-
-class _Pieces:
-    """The body of a response. Not a generator: the loop keeps a list of those, which costs more than reading does."""
-
-    def __init__(self, response: ClientResponse, session: HttpSession, limit: int) -> None:
-        self._content, self._stated = response.content, response.content_length
-        self._session, self._limit = session, limit
-        self._total = self._last = 0
-
-    def __aiter__(self) -> Self:
+        stated = self._response.content_length or 0
+        if stated > self._limit:
+            raise protocol_error(
+                self.server, f"sent a reply of {stated:,} bytes; the limit is {self._limit:,}"
+            )
         return self
 
     async def __anext__(self) -> bytes:
-        if self._stated is not None and self._stated > self._limit:
-            raise self._too_long(f"{self._stated:,} bytes; the limit is {self._limit:,}")
         if self._last >= _BUFFER_BYTES:
             # A server that floods us is read no faster than the rest of the process allows.
             await asyncio.sleep(0)
         try:
-            piece = await self._content.readany()
+            piece = await self._response.content.readany()
         except self._session.errors as error:
             raise self._session.failure(error) from None
         if not piece:
@@ -115,11 +105,8 @@ class _Pieces:
         self._last = len(piece)
         self._total += self._last
         if self._total > self._limit:
-            raise self._too_long(f"more than {self._limit:,} bytes")
+            raise protocol_error(self.server, f"sent a reply of more than {self._limit:,} bytes")
         return piece
-
-    def _too_long(self, size: str) -> ModelError:
-        return protocol_error(self._session.server, f"sent a reply of {size}")
 
 
 class HttpSession:
@@ -141,7 +128,7 @@ class HttpSession:
         self.server = parts.netloc
         self._opened: AsyncGenerator[ClientSession] | None = None
         self._session: ClientSession | None = None
-        self._proxy: Proxy | None = None
+        self._proxy: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
@@ -155,17 +142,13 @@ class HttpSession:
         options: dict[str, Any] = {"headers": headers}
         if self._tls:
             options["ssl"] = tls_context()
-        if proxy is not None:
-            options["proxy"] = proxy.url
-            argument = "proxy_headers" if self._tls else "headers"
-            options[argument] = {**options.get(argument, {}), **proxy.headers}
         try:
-            response = await session.post(url, data=data, allow_redirects=False, **options)
+            response = await session.post(url, data=data, allow_redirects=False, proxy=proxy, **options)
         except self.errors as error:
             raise self.failure(error) from None
         return HttpResponse(response, self)
 
-    async def _of_this_loop(self) -> tuple[ClientSession, Proxy | None]:
+    async def _of_this_loop(self) -> tuple[ClientSession, str | None]:
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop or self._session.closed:
             self._proxy = proxy_for(self._host, self._tls)
@@ -177,18 +160,16 @@ class HttpSession:
         """Return the error that one of aiohttp's stands for."""
         import aiohttp
 
-        proxy = self._proxy
+        proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]
         match error:
             case aiohttp.ConnectionTimeoutError():
                 message = f"{self.server} did not take a connection within {CONNECT_TIMEOUT_S:g} s"
                 return ModelError(message, code="provider_timeout", retryable=True)
-            case aiohttp.ClientHttpProxyError() if proxy is not None:
-                message = f"the proxy {proxy.shown} did not connect to {self.server} ({error.status})"
+            case aiohttp.ClientHttpProxyError() if proxy:
+                message = f"the proxy {proxy} did not connect to {self.server} ({error.status})"
                 return ModelError(message, retryable=False)
-            case aiohttp.ClientProxyConnectionError() if proxy is not None:
-                return ModelError(
-                    f"no connection to the proxy {proxy.shown}; check HTTPS_PROXY", retryable=True
-                )
+            case aiohttp.ClientProxyConnectionError() if proxy:
+                return ModelError(f"no connection to the proxy {proxy}; check HTTPS_PROXY", retryable=True)
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 return ModelError(f"no secure connection to {self.server}: {_tls_reason(error)}")
             case aiohttp.ClientConnectorError():
@@ -262,87 +243,33 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
 
 
 class EventLines:
-    """Splits one stream of server-sent events into lines, in time linear in the bytes and within limits.
+    """Splits one stream of server-sent events into lines, in time linear in the bytes.
 
     Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
-    and empty lines are passed over, but count against the limits.
-
-    Args:
-        server: Host and port, for errors.
+    and empty lines are passed over.
     """
 
-    def __init__(self, server: str) -> None:
-        self._server = server
+    def __init__(self) -> None:
         self._begun: list[bytes] = []
-        self._begun_bytes = 0
-        self._count = 0
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that end in this piece, without their ends.
-
-        Raises:
-            ModelError: A line is too long, or there are too many.
-        """
+    def data(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that end in this piece; events without data are left out."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
         first, *rest = piece.replace(b"\r", b"\n").split(b"\n")
         self._begun.append(first)
-        self._begun_bytes += len(first)
-        lines: list[bytes] = []
-        if rest:
-            *whole, last = rest
-            lines = [b"".join(self._begun), *whole]
-            self._begun, self._begun_bytes = [last], len(last)
-        self._count += len(lines)
-        if self._begun_bytes > MAX_LINE_BYTES or any(len(line) > MAX_LINE_BYTES for line in lines):
-            raise self._limit_error(f"an event of more than {MAX_LINE_BYTES:,} bytes")
-        if self._count > MAX_LINES:
-            raise self._limit_error(f"a stream of more than {MAX_LINES:,} lines")
-        return lines
-
-    def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece; events without data are left out.
-
-        Raises:
-            ModelError: A line is too long, or there are too many.
-        """
-        found = (line[5:].strip() for line in self.feed(piece) if line.startswith(b"data:"))
+        if not rest:
+            return []
+        *whole, last = rest
+        lines, self._begun = [b"".join(self._begun), *whole], [last]
+        found = (line[5:].strip() for line in lines if line.startswith(b"data:"))
         return [data for data in found if data]
-
-    def _limit_error(self, subject: str) -> ModelError:
-        return ModelError(f"{self._server} sent {subject}", retryable=True)
 
 
 # -- proxies
 
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-class Proxy(Struct, frozen=True):
-    """An HTTP proxy that tunnels; `authorization` is a header's value, or empty."""
-
-    host: str
-    port: int
-    authorization: str = ""
-
-    @property
-    def shown(self) -> str:
-        """Host and port."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def url(self) -> str:
-        """Its URL, without a password."""
-        return f"http://{self.shown}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers that only the proxy receives."""
-        return {"Proxy-Authorization": self.authorization} if self.authorization else {}
-
-
-def proxy_for(host: str, tls: bool) -> Proxy | None:
-    """Return the proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` name; None for the loopback.
+def proxy_for(host: str, tls: bool) -> str | None:
+    """Return the URL of the proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` name; None for the loopback.
 
     Raises:
         ModelError: It is of a kind that is not supported.
@@ -353,24 +280,22 @@ def proxy_for(host: str, tls: bool) -> Proxy | None:
     url = named.get("https" if tls else "http") or named.get("all")
     if not url:
         return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    url = url if "://" in url else f"http://{url}"
+    parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise ModelError(
             f"proxies of the kind {parts.scheme}:// are not supported; set an http:// proxy, or NO_PROXY"
         )
-    authorization = ""
     if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        packed = base64.b64encode(pair.encode()).decode("ascii")
         SECRETS.keep_password(url)
-        SECRETS.keep(packed)
-        authorization = f"Basic {packed}"
-    return Proxy(parts.hostname, parts.port or 80, authorization)
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        SECRETS.keep(base64.b64encode(pair.encode()).decode("ascii"))
+    return url
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host name means this machine."""
-    return host.lower() in _LOOPBACK or host.startswith("127.")
+    return host.lower() in ("localhost", "::1") or host.startswith("127.")
 
 
 # -- how deep servers ask each other: one that is configured as its own model must not ask itself for ever

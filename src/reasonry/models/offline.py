@@ -58,10 +58,9 @@ class OfflineModel:
         puzzle = read_puzzle(without_quoted(str(question.ask.facts.get("problem", ""))))
         if puzzle is None:
             raise _refusal()
-        if len(puzzle.numbers) < SLOW_NUMBERS:
-            reply = _reply(puzzle, question.ask)
-        else:
-            reply = await asyncio.to_thread(_reply, puzzle, question.ask)
+        is_slow = len(puzzle.numbers) >= SLOW_NUMBERS
+        asked = puzzle, question.ask
+        reply = await asyncio.to_thread(_reply, *asked) if is_slow else _reply(*asked)
         text = msgspec.json.encode(reply).decode()
         if on_text is not None:
             on_text(text)
@@ -71,13 +70,14 @@ class OfflineModel:
         """Do nothing: there is nothing to give back."""
 
 
-def _refusal(why: str = "") -> ModelError:
-    return ModelError(
-        why
-        or "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-        "numbers, by a strategy that searches (`auto` takes it); for anything else name another model",
-        code="model_refused",
-    )
+_NO_PUZZLE = (
+    "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
+    "numbers, by a strategy that searches (`auto` takes it); for anything else name another model"
+)
+
+
+def _refusal(why: str = _NO_PUZZLE) -> ModelError:
+    return ModelError(why, code="model_refused")
 
 
 class _Facts(Struct, frozen=True):
@@ -107,9 +107,9 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
         case "answer":
             return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
-        case "sample":
-            return {"answer": _solution(puzzle)}
-        case _ if (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}:
+        case _ if facts.kind == "sample" or (
+            (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}
+        ):
             return {"answer": _solution(puzzle)}
         case _:
             raise _refusal()

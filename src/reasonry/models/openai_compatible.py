@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +20,6 @@ from .known import price_list
 from .openai_wire import (
     Dialect,
     Gathered,
-    answers_in,
     asked_again_without,
     error_in,
     refusal_of_request,
@@ -87,7 +86,8 @@ class OpenAICompatibleModel:
         Raises:
             ModelError: See `Model.answer`.
         """
-        return await in_time(self._ask(question, on_text), question, self.name, self.price)
+        asking = self._ask(question, on_text, 1)
+        return (await in_time(asking, question, self.name, self.price))[0]
 
     @property
     def takes_n(self) -> bool:
@@ -100,31 +100,12 @@ class OpenAICompatibleModel:
         Raises:
             ModelError: See `Model.answer`.
         """
-        return await in_time(self._ask_many(question, samples), question, self.name, self.price)
+        return await in_time(self._ask(question, None, samples), question, self.name, self.price)
 
-    async def _ask_many(self, question: Question, samples: int) -> list[Answered]:
-        body = request_body(self.model, question.ask, question.stage, self._dialect, False, samples)
-        gathered = Gathered()
-        with self._booking(gathered, question):
-            async with await self._post(body) as response:
-                if response.content_type == "text/event-stream":
-                    self._dialect.samples = False
-                    message = (
-                        f"{self.name} streams without being asked to; it is asked for one answer at a time"
-                    )
-                    error = ModelError(message, retryable=True, retry_after_s=0.0, degraded=True)
-                    raise BrokenReplyError(error, gathered.usage(question.prompt, self.price))
-                raw = await self._document(response, gathered)
-            answers, choices = answers_in(raw, gathered, self.name, body, self.price, question.prompt)
-        if choices < body.get("n", 1):
-            self._dialect.samples = False
-        return answers
-
-    async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
-        body = request_body(
-            self.model, question.ask, question.stage, self._dialect, stream=on_text is not None
-        )
-        gathered = Gathered(question.on_hidden)
+    async def _ask(self, question: Question, on_text: OnText | None, samples: int) -> list[Answered]:
+        stream = on_text is not None
+        body = request_body(self.model, question.ask, question.stage, self._dialect, stream, samples)
+        gathered = Gathered(body.get("n", 1), question.on_hidden)
         with self._booking(gathered, question):
             async with await self._post(body) as response:
                 if response.content_type == "text/event-stream":
@@ -133,7 +114,10 @@ class OpenAICompatibleModel:
                     added = gathered.take(await self._document(response, gathered), self.name)
                     if on_text is not None and added:
                         on_text(added)
-            return gathered.to_answer(self.name, body, self.price, question.prompt)
+            answers = gathered.to_answers(self.name, body, self.price, question.prompt)
+        if len(gathered.choices) < gathered.wanted:
+            self._dialect.samples = False
+        return answers
 
     @contextmanager
     def _booking(self, gathered: Gathered, question: Question) -> Generator[None]:
@@ -155,7 +139,7 @@ class OpenAICompatibleModel:
         return response
 
     async def _document(self, response: HttpResponse, gathered: Gathered) -> bytes:
-        async for piece in response.pieces():
+        async for piece in response:
             gathered.unread.append(piece)
         raw, gathered.unread = b"".join(gathered.unread), []
         if raw.lstrip()[:1] == b"<":
@@ -166,14 +150,17 @@ class OpenAICompatibleModel:
         return raw
 
     async def _listen(self, response: HttpResponse, gathered: Gathered, on_text: OnText | None) -> None:
-        async for data in _events(response):
-            if data == b"[DONE]":
-                gathered.finish = gathered.finish or "stop"
-                continue
-            added = gathered.take(data, self.name)
-            if on_text is not None and added:
-                on_text(added)
-        if gathered.finish is None:
+        lines = EventLines()
+        async for piece in response:
+            for data in lines.data(piece):
+                if data == b"[DONE]":
+                    for choice in gathered.choices.values():
+                        choice.finish = choice.finish or "stop"
+                    continue
+                added = gathered.take(data, self.name)
+                if on_text is not None and added:
+                    on_text(added)
+        if any(choice.finish is None for choice in gathered.choices.values()) or not gathered.choices:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
     async def _refusal(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
@@ -200,16 +187,8 @@ def _is_of(host: str, domains: Iterable[str]) -> bool:
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
-async def _events(response: HttpResponse) -> AsyncIterator[bytes]:
-    """Yield the data of server-sent events, one by one."""
-    lines = EventLines(response.server)
-    async for piece in response.pieces():
-        for data in lines.data(piece):
-            yield data
-
-
 def _complaint(raw: bytes) -> str:
-    message, code = error_in(raw)
+    message, code, _ = error_in(raw)
     return f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
 
 

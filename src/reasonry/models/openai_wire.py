@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -57,6 +56,8 @@ PROMPT_TOO_LONG = re.compile(
 _ABOUT_SAMPLES = re.compile(
     r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
 )
+_ABOUT_FORM = re.compile(r"response_?format|json_?(schema|object)|structured|schema")
+_ABOUT_LIMIT = re.compile(r"max_(completion_)?tokens")
 
 
 class Dialect(Struct):
@@ -82,20 +83,14 @@ class Dialect(Struct):
             self.samples = False
             return True
         tried = sent.get("response_format", {}).get("type", "none")
-        if tried != "none" and re.search(
-            r"response_?format|json_?(schema|object)|structured|schema", complaint
-        ):
+        if tried != "none" and _ABOUT_FORM.search(complaint):
             if self.format == tried:
                 self.format = "json_object" if tried == "json_schema" else "none"
             return True
         if (limit := sent.get(self.limit_name, 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(complaint):
             self.limit_most = min(self.limit_most, limit // 2)
             return True
-        if (
-            re.search(r"max_(completion_)?tokens", complaint)
-            and self.limit_name in sent
-            and not self.limit_swapped
-        ):
+        if _ABOUT_LIMIT.search(complaint) and self.limit_name in sent and not self.limit_swapped:
             self.limit_name = "max_completion_tokens" if self.limit_name == "max_tokens" else "max_tokens"
             self.limit_swapped = True
             return True
@@ -137,37 +132,33 @@ def _clean(text: str) -> str:
 
 
 def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
-    closed = _strict_schema(form)
-    return {"name": name, "schema": form if closed is None else closed, "strict": closed is not None}
+    name = form_name(stage)
+    try:
+        return {"name": name, "schema": _strict_schema(form), "strict": True}
+    except ValueError:
+        return {"name": name, "schema": form, "strict": False}
+
+
+def form_name(stage: str) -> str:
+    """Return the name that the form of a stage goes by at providers."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
 
 
 def _strict_schema(node: Any) -> Any:
-    """Return a schema as strict mode wants it, or None if it allows what strict mode cannot hold."""
+    """Return a schema as strict mode wants it; a ValueError where it allows what strict mode cannot hold."""
     if isinstance(node, list):
-        parts = [_strict_schema(item) for item in node]
-        return (
-            None
-            if any(part is None and item is not None for part, item in zip(parts, node, strict=True))
-            else parts
-        )
+        return [_strict_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
-    if node.get("type") == "object":
-        properties = node.get("properties")
-        if (
-            not properties
-            or set(node.get("required", ())) != set(properties)
-            or node.get("additionalProperties")
-        ):
-            return None
-    closed: dict[str, Any] = {}
-    for key, value in node.items():
-        part = value if key in ("enum", "const", "default", "examples") else _strict_schema(value)
-        if part is None and value is not None:
-            return None
-        closed[key] = part
-    return closed | ({"additionalProperties": False} if node.get("type") == "object" else {})
+    kept = ("enum", "const", "default", "examples")
+    closed = {key: value if key in kept else _strict_schema(value) for key, value in node.items()}
+    if node.get("type") != "object":
+        return closed
+    properties = node.get("properties")
+    is_whole = properties and set(node.get("required", ())) == set(properties)
+    if not is_whole or node.get("additionalProperties"):
+        raise ValueError
+    return closed | {"additionalProperties": False}
 
 
 class _Message(Struct):
@@ -194,29 +185,83 @@ class _Reply(Struct):
 _decoder = msgspec.json.Decoder(_Reply)
 
 
+class ReplyChoice:
+    """One choice of a reply as it comes together."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.refusals: list[str] = []
+        self.finish: str | None = None
+        self.calls: dict[int, list[str]] = {}
+        """The calls of tools in the form of OpenAI, by their places: the name, and the pieces of the arguments."""
+
+    def add(self, message: _Message, finish: Any) -> str:
+        """Take in what a choice says; return the text it adds."""
+        text = _text(message.content)
+        self.pieces.append(text)
+        self.refusals.append(_text(message.refusal))
+        self.finish = finish if isinstance(finish, str) else self.finish
+        calls: list[Any] = message.tool_calls if isinstance(message.tool_calls, list) else []
+        for place, call in enumerate(calls):
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                place = call["index"] if isinstance(call.get("index"), int) else place
+                known = self.calls.setdefault(place, [""])
+                known[0] += _text(function.get("name"))
+                known.append(_text(function.get("arguments")))
+        return text
+
+    @property
+    def whole(self) -> str:
+        """All that was said."""
+        return "".join([*self.pieces, *self.refusals])
+
+    def to_answer(self, name: str, sent: dict[str, Any]) -> Answered:
+        """Return the choice as an answer.
+
+        Raises:
+            ModelError: It ended before it said anything, not even why.
+        """
+        text, refusal = "".join(self.pieces), "".join(self.refusals)
+        if self.calls:
+            # Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
+            calls = [{"name": name, "arguments": "".join(parts)} for name, *parts in self.calls.values()]
+            said = msgspec.json.encode({"tool_calls": calls}).decode()
+            text = "\n".join(filter(str.strip, (text, said)))
+        if self.finish is None and not text and not refusal:
+            raise _no_choice(name)
+        if self.finish in _BROKEN:
+            raise ModelError(f"{name} broke off in the middle of its reply", retryable=True)
+        refused = bool(refusal) or self.finish in _REFUSED
+        held = sent.get("response_format", {}).get("type") == "json_schema"
+        return Answered(
+            text or refusal,
+            model=name,
+            native=held and not refused and is_json(text),
+            truncated=self.finish in _CUT_OFF,
+            refused=refused,
+        )
+
+
 class Gathered:
     """A reply as it comes together, whole or chunk by chunk.
 
     Args:
-        on_hidden: Told what comes and is not part of the answer: reasoning, choices that were not asked for.
+        wanted: The number of choices that were asked for.
+        on_hidden: Told what comes and is not part of an answer: reasoning, choices that were not asked for.
     """
 
-    def __init__(self, on_hidden: OnText | None = None) -> None:
-        self.pieces: list[str] = []
-        self.refusals: list[str] = []
-        self.finish: str | None = None
+    def __init__(self, wanted: int = 1, on_hidden: OnText | None = None) -> None:
+        self.wanted = wanted
+        self.choices: defaultdict[int, ReplyChoice] = defaultdict(ReplyChoice)
         self.stated: Any = None
         self.reasoning: list[str] = []
-        self.calls: dict[int, list[str]] = {}
-        """The calls of tools in the form of OpenAI, by their places: the name, and the pieces of the arguments."""
-        self.surplus: defaultdict[int, list[str]] = defaultdict(list)
-        """The texts of choices that are no part of the answer, by their places."""
         self.unread: list[bytes] = []
         """What came of a body that could not be read."""
         self._on_hidden = on_hidden
 
-    def read(self, raw: bytes, shown: str) -> _Reply:
-        """Read a completion or a chunk of one, and what it says it took.
+    def take(self, raw: bytes, shown: str) -> str:
+        """Take in a completion or a chunk of one; return the text it adds to the first choice.
 
         Raises:
             ModelError: Not a chat completion, or an error document.
@@ -229,127 +274,56 @@ class Gathered:
         if reply.error:
             raise refusal_of_request(200, {}, raw, shown)
         self.stated = reply.usage or self.stated
-        return reply
-
-    def take(self, raw: bytes, shown: str) -> str:
-        """Take in a completion or a chunk of one; return the text it adds.
-
-        Raises:
-            ModelError: Not a chat completion, or an error document.
-        """
         added = ""
-        reply = self.read(raw, shown)
         for place, choice in enumerate(reply.choices):
-            place = choice.index if type(choice.index) is int else place
-            if place == 0:
-                added += self.add(choice)
-            else:
-                self.pass_over(choice, place)
+            if choice.delta is not None and type(choice.index) is int:
+                place = choice.index
+            message = choice.message or choice.delta or _Message()
+            text = self.choices[place].add(message, choice.finish_reason)
+            added += text if place == 0 else ""
+            hidden = _text(message.reasoning_content) or _text(message.reasoning)
+            self.reasoning.append(hidden)
+            hidden += text if place >= self.wanted else ""
+            if self._on_hidden is not None and hidden:
+                self._on_hidden(hidden)
         return added
-
-    def add(self, first: _Choice) -> str:
-        """Take in what a choice says; return the text it adds."""
-        message = first.message or first.delta or _Message()
-        text = _text(message.content)
-        self.pieces.append(text)
-        self.refusals.append(_text(message.refusal))
-        self.finish = first.finish_reason if isinstance(first.finish_reason, str) else self.finish
-        self._hide(message)
-        for place, call in enumerate(message.tool_calls if isinstance(message.tool_calls, list) else ()):
-            self._add_call(call, place)
-        return text
-
-    def _add_call(self, call: Any, place: int) -> None:
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            return
-        place = call["index"] if isinstance(call.get("index"), int) else place
-        known = self.calls.setdefault(place, [""])
-        known[0] += _text(function.get("name"))
-        known.append(_text(function.get("arguments")))
-
-    @property
-    def _text_of_calls(self) -> str:
-        calls = [{"name": name, "arguments": "".join(parts)} for name, *parts in self.calls.values()]
-        return msgspec.json.encode({"tool_calls": calls}).decode() if calls else ""
-
-    def pass_over(self, choice: _Choice, place: int) -> None:
-        """Take in what a choice says that is no part of this answer."""
-        message = choice.message or choice.delta or _Message()
-        text = _text(message.content) + _text(message.refusal)
-        self.surplus[place].append(text)
-        self._hide(message, text)
-
-    def _hide(self, message: _Message, text: str = "") -> None:
-        reasoned = _text(message.reasoning_content) or _text(message.reasoning)
-        self.reasoning.append(reasoned)
-        if self._on_hidden is not None and (reasoned or text):
-            self._on_hidden(reasoned + text)
 
     @property
     def has_begun(self) -> bool:
         """Whether anything came that may have to be paid."""
-        return bool(self.pieces or self.surplus or self.unread or self.stated is not None)
+        return bool(self.choices or self.unread or self.stated is not None)
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
         """Return what to book for what came so far."""
-        unread = b"".join(self.unread).decode("utf-8", "replace")
-        replies = ["".join([*self.pieces, *self.refusals, unread]), *map("".join, self.surplus.values())]
+        replies = [
+            b"".join(self.unread).decode("utf-8", "replace"),
+            *(c.whole for c in self.choices.values()),
+        ]
         return usage_of(self.stated, price, prompt, replies, "".join(self.reasoning))
 
-    def to_answer(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> Answered:
-        """Return the reply as an answer.
+    def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
+        """Return the choices that were asked for, as far as they are answers, with their shares of what it all took.
 
         Args:
             prompt: All that was asked, for the usage.
 
         Raises:
-            ModelError: The reply ended before it said anything, not even why.
+            ModelError: There is no answer among them.
         """
-        text, refusal = "".join(self.pieces), "".join(self.refusals)
-        # Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
-        text = "\n".join(filter(str.strip, (text, self._text_of_calls))) if self.calls else text
-        if not self.pieces or (self.finish is None and not text and not refusal):
-            raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
-        if self.finish in _BROKEN:
-            raise ModelError(f"{name} broke off in the middle of its reply", retryable=True)
-        refused = bool(refusal) or self.finish in _REFUSED
-        held = sent.get("response_format", {}).get("type") == "json_schema"
-        return Answered(
-            text or refusal,
-            usage=self.usage(prompt, price),
-            model=name,
-            native=held and not refused and is_json(text),
-            truncated=self.finish in _CUT_OFF,
-            refused=refused,
-        )
+        answers, fault = list[Answered](), _no_choice(name)
+        for place in [place for place in range(self.wanted) if place in self.choices]:
+            try:
+                answers.append(self.choices[place].to_answer(name, sent))
+            except ModelError as error:
+                fault = error
+        if not answers:
+            raise fault
+        shares = share_out(self.usage(prompt, price), len(answers))
+        return [replace(answer, usage=share) for answer, share in zip(answers, shares, strict=True)]
 
 
-def answers_in(
-    raw: bytes, gathered: Gathered, name: str, sent: dict[str, Any], price: PriceOf, prompt: str
-) -> tuple[list[Answered], int]:
-    """Return the answers in a completion of several choices, and how many choices it has.
-
-    No more answers come back than were asked for; they bear between them what the whole reply took.
-
-    Args:
-        gathered: Takes in what came, whether or not it is an answer.
-
-    Raises:
-        ModelError: Not a chat completion, or an error document, or none of its choices is an answer.
-    """
-    reply, answers = gathered.read(raw, name), list[Answered]()
-    for place, choice in enumerate(reply.choices):
-        gathered.pass_over(choice, place)
-        gathered_choice = Gathered()
-        gathered_choice.add(choice)
-        with suppress(ModelError):
-            answers.append(gathered_choice.to_answer(name, sent, price, ""))
-    if not answers:
-        raise ModelError(f"{name} sent a reply without a choice in it", retryable=True)
-    answers = answers[: sent.get("n", 1)]
-    together = zip(answers, share_out(gathered.usage(prompt, price), len(answers)), strict=True)
-    return [replace(answer, usage=share) for answer, share in together], len(reply.choices)
+def _no_choice(shown: str) -> ModelError:
+    return ModelError(f"{shown} sent a reply without a choice in it", retryable=True)
 
 
 def share_out(whole: Usage, samples: int) -> list[Usage]:
@@ -403,32 +377,34 @@ def is_json(text: str) -> bool:
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
     """Return the error that a refused request stands for."""
-    message, code = error_in(raw)
-    status = _status_in(raw) or status
+    message, code, stated = error_in(raw)
+    status = stated or status
     detail = f": {redact(message)}" if message else ""
-    wait = retry_after(headers)
+
+    def error(text: str, code: str = "provider_error", *, retryable: bool = False) -> ModelError:
+        wait = retry_after(headers) if retryable else None
+        return ModelError(f"{shown}{text}", code=code, retryable=retryable, retry_after_s=wait, status=status)
+
     if status in (401, 403):
-        text = f"{shown} refused the API key ({status}){detail}; check the key in the environment"
-        return ModelError(text, code="provider_auth", status=status)
+        text = f" refused the API key ({status}){detail}; check the key in the environment"
+        return error(text, "provider_auth")
     if status == 429:
-        quota = code in _USED_UP
-        text = f"{shown}: {'the quota is used up' if quota else 'too many requests'} (429){detail}"
-        wait = None if quota else wait
-        return ModelError(text, code="rate_limited", retryable=not quota, retry_after_s=wait, status=status)
+        is_used_up = code in _USED_UP
+        text = "the quota is used up" if is_used_up else "too many requests"
+        return error(f": {text} (429){detail}", "rate_limited", retryable=not is_used_up)
     if status in (408, 504):
-        text = f"{shown} took too long itself ({status}){detail}"
-        return ModelError(text, code="provider_timeout", retryable=True, retry_after_s=wait, status=status)
+        return error(f" took too long itself ({status}){detail}", "provider_timeout", retryable=True)
     if 300 <= status < 400:
-        text = f"{shown} answered with a redirect ({status}), which is not followed; set the URL it should be"
-        return ModelError(text, status=status)
+        return error(f" answered with a redirect ({status}), which is not followed; set the URL it should be")
     if status == 404:
-        text = f"{shown} has no such model or address (404){detail}; check the model's name and the URL"
-        return ModelError(text, status=status)
+        return error(f" has no such model or address (404){detail}; check the model's name and the URL")
     if status in (400, 413, 422, 500) and PROMPT_TOO_LONG.search(f"{code} {message}"):
-        return too_long_for(shown, detail)
+        text = f"the question is too long for {shown}{detail}; take a model with more room, or give a shorter problem"
+        return ModelError(text, code="context_overflow")
     retryable = status >= 500 or status in (200, 409, 425)
-    text = f"{shown} {'failed' if retryable else 'refused the request'} ({status}){detail}"
-    return ModelError(text, retryable=retryable, retry_after_s=wait if retryable else None, status=status)
+    return error(
+        f" {'failed' if retryable else 'refused the request'} ({status}){detail}", retryable=retryable
+    )
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
@@ -437,33 +413,22 @@ def asked_again_without(shown: str, **details: Any) -> ModelError:
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
 
-def too_long_for(shown: str, detail: str) -> ModelError:
-    """Return the error of a question that a model has no room for."""
-    message = f"the question is too long for {shown}{detail}; take a model with more room, or give a shorter problem"
-    return ModelError(message, code="context_overflow")
+def error_in(raw: bytes) -> tuple[str, str, int | None]:
+    """Return the message and the code of an error document, in whichever of the usual forms it comes.
 
-
-def error_in(raw: bytes) -> tuple[str, str]:
-    """Return the message and the code of an error document, in whichever of the usual forms it comes."""
+    The third part is the status in it, if there is one: gateways wrap errors of a provider in a 200.
+    """
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return "", ""
+        return "", "", None
     error = document.get("error", document) if isinstance(document, dict) else document
-    if isinstance(error, dict):
-        message = error.get("message") or error.get("detail") or ""
-        return str(message), str(error.get("code") or error.get("type") or "")
-    return (error, "") if isinstance(error, str) else ("", "")
-
-
-def _status_in(raw: bytes) -> int | None:
-    """Return the status that stands in the body: gateways wrap errors of a provider in a 200."""
-    try:
-        error = msgspec.json.decode(raw)["error"]
-        stated = int(error.get("code") or error.get("status"))
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-    return stated if 400 <= stated < 600 else None
+    if not isinstance(error, dict):
+        return error if isinstance(error, str) else "", "", None
+    stated: Any = error.get("code") or error.get("status") if error is not document else None
+    status = int(stated) if re.fullmatch("[45][0-9][0-9]", str(stated)) else None
+    message = error.get("message") or error.get("detail") or ""
+    return str(message), str(error.get("code") or error.get("type") or ""), status
 
 
 def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float | None:

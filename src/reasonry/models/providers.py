@@ -19,11 +19,11 @@ from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
-from ..extras import check_extra, missing_extra
+from ..extras import missing_extra
 from ..masking import SECRETS
 from .http_session import in_time
 from .known import price_list
-from .openai_wire import Dialect, asked_again_without, is_json, redact, refusal_of_request
+from .openai_wire import Dialect, asked_again_without, form_name, is_json, redact, refusal_of_request
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -134,16 +134,6 @@ class ProviderModel:
         await self._http.aclose()
 
 
-def check_provider_extra(provider: str) -> None:
-    """Make sure that what reaches a provider is installed.
-
-    Raises:
-        MissingExtraError: It is not.
-    """
-    extra = provider if provider in OWN_EXTRAS else "providers"
-    check_extra(extra, f"the model {provider[:40]}:…, which is not built in,")
-
-
 def is_provider(name: str) -> bool:
     """Whether pydantic-ai knows a provider of this name, installed or not."""
     from pydantic_ai.providers import infer_provider_class
@@ -209,10 +199,8 @@ def _parameters(ask: Ask, stage: str, native: bool) -> ModelRequestParameters:
 
     if not native or ask.form is None:
         return ModelRequestParameters()
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
-    return ModelRequestParameters(
-        output_mode="native", output_object=OutputObjectDefinition(json_schema=dict(ask.form), name=name)
-    )
+    form = OutputObjectDefinition(json_schema=dict(ask.form), name=form_name(stage))
+    return ModelRequestParameters(output_mode="native", output_object=form)
 
 
 def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:

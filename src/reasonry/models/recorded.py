@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..core.budget import Usage
 from ..core.events import Answered
 from ..core.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
@@ -25,12 +25,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True):
     digest: str
     """Of system and prompt."""
     sample: int
-    reply: str
-    usage: Usage = Usage()
-    model: str = ""
-    truncated: bool = False
-    refused: bool = False
-    native: bool = False
+    answer: Answered
 
 
 def digest(question: Question) -> str:
@@ -68,17 +63,8 @@ class Recorder:
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
         answer = await self.model.answer(question, on_text)
-        line = Recording(
-            question.stage,
-            digest(question),
-            question.ask.sample,
-            SECRETS.mask(answer.text),
-            answer.usage,
-            answer.model,
-            answer.truncated,
-            answer.refused,
-            answer.native,
-        )
+        kept = replace(answer, text=SECRETS.mask(answer.text))
+        line = Recording(question.stage, digest(question), question.ask.sample, kept)
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         return answer
@@ -113,9 +99,8 @@ class RecordedModel:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
         for recording in read_lines(path, Recording, "recording"):
-            self._answers.setdefault((recording.stage, recording.digest, recording.sample), []).append(
-                recording
-            )
+            key = recording.stage, recording.digest, recording.sample
+            self._answers.setdefault(key, []).append(recording)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as recorded.
@@ -132,15 +117,8 @@ class RecordedModel:
             )
         recording = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         if on_text is not None:
-            on_text(recording.reply)
-        return Answered(
-            recording.reply,
-            usage=recording.usage,
-            model=self.name,
-            native=recording.native,
-            truncated=recording.truncated,
-            refused=recording.refused,
-        )
+            on_text(recording.answer.text)
+        return replace(recording.answer, model=self.name)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""

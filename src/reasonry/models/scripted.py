@@ -14,7 +14,7 @@ reply `truncated` or `refused`: these play a slow model, a reply that was cut of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -90,14 +90,12 @@ class ScriptedModel:
         Raises:
             UsageError: A line is broken: `line` says which, counted from 1.
         """
-        read: list[ScriptLine] = []
-        for number, line in enumerate(lines, 1):
-            try:
-                read.append(msgspec.convert(line, ScriptLine))
-            except msgspec.ValidationError as error:
-                why = f"line {number} of the script is broken: {error}"
-                raise UsageError(why, option="model", line=number) from None
-        return cls(read)
+        return cls(
+            [
+                _checked(lambda: msgspec.convert(line, ScriptLine), n, "the script")
+                for n, line in enumerate(lines, 1)
+            ]
+        )
 
     @classmethod
     def open(cls, path: str) -> ScriptedModel:
@@ -186,14 +184,17 @@ def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
     decoder = msgspec.json.Decoder(kind)
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    return [_read(decoder, path, noun, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    return [
+        _checked(lambda: decoder.decode(line), number, f"the {noun} {path!r}", file=path)
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
 
 
-def _read(decoder: msgspec.json.Decoder[L], path: str, noun: str, number: int, line: bytes) -> L:
+def _checked(read: Callable[[], L], number: int, source: str, **details: Any) -> L:
     try:
-        return decoder.decode(line)
+        return read()
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise UsageError(
-            f"line {number} of the {noun} {path!r} is broken: {why}", option="model", line=number, file=path
-        ) from None
+        message = f"line {number} of {source} is broken: {why}"
+        raise UsageError(message, option="model", line=number, **details) from None

@@ -17,7 +17,6 @@ from .http_session import (
     DEFAULT_TIMEOUT_S,
     IDLE_S,
     MAX_REPLY_BYTES,
-    EventLines,
     protocol_error,
     tls_context,
 )
@@ -37,8 +36,8 @@ def replies() -> Generator[list[bytes]]:
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, server: str, lines: EventLines | None, received: list[bytes]) -> None:
-        self._inner, self._server, self._lines, self._received = inner, server, lines, received
+    def __init__(self, inner: Any, server: str, received: list[bytes]) -> None:
+        self._inner, self._server, self._received = inner, server, received
         self._left = MAX_REPLY_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -47,8 +46,6 @@ class _BoundedBody(httpx2.AsyncByteStream):
             if self._left < 0:
                 raise protocol_error(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
             self._received.append(piece)
-            if self._lines is not None:
-                self._lines.feed(piece)
             yield piece
 
     async def aclose(self) -> None:
@@ -78,18 +75,9 @@ async def _prepare(request: httpx2.Request) -> None:
 
 async def _bound(response: httpx2.Response) -> None:
     server = response.request.url.netloc.decode("ascii")
-    refusal = _refusal(response, server)
-    if refusal is not None:
-        raise refusal
-    streams = response.headers.get("content-type", "").startswith("text/event-stream")
-    lines = EventLines(server) if streams else None
-    received = _replies.get([]) if response.status_code == 200 else []
-    response.stream = _BoundedBody(response.stream, server, lines, received)
-
-
-def _refusal(response: httpx2.Response, server: str) -> ModelError | None:
     if 300 <= response.status_code < 400:
-        return ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
+        raise ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        return protocol_error(server, "packed its reply, which was not asked for")
-    return None
+        raise protocol_error(server, "packed its reply, which was not asked for")
+    received = _replies.get([]) if response.status_code == 200 else []
+    response.stream = _BoundedBody(response.stream, server, received)
