@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -92,7 +93,7 @@ class ScriptedModel:
         """
         return cls(
             [
-                _checked(lambda: msgspec.convert(line, ScriptLine), n, "the script")
+                _checked(partial(msgspec.convert, line, ScriptLine), n, "the script")
                 for n, line in enumerate(lines, 1)
             ]
         )
@@ -185,7 +186,7 @@ def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     return [
-        _checked(lambda: decoder.decode(line), number, f"the {noun} {path!r}", file=path)
+        _checked(partial(decoder.decode, line), number, f"the {noun} {path!r}", file=path)
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
