@@ -226,8 +226,8 @@ class ReplyChoice:
         if self.calls:
             # Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
             calls = [{"name": name, "arguments": "".join(parts)} for name, *parts in self.calls.values()]
-            said = msgspec.json.encode({"tool_calls": calls}).decode()
-            text = "\n".join(filter(str.strip, (text, said)))
+            encoded = msgspec.json.encode({"tool_calls": calls}).decode()
+            text = "\n".join(filter(str.strip, (text, encoded)))
         if self.finish is None and not text and not refusal:
             raise _no_choice(name)
         if self.finish in _BROKEN:

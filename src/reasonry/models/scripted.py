@@ -93,7 +93,7 @@ class ScriptedModel:
         """
         return cls(
             [
-                _checked(partial(msgspec.convert, line, ScriptLine), n, "the script")
+                _check_line(partial(msgspec.convert, line, ScriptLine), n, "the script")
                 for n, line in enumerate(lines, 1)
             ]
         )
@@ -186,13 +186,13 @@ def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
     # Only line feeds part lines: JSON text may hold other line separators as they are.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     return [
-        _checked(partial(decoder.decode, line), number, f"the {noun} {path!r}", file=path)
+        _check_line(partial(decoder.decode, line), number, f"the {noun} {path!r}", file=path)
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
 
 
-def _checked(read: Callable[[], L], number: int, source: str, **details: Any) -> L:
+def _check_line(read: Callable[[], L], number: int, source: str, **details: Any) -> L:
     try:
         return read()
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:

@@ -50,7 +50,7 @@ class Output:
         return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
 
 
-class Ended(NamedTuple):
+class ChildEnd(NamedTuple):
     """The end of a child: its exit code, and whether its time was up."""
 
     code: int
@@ -59,7 +59,7 @@ class Ended(NamedTuple):
 
 async def run_child(
     command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
-) -> Ended:
+) -> ChildEnd:
     """Run a program that takes its task from standard input; it is killed when its time is up or it floods.
 
     Args:
@@ -86,7 +86,7 @@ async def run_child(
     finally:
         timer.cancel()
         await end(child)
-    return Ended(child.returncode or 0, overran)
+    return ChildEnd(child.returncode or 0, overran)
 
 
 async def _give(pipe: asyncio.StreamWriter | None, task: bytes) -> None:
