@@ -339,7 +339,7 @@ def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: S
     begun = shell.run("solve", "Count to a hundred", *options)
     assert "at most 30 calls (--max-calls N allows more)" in begun.stderr
     (row,) = shell.json("runs", "list")["runs"]
-    assert (row["reason"], row["calls"]) == ("max_calls", 30)
+    assert (row["termination"]["reason"], row["usage"]["calls"]) == ("max_calls", 30)
     resumed = shell.json("runs", "resume", row["run_id"])
     assert (resumed["termination"]["reason"], resumed["usage"]["calls"]) == ("max_calls", 60)
 

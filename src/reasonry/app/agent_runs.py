@@ -26,6 +26,7 @@ from ..guided.replies import instant, rows_of_run, thought_document
 from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
+from .run_head import run_head
 
 Document = dict[str, Any]
 
@@ -95,27 +96,20 @@ def _is_open(row: RunRow) -> bool:
 
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
-    document: Document = {
-        "run_id": row.run_id,
-        "session_id": row.session_id,
-        "strategy": row.strategy,
-        "status": row.status,
-        "outcome": row.outcome,
-        "coached": row.model == CALLER,
-        "problem": clip(row.problem, _HEAD_CHARS),
-        "created_at": instant(row.created_at_ms),
-        "updated_at": instant(row.updated_at_ms),
+    """Return what agents are shown of a run's head; what says nothing is left out."""
+    head = run_head(row)
+    shown: Document = {
+        name: head[name] for name in ("run_id", "session_id", "strategy", "status", "outcome", "mode")
     }
+    shown |= {"created_at": instant(row.created_at_ms), "updated_at": instant(row.updated_at_ms)}
+    shown |= {name: clip(head[name] or "", _HEAD_CHARS) for name in ("problem", "answer") if head[name]}
     if _is_open(row):
         with contextlib.suppress(ReasonryError):
-            document["questions_open"] = len(handed_out((await engine.read_on(row.run_id)).run))
+            shown["questions_open"] = len(handed_out((await engine.read_on(row.run_id)).run))
     if row.reason:
-        document["reason"] = row.reason
-    if row.outcome == "error":
-        document["detail"] = row.detail
-    if row.answer and row.outcome in ("solved", "answered"):
-        document["answer"] = clip(row.answer, _HEAD_CHARS)
-    return document
+        detail = {"detail": row.detail} if row.outcome == "error" else {}
+        shown["termination"] = {"reason": row.reason, **detail}
+    return shown
 
 
 async def find_run(

@@ -32,6 +32,7 @@ from ..strategies import DEFAULT_STRATEGY, resolve
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
+from .run_head import RunHead, run_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,11 @@ class UseCases:
         )
         check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
-        idle = idle_verifier_warning(performers.verifier, asked) if getattr(checked, "verify", False) else ""
+        idle = [
+            idle_verifier_warning(performers.verifier, asked) if getattr(checked, "verify", False) else ""
+        ]
+        if participants.tools and not any(getattr(each, "tools", None) for each in nested):
+            idle.append(f"tools: {chosen.name} calls no tools")
         order = Order(
             strategy=chosen,
             problem=problem,
@@ -154,7 +159,7 @@ class UseCases:
             budget=budget,
             participants=names,
             why=why,
-            warnings=(idle,) if idle else (),
+            warnings=tuple(filter(None, idle)),
             from_session=request.session,
             form=form,
         )
@@ -345,13 +350,20 @@ class UseCases:
             rewind(performers, opened.run, source.participants)
             return await opened.drive(performers, observer)
 
+    async def heads(self, rows: Sequence[RunRow]) -> list[RunHead]:
+        """Return runs as lists show them."""
+        left = await self.resumable(rows)
+        return [run_head(row, resumable=row.run_id in left) for row in rows]
+
     async def resumable(self, rows: Sequence[RunRow]) -> set[str]:
         """Return which of these runs nobody drives, though they have not ended: to continue, they have to be resumed.
 
         Whoever drove them has died or let go of them, or they wait for what their caller has to say.
         """
         active = [row for row in rows if row.status == "active" and row.model != CALLER]
-        left = {row.run_id for row in active if not (row.unattended or row.paused)}
+        left = {
+            row.run_id for row in active if not (row.unattended or row.paused or row.outcome == "waiting")
+        }
         return left - await self.engine.store.find_driven(left) if left else left
 
     async def order_fork(

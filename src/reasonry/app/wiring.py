@@ -14,7 +14,7 @@ from ..core.strategy import Strategy
 from ..engine.engine import Engine, Order
 from ..engine.policy import Performers, Policy
 from ..engine.record import Rows
-from ..errors import UsageError
+from ..errors import ConflictError, UsageError
 from ..guided.export import quote_thoughts
 from ..guided.replies import RowsOfRun, rows_of_run
 from ..guided.sessions import Sessions
@@ -120,6 +120,17 @@ class App(UseCases):
         """Start a coached run; `brief` as in `Coach`."""
         order, performers = await self.receive(replace(request, coached=True))
         return await self.coach(brief=brief).start(order, performers)
+
+    async def delete_run(self, run_id: str) -> dict[str, Any]:
+        """Forget a run that has ended, and the session of its thoughts.
+
+        Raises:
+            ConflictError: It has not ended.
+        """
+        row = await self.store.run(run_id)
+        if row.status == "active":
+            raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
+        return {"run_id": run_id, **await self.sessions().delete({"session_id": row.session_id})}
 
     async def _problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
         """Return the problem of a run that begins with the thoughts of a session, quoted below it; and its id."""

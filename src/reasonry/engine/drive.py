@@ -23,7 +23,7 @@ from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls
 from .journal import CallIntended, Chain, Entry, Settled, Steered
 from .policy import Performers, Policy
 from .record import SessionUses
-from .result import result_of, row_after
+from .result import outcome_of, result_of, row_after
 from .run import Run, fold
 
 LOOK_EVERY_S: Final = 0.5
@@ -312,6 +312,7 @@ class Drive:
         says_row = (
             ending
             or self.control.allowance is not None
+            or outcome_of(self.run) != self.row.outcome
             or any(isinstance(line.entry, Steered) for line in written)
         )
         row = row_after(self.row, self.run, now) if says_row else None

@@ -61,6 +61,7 @@ _HTTP_STATUSES: dict[str, int] = {
     "unauthorized": 401,
     "forbidden_origin": 403,
     "not_found": 404,
+    "model_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
     "conflict": 409,

@@ -70,3 +70,15 @@ def test_requests_that_were_sent_all_at_once_are_answered_in_their_order() -> No
             assert [wire.answer()[0] for _ in kinds] == [200 if kind is known else 401 for kind in kinds]
             wire.send(unknown * 1_500)
             assert [wire.answer()[0] for _ in range(1_500)] == [401] * 1_500
+
+
+def test_the_log_has_why_a_request_was_refused_and_who_sent_it(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {"model": "react@small", "messages": ASK, "n": 2}
+    headers = {"User-Agent": "chat-ui/1"}
+    refused = serving.client().post("/v1/chat/completions", json=asked, headers=headers)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "reasonry.http"]
+    assert refused.json()["error"]["request_id"] in line
+    assert "400 unsupported_parameter: n: this field is not served" in line
+    assert "(POST /v1/chat/completions by chat-ui/1)" in line

@@ -199,7 +199,7 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
         rows = {run["run_id"]: run for run in whole["runs"]}
         assert rows[first]["questions_open"] == 1
         assert len(rows[first]["problem"]) <= 80
-        assert (rows[first]["coached"], rows[driven]["coached"]) == (True, False)
+        assert (rows[first]["mode"], rows[driven]["mode"]) == ("coached", "driven")
         assert (rows[driven]["status"], rows[ended[0]]["status"]) == ("done", "cancelled")
         assert rows[driven]["answer"].endswith("24")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["created_at"])
@@ -322,10 +322,10 @@ def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path
     (tmp_path / "script.jsonl").unlink()
     with Raw(tmp_path / "s.db") as raw:
         row = raw.call("coach", action="list")["runs"][0]
-        assert (row["run_id"], row["coached"], row["status"]) == (run_id, False, "failed")
+        assert (row["run_id"], row["mode"], row["status"]) == (run_id, "driven", "failed")
         shown = raw.call("coach", action="resume", run_id=run_id, max_calls=3)
         assert answered(raw, shown)["result"]["answer"] == "42"
-        assert raw.call("coach", action="list")["runs"][0]["coached"]
+        assert raw.call("coach", action="list")["runs"][0]["mode"] == "coached"
 
 
 # -- forked

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from ...app.run_head import RunHead
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
@@ -34,7 +35,7 @@ from .watch import watching
 _COLUMNS = (
     Column("ID", "run_id", kind="id"),
     Column("BEGUN", lambda row: instant(row["created_at_ms"]), kind="instant", rank=2),
-    Column("OUTCOME", lambda row: row.get("outcome") or row["status"], rank=1),
+    Column("OUTCOME", lambda row: row["outcome"] or row["status"], rank=1),
     Column("STRATEGY", "strategy", rank=3),
     Column("PROBLEM", "problem", narrowest=20),
     Column("ANSWER", lambda row: _answer_or_end(row), rank=4, narrowest=16),
@@ -69,18 +70,13 @@ def list_(
     _check_status(status)
     check_between("limit", limit, 1, 1000)
 
-    async def work(app: App) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    async def work(app: App) -> tuple[list[RunHead], dict[str, str]]:
         last = None if before is None else await app.run_id(before)
         which = filters.read(app)
         rows = await app.store.runs(
             status=status, outcome=outcome, model=model, limit=limit, before=last, **which
         )
-        left = await app.resumable(rows)
-        documents = [
-            {**msgspec.to_builtins(row), **({"resumable": True} if row.run_id in left else {})}
-            for row in rows
-        ]
-        return documents, await shorten_ids([row.run_id for row in rows], app.store.run_ids)
+        return await app.heads(rows), await shorten_ids([row.run_id for row in rows], app.store.run_ids)
 
     rows, short = common.do(work)
     more = rows[-1]["run_id"] if len(rows) == limit else None
@@ -96,11 +92,11 @@ def list_(
     return common.show({"runs": rows, "next": more}, draw)
 
 
-def _answer_or_end(row: dict[str, Any]) -> str:
-    if row.get("outcome") in ("solved", "answered"):
-        return row.get("answer") or ""
-    why = row.get("detail") or row.get("reason")
-    return "(resumable)" if row.get("resumable") else f"({why})" if why else ""
+def _answer_or_end(row: RunHead) -> str:
+    if row["answer"] is not None:
+        return row["answer"]
+    why = row["termination"]["detail"] or row["termination"]["reason"]
+    return "(resumable)" if row["resumable"] else f"({why})" if why else ""
 
 
 def _check_status(status: str | None) -> None:
@@ -372,8 +368,6 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         return present.EXIT_CODES["cancelled"]
 
     async def work(app: App) -> dict[str, Any]:
-        await find(app, row.run_id)
-        return await app.sessions().manage({"action": "delete", "session_id": row.session_id})
+        return await app.delete_run(row.run_id)
 
-    document = {"run_id": row.run_id, "session_id": row.session_id, **common.do(work)}
-    return common.show(document, f"deleted run {row.run_id} and its session {row.session_id}")
+    return common.show(common.do(work), f"deleted run {row.run_id} and its session {row.session_id}")

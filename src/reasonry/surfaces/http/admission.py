@@ -19,7 +19,7 @@ import hmac
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -30,7 +30,7 @@ from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
 from .settings import OPERATOR, ServerSettings, is_loopback
 
-NEEDS_STORE = ("/api/", "/v1/", "/mcp")
+_NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
 BURST_S = 5.0
 """So many seconds' worth of a minute's requests may come at once."""
@@ -171,29 +171,32 @@ class Admission:
         if not is_open(path):
             self._rate.count(principal)
             self._check_place(principal)
-        if path.startswith(NEEDS_STORE):
+        if path.startswith(_NEEDS_STORE):
             self._wiring.health.check()
         if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
             # One with a key may have begun its run before.
             self._wiring.supervisor.check_room()
         return headers
 
-    @contextlib.contextmanager
-    def place(self, scope: Any) -> Generator[None]:
+    @contextlib.asynccontextmanager
+    async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
         """Hold a place for a request whose body has arrived, while it is worked on.
 
+        What is yielded says that its reply begins: until then it waits for the store, as in `Health.waiting`.
+
         Raises:
-            ReasonryError: There is none.
+            ReasonryError: There is no place, or the store does not answer any more.
         """
         principal = scope[PRINCIPAL]
         if is_open(scope["path"]):
-            yield
+            yield lambda: None
             return
         self._check_place(principal)
         self._wiring.in_flight += 1
         self._held[principal] += 1
         try:
-            yield
+            async with self._wiring.health.waiting() as reply_begins:
+                yield reply_begins
         finally:
             self._wiring.in_flight -= 1
             self._held[principal] -= 1

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...core.describe import describe, diagram
+from ...errors import NotFoundError, UsageError
 from ...records import JobStanding, UsageTotal
 from .context import RequestContext
 from .documents import reply
@@ -22,7 +23,7 @@ _TOTALS = ("runs", "calls", "tokens", "usd")
 _DAY_MS = 86_400_000
 
 
-class StrategyHead(TypedDict):
+class StrategyHeadDocument(TypedDict):
     """A strategy, with its options."""
 
     name: str
@@ -30,39 +31,40 @@ class StrategyHead(TypedDict):
     source: str
     summary: str
     aliases: list[str]
+    driven: bool
     options: list[dict[str, Any]]
 
 
-class StrategyDocument(StrategyHead):
+class StrategyDocument(StrategyHeadDocument):
     """A strategy, with its stages and their diagram in Mermaid."""
 
     stages: list[dict[str, Any]]
     diagram: str
 
 
-class StrategyList(TypedDict):
+class StrategyListDocument(TypedDict):
     """All strategies."""
 
-    strategies: list[StrategyHead]
+    strategies: list[StrategyHeadDocument]
 
 
-class ListedModel(TypedDict):
+class ListedModelDocument(TypedDict):
     """A model that the operator listed; what stands behind its name, the operator knows."""
 
     name: str
 
 
-class ListedNames(TypedDict):
+class ListedNamesDocument(TypedDict):
     """What a run may name."""
 
-    models: list[ListedModel]
+    models: list[ListedModelDocument]
     default: str | None
     verifiers: list[str]
     tools: list[str]
     documents: list[str]
 
 
-class Total(TypedDict):
+class TotalDocument(TypedDict):
     """What runs took."""
 
     runs: int
@@ -71,19 +73,19 @@ class Total(TypedDict):
     usd: float
 
 
-class GroupTotal(Total):
+class GroupTotalDocument(TotalDocument):
     """What the runs of a day, strategy or model took."""
 
     group: str
 
 
-class UsageDocument(TypedDict):
+class UsageReportDocument(TypedDict):
     """What the runs took, in all and by day, strategy or model, and the limit of a day."""
 
     since_ms: int
-    total: Total
+    total: TotalDocument
     by: str
-    groups: list[GroupTotal]
+    groups: list[GroupTotalDocument]
     usd_a_day: float | None
     usd_today: float
 
@@ -103,11 +105,14 @@ async def list_strategies(context: RequestContext) -> Response:
 
 async def read_strategy(context: RequestContext, name: str) -> Response:
     """Read a strategy: its stages, their edges and its options."""
-    strategy = context.app.strategy(name)
+    try:
+        strategy = context.app.strategy(name)
+    except UsageError as error:
+        raise NotFoundError(error.message, **error.details) from None
     return reply({**describe(strategy), "diagram": diagram(strategy)})
 
 
-async def list_models(context: RequestContext) -> Response:
+async def list_names(context: RequestContext) -> Response:
     """List the models, verifiers, tools and documents that a run may name."""
     allowed = context.app.allowed
     names = {spec: name for name, spec in allowed.models.items()}
@@ -147,7 +152,7 @@ def _totals(total: UsageTotal) -> dict[str, Any]:
 # -- the server itself
 
 
-class Healthy(TypedDict):
+class HealthDocument(TypedDict):
     """The server and its store answer."""
 
     status: Literal["ok"]
@@ -177,14 +182,14 @@ async def read_metrics(context: RequestContext) -> Response:
 
 
 OPERATIONS = (
-    Operation("GET", "/api/strategies", list_strategies, StrategyList),
+    Operation("GET", "/api/strategies", list_strategies, StrategyListDocument),
     Operation("GET", "/api/strategies/{name}", read_strategy, StrategyDocument),
-    Operation("GET", "/api/models", list_models, ListedNames),
-    Operation("GET", "/api/usage", read_usage, UsageDocument),
+    Operation("GET", "/api/models", list_names, ListedNamesDocument),
+    Operation("GET", "/api/usage", read_usage, UsageReportDocument),
 )
 
 STANDING = (
-    Operation("GET", "/healthz", check_health, Healthy),
+    Operation("GET", "/healthz", check_health, HealthDocument),
     Operation("GET", "/api/queue", read_queue, QueueDocument),
     Operation("GET", "/metrics", read_metrics, media_type="text/plain"),
 )

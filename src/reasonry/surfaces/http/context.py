@@ -30,8 +30,7 @@ LOOK_EVERY_S = 1.0
 """How often the server looks at the jobs of the store."""
 
 PRINCIPAL = "reasonry.principal"
-REQUEST_ID = "reasonry.request_id"
-"""Keys of an ASGI scope; the gate sets them."""
+"""The key of an ASGI scope under which the gate notes whose request it is."""
 
 
 class RequestContext(NamedTuple):
@@ -51,10 +50,11 @@ class RequestContext(NamedTuple):
     wiring: Wiring
     request: Request
 
-    @property
-    def request_id(self) -> str:
-        """The id under which the log has the request."""
-        return self.request.scope[REQUEST_ID]
+
+def page_url(request: Request) -> str:
+    """Return where the page is, for whoever sent a request; only an address to show them, of their own headers."""
+    is_tls = request.headers.get("x-forwarded-proto") == "https"
+    return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:

@@ -1,6 +1,6 @@
 """Documents that come in and go out: JSON, read and written by msgspec; errors, too, in one shape whatever went wrong.
 
-Under `/v1` an error has OpenAI's shape.
+Under `/v1` an error also has the members that OpenAI's clients look for.
 """
 
 from __future__ import annotations
@@ -16,34 +16,50 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...core.text import clip
 from ...errors import ReasonryError, StoreError, UsageError
+from ...masking import SECRETS
+from ...reading.arguments import MAX_INT
 from ...reading.names import did_you_mean
 from ..present import error_document, http_status
-from .context import REQUEST_ID
 
 _LOG = logging.getLogger("reasonry.http")
 _MAX_FRAMES = 12
+_LOGGED_CHARS = 300
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
+REQUEST_ID = "reasonry.request_id"
+"""The key of an ASGI scope under which the gate notes the id that the log has of a request."""
 KEY = "idempotency-key"
 """The header with which a request that is sent again begins nothing new."""
 MAX_KEY_CHARS = 200
+RUN = "X-Reasonry-Run"
+"""The header that names the run behind a reply."""
 
 MAX_DEPTH = 64
 """How deep lists and objects of a body may lie in each other."""
 
 _OPENAI = "/v1/"
-"""What the addresses begin with at which errors have OpenAI's shape."""
-_TYPES = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
+_TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_decode_number = msgspec.json.Decoder(float).decode
+
+
+def _whole_number(text: str) -> float:
+    """Return a number with a fraction or an exponent: to JSON Schema, 2.0 is a whole number."""
+    number = _decode_number(text)
+    return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
+
+
+_decode = msgspec.json.Decoder(float_hook=_whole_number).decode
 
 
 def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -99,12 +115,12 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Return the query of a request as a Struct, each of whose members it has once at most.
+    """Return the query of a request as a Struct, each of whose members it has once at most; the path may have some.
 
     Raises:
         UsageError: It has other parameters, one of them twice, or one that is not of its type.
     """
-    found, known = dict[str, str](), form.__struct_encode_fields__
+    found, known = dict[str, str](request.path_params), form.__struct_encode_fields__
     for name, value in request.query_params.multi_items():
         if name not in known:
             message = f"there is no query parameter {name[:60]!r}.{did_you_mean(name, known)}"
@@ -130,44 +146,52 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
         reason, _, path = str(error).partition(" - at `$")
         field = path.rstrip("`").lstrip(".") or reason.rpartition("`")[0].rpartition("`")[2] or "body"
         raise UsageError(f"{field}: {reason}", field=field) from None
-    except RecursionError:
-        raise UsageError("the body is nested too deeply", field="body") from None
 
 
 # -- errors
 
 
 def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
-    """Return the response to a request that failed; where the reason is ours, log where.
+    """Return the response to a request that was refused, or that failed; the log has why."""
+    known = note_error(error, scope)
+    return reply(error_body(known, scope), http_status(known.code), _headers(known, scope))
 
-    What such an error says is not logged: it may quote what a user or a model has written.
+
+def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
+    """Log why a request was refused, or where the server failed; return what may be said of it.
+
+    What is said by an error that is not ours is not logged: it may quote what a user or a model has written.
     """
-    request_id = scope[REQUEST_ID]
-    if not isinstance(error, ReasonryError):
-        frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
-        places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
-        shown = error if os.environ.get("REASONRY_DEBUG") else None
-        _LOG.error("request %s failed: %s at %s", request_id, type(error).__name__, places, exc_info=shown)
-        error = ReasonryError("internal error; the server's log has it under this id")
-    headers = _headers(error)
-    if scope["path"].startswith(_OPENAI):
-        document = error_body(error, request_id)
-        return reply(document, status_of(error), {**headers, **error_headers(error)})
-    document = _document_of(error)
-    document["error"]["request_id"] = request_id
-    return reply(document, http_status(error.code), headers)
+    request_id, headers = scope[REQUEST_ID], Headers(scope=dict(scope))
+    if isinstance(error, ReasonryError):
+        asked = f"{scope['method']} {scope['path']} by {headers.get('user-agent', 'an unnamed client')}"
+        why = f"{http_status(error.code)} {error.code}: {error.message}"
+        _LOG.warning(
+            "request %s refused: %s", request_id, clip(SECRETS.mask(f"{why} ({asked})"), _LOGGED_CHARS)
+        )
+        return error
+    frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    shown = error if os.environ.get("REASONRY_DEBUG") else None
+    _LOG.error("request %s failed: %s at %s", request_id, type(error).__name__, places, exc_info=shown)
+    return ReasonryError("internal error; the server's log has it under this id")
 
 
-def _document_of(error: ReasonryError) -> dict[str, Any]:
+def error_body(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return an error as a document; where the store's file is is nobody's business here."""
     document = error_document(error)
     shown = document["error"]
     if isinstance(error, StoreError) and (path := shown.pop("path", None)):
         shown["message"] = shown["message"].replace(str(path), "of this server")
+    shown["request_id"] = scope[REQUEST_ID]
+    if scope["path"].startswith(_OPENAI):
+        status = http_status(error.code)
+        shown["type"] = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+        shown["param"] = shown.get("field") or shown.get("option")
     return document
 
 
-def _headers(error: ReasonryError) -> dict[str, str]:
+def _headers(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, str]:
     headers: dict[str, str] = {}
     if error.code == "unauthorized":
         headers["WWW-Authenticate"] = "Bearer"
@@ -176,33 +200,9 @@ def _headers(error: ReasonryError) -> dict[str, str]:
     after = getattr(error, "retry_after_s", None) or error.details.get("retry_after_s")
     if isinstance(after, int | float) and math.isfinite(after):
         headers["Retry-After"] = str(max(1, math.ceil(after)))
+    if scope["path"].startswith(_OPENAI):
+        # OpenAI's clients would try again what the engine gave up on, and it would be paid again.
+        headers["x-should-retry"] = "true" if error.retryable else "false"
+        if isinstance(run_id := error.details.get("run_id"), str):
+            headers[RUN] = run_id
     return headers
-
-
-def error_body(error: ReasonryError, request_id: str) -> dict[str, Any]:
-    """Return an error in OpenAI's shape: ours, with a type and the field that it is about."""
-    document = _document_of(error)["error"]
-    status = status_of(error)
-    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    field = document.get("field") or document.get("option")
-    return {"error": {**document, "type": kind, "param": field, "request_id": request_id}}
-
-
-def status_of(error: ReasonryError) -> int:
-    """Return the status that an error is replied with."""
-    return 404 if error.code == "model_not_found" else http_status(error.code)
-
-
-def error_headers(error: ReasonryError) -> dict[str, str]:
-    """Return the headers of an error that OpenAI's clients heed, and the one that names its run.
-
-    What the engine gave up on is not worth another try; OpenAI's clients would make one, and it would be paid again.
-    """
-    run_id = error.details.get("run_id")
-    named = run_header(run_id) if isinstance(run_id, str) else {}
-    return {"x-should-retry": "true" if error.retryable else "false", **named}
-
-
-def run_header(run_id: str) -> Mapping[str, str]:
-    """Return the header that names the run behind a reply."""
-    return {"X-Reasonry-Run": run_id}

@@ -5,7 +5,6 @@ A request that is let in (`admission`) is read, and answered. Nothing is read or
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import secrets
@@ -13,14 +12,13 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
 from ...engine.telemetry import CARRIED, is_traced, trace_work
 from ...errors import TooLargeError, UsageError
-from .admission import NEEDS_STORE, Admission
-from .context import REQUEST_ID, Wiring
-from .documents import error_reply
-from .health import not_answering
+from .admission import Admission
+from .context import Wiring
+from .documents import REQUEST_ID, error_reply
 from .metrics import METHODS, UNKNOWN, route_of
 
 CONTENT_POLICY = (
@@ -63,37 +61,34 @@ class RequestGate:
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
         """Answer a request; return with what status, 0 if with none."""
         begun, status = time.perf_counter(), 0
-        waits, waiting = self.wiring.health.waits, asyncio.timeout(None)
+
+        def reply_begins() -> None: ...
 
         async def answer(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                waits.discard(waiting)
+                reply_begins()
                 status = message["status"]
                 message["headers"] = _complete(message["headers"], scope[REQUEST_ID])
             await send(message)
 
         try:
             headers = self._admission.let_in(scope)
-            body = await self._read_body(headers, receive)
-            async with waiting:
-                with self._admission.place(scope):
-                    if scope["path"].startswith(NEEDS_STORE):
-                        waits.add(waiting)
-                    await self._app(scope, receive if body is None else _replay(body, receive), answer)
+            body = await self._read_body(headers, scope, receive)
+            async with self._admission.place(scope) as reply_begins:
+                await self._app(scope, receive if body is None else _replay(body, receive), answer)
         except ClientDisconnect:
             # The client has gone: no answer would reach it, and there is no fault of ours to log.
             pass
         except Exception as error:
-            response = error_reply(not_answering() if waiting.expired() else error, scope)
+            response = error_reply(error, scope)
             if not status:
                 await response(scope, receive, answer)
         finally:
-            waits.discard(waiting)
             self.wiring.metrics.count(scope, status, begun)
         return status
 
-    async def _read_body(self, headers: Mapping[str, str], receive: Any) -> bytes | None:
+    async def _read_body(self, headers: Mapping[str, str], scope: Any, receive: Any) -> bytes | None:
         """Return what a request brings; None: nothing.
 
         Raises:
@@ -104,27 +99,19 @@ class RequestGate:
         length = headers.get("content-length")
         if length is None and "transfer-encoding" not in headers:
             return None
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding != "identity":
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise UsageError("send the body as it is, not compressed", code="unsupported_media_type")
+        self._check_size(int(length or 0))
+        body = bytearray()
+        async for part in Request(scope, receive).stream():
+            body += part
+            self._check_size(len(body))
+        return bytes(body)
+
+    def _check_size(self, size: int) -> None:
         limit = self.wiring.settings.max_body_bytes
-        if length is not None and int(length) > limit:
-            raise _too_large(limit)
-        parts, size = list[bytes](), 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limit:
-                raise _too_large(limit)
-            if not message.get("more_body"):
-                return b"".join(parts)
-
-
-def _too_large(limit: int) -> TooLargeError:
-    return TooLargeError(f"the body is over {limit:,} bytes", limit=limit)
+        if size > limit:
+            raise TooLargeError(f"the body is over {limit:,} bytes", limit=limit)
 
 
 def _replay(body: bytes, receive: Any) -> Any:

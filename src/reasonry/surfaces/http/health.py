@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from ...errors import ReasonryError, StoreError
@@ -24,13 +25,13 @@ class Health:
 
     Attributes:
         is_up: Whether the store answered the last time, within its time.
-        waits: Of the work that waits for the store; they are over where it stops answering.
     """
 
     def __init__(self, store: Store, timeout_s: float) -> None:
         self.is_up = True
         self._store, self._timeout_s = store, timeout_s
-        self.waits = set[asyncio.Timeout]()
+        self._waits = set[asyncio.Timeout]()
+        """Of the work that waits for the store; they are over where it stops answering."""
 
     async def watch(self) -> None:
         """Ask the store again and again, until this is cancelled."""
@@ -54,10 +55,11 @@ class Health:
             StoreError: It does not.
         """
         if not self.is_up:
-            raise not_answering()
+            raise _not_answering()
 
-    async def unless_down(self, work: Awaitable[T]) -> T:
-        """Return what comes of work that waits for the store; it is given up where the store stops answering.
+    @contextlib.asynccontextmanager
+    async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
+        """Give up what is done meanwhile where the store stops answering; what is yielded says that it waits no more.
 
         Raises:
             StoreError: It was given up.
@@ -65,14 +67,19 @@ class Health:
         waiting = asyncio.timeout(None)
         try:
             async with waiting:
-                self.waits.add(waiting)
-                return await work
+                self._waits.add(waiting)
+                yield lambda: self._waits.discard(waiting)
         except TimeoutError:
             if not waiting.expired():
                 raise
-            raise not_answering() from None
+            raise _not_answering() from None
         finally:
-            self.waits.discard(waiting)
+            self._waits.discard(waiting)
+
+    async def unless_down(self, work: Awaitable[T]) -> T:
+        """Return what comes of work that waits for the store; raises as `waiting`."""
+        async with self.waiting():
+            return await work
 
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:
@@ -90,12 +97,11 @@ class Health:
         self.is_up = is_up
         if not is_up:
             now = asyncio.get_running_loop().time()
-            while self.waits:
-                self.waits.pop().reschedule(now)
+            while self._waits:
+                self._waits.pop().reschedule(now)
 
 
-def not_answering() -> StoreError:
-    """Return why work that waited for the store was given up."""
+def _not_answering() -> StoreError:
     return StoreError(
         "the store does not answer at present; try again soon. Whether a change that was asked for is made is not "
         "known: look before you ask for it again",

@@ -11,7 +11,7 @@ Rule 2: a run ends with its call only where the protocol says that who closes th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
 from ..mcp.tools import CallContext, Document, Report
-from .context import RequestContext, Wiring
+from .context import RequestContext, Wiring, page_url
 from .operations import Operation
 
 BEAT_S: Final = 15.0
@@ -78,39 +78,44 @@ class SupervisedWork(RunWork):
 
     async def _wait(self, run_id: str, context: CallContext) -> Result | None:
         """Return where the run ended; None: the caller has waited long enough, or the server is about to end."""
-        ended = self._begin(self._supervisor.wait(self.app, run_id))
-        over = self._begin(_first_of(ended, self._begin(self._draining.wait())))
+        ended, draining = (
+            self._begin(self._supervisor.wait(self.app, run_id)),
+            self._begin(self._draining.wait()),
+        )
         try:
             if context.report is None:
-                await asyncio.wait({over}, timeout=PATIENCE_S)
+                await asyncio.wait({ended, draining}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
             else:
-                await self._report(run_id, over, context.report)
+                await self._report(run_id, (ended, draining), context.report)
             return ended.result() if ended.done() and not ended.cancelled() else None
         finally:
-            over.cancel()
+            ended.cancel()
+            draining.cancel()
 
-    async def _report(self, run_id: str, over: asyncio.Task[None], report: Report) -> None:
-        """Tell the caller of the latest thought, or that the run continues, until it is over."""
-        message, number, news = f"run {run_id}", 0, asyncio.Event()
+    async def _report(self, run_id: str, over: Sequence[asyncio.Task[Any]], report: Report) -> None:
+        """Tell the caller the run's id, then each latest thought, or that the run continues, until it is over."""
+        message, latest, number, news = f"run {run_id}", "at work", 0, asyncio.Event()
 
         async def follow() -> None:
-            nonlocal message
+            nonlocal latest
             async with aclosing(self._supervisor.watch(self.app, run_id)) as events:
                 async for event in events:
                     if thoughts := event.data.get("thoughts"):
-                        message = f"run {run_id}: {thoughts[-1]['text'][:_MESSAGE_CHARS]}"
+                        latest = thoughts[-1]["text"][:_MESSAGE_CHARS]
                         news.set()
 
         following = self._begin(follow())
-        over.add_done_callback(lambda _: news.set())
+        for task in over:
+            task.add_done_callback(lambda _: news.set())
         try:
-            while not over.done():
+            while not any(task.done() for task in over):
                 number += 1
                 await report(float(number), None, message)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(BEAT_S):
                         await news.wait()
                 news.clear()
+                message = latest
         finally:
             following.cancel()
 
@@ -124,22 +129,6 @@ class SupervisedWork(RunWork):
     async def _cancel_left(self, run_id: str) -> None:
         with suppress(ReasonryError):
             await self._supervisor.cancel(self.app, run_id)
-
-
-async def _first_of(*tasks: asyncio.Task[Any]) -> None:
-    """Return when one of the tasks has ended; the others are cancelled."""
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-def _server(context: RequestContext) -> McpServer:
-    app, wiring = context.app, context.wiring
-    work = SupervisedWork(app, context.supervisor, wiring.draining)
-    # A response may have begun long before the store goes down: the gate waits for its head alone.
-    return app_server(app, context.sessions, work=work, guard=wiring.health.unless_down)
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
@@ -165,21 +154,18 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def server_for(request: Request) -> McpServer:
         context = wiring.context(request)
         if context.principal not in servers:
-            servers[context.principal] = _server(context)
+            work = SupervisedWork(context.app, wiring.supervisor, wiring.draining)
+            # A response may have begun long before the store goes down: the gate waits for its head alone.
+            guard = wiring.health.unless_down
+            servers[context.principal] = app_server(context.app, context.sessions, work=work, guard=guard)
         return servers[context.principal]
 
-    bridge = sdk_server(server_for, _page_url)
+    bridge = sdk_server(server_for, page_url)
     wiring.mcp = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )
     async with wiring.mcp.run():
         yield
-
-
-def _page_url(request: Request) -> str:
-    # Only an address to show to whoever sent the header.
-    is_tls = request.headers.get("x-forwarded-proto") == "https"
-    return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 OPERATIONS = (Operation("POST", "/mcp", answer_mcp, checks_query=False),)

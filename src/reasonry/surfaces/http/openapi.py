@@ -14,7 +14,7 @@ from ..present import http_status
 from .documents import snake_name
 from .operations import Operation
 
-Document = dict[str, Any]
+Schema = dict[str, Any]
 
 _ABOUT = (
     "Reasoning strategies as durable, inspectable runs; sessions of thoughts. All times are UTC. "
@@ -35,12 +35,10 @@ _EVERYWHERE = {
 }
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _WITHOUT_TOKEN = frozenset({"/healthz"})
-_TEXT: Document = {"type": "string"}
-_HEADERS: Mapping[str, Document] = {"Idempotency-Key": {**_TEXT, "minLength": 1, "maxLength": 200}}
-"""Schemas of headers that are not just any text."""
+_NAMED = "#/components/schemas/"
 
 
-class ErrorBody(TypedDict):
+class ErrorBodyDocument(TypedDict):
     """What went wrong.
 
     `code` is stable: programs branch on it. `message` says what to do. `retryable`: whether the same request may
@@ -53,57 +51,63 @@ class ErrorBody(TypedDict):
     request_id: str
 
 
-class Error(TypedDict):
+class ErrorDocument(TypedDict):
     """What is returned in place of anything else."""
 
-    error: ErrorBody
+    error: ErrorBodyDocument
 
 
-def describe_api(table: Mapping[str, Sequence[Operation]]) -> Document:
+def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
     """Return the schema of the operations under each tag."""
     operations = [(tag, operation) for tag, operations in table.items() for operation in operations]
-    kinds: list[Any] = [Error]
-    for _, operation in operations:
-        kinds += [kind for kind in (operation.query, operation.body, operation.reply) if kind is not None]
-    schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
-    schema_of = dict(zip(kinds, schemas, strict=True))
-    components: Document = {name: _in_snake(part) for name, part in parts.items()}
-    paths: dict[str, Document] = {}
+    queries = dict.fromkeys(each.query for _, each in operations)
+    kinds = dict.fromkeys(kind for _, each in operations for kind in (each.body, each.reply))
+    named = [*queries, *(kind for kind in kinds if kind is not None), ErrorDocument]
+    references, parts = msgspec.json.schema_components(named, ref_template=_NAMED + "{name}")
+    schema_of = {kind: _public(reference) for kind, reference in zip(named, references, strict=True)}
+    components = {_public_name(name): _public(part) for name, part in parts.items()}
+    query_of = {kind: components.pop(schema_of[kind]["$ref"].removeprefix(_NAMED)) for kind in queries}
+    paths: dict[str, Schema] = {}
     for tag, operation in operations:
-        query = components[_name_of(schema_of[operation.query])]
-        described = _operation(operation, tag, schema_of, query)
+        described = _operation(operation, tag, schema_of, query_of[operation.query])
         paths.setdefault(operation.path.replace(":path", ""), {})[operation.method.lower()] = described
-    queries = {_name_of(schema_of[operation.query]) for _, operation in operations}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Reasonry", "description": _ABOUT, "version": version("reasonry")},
         "paths": paths,
         "components": {
-            "schemas": {name: part for name, part in components.items() if name not in queries},
+            "schemas": components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _in_snake(schema: Document) -> Document:
-    """Return the schema of a document with its members in snake case."""
-    if "properties" not in schema:
-        return schema
-    required = [snake_name(name) for name in schema.get("required", ())]
-    properties = {snake_name(name): member for name, member in schema["properties"].items()}
-    return {**schema, "properties": properties, "required": required}
+def _public_name(name: str) -> str:
+    return name.removesuffix("Document")
 
 
-def _name_of(reference: Document) -> str:
-    return reference["$ref"].rpartition("/")[2]
+def _public(schema: Any) -> Any:
+    """Return a schema with members in snake case, and the names that its parts have for clients."""
+    match schema:
+        case {"$ref": reference}:
+            return {**schema, "$ref": _public_name(reference)}
+        case {"properties": properties}:
+            members = {snake_name(name): _public(member) for name, member in properties.items()}
+            required = [snake_name(name) for name in schema.get("required", ())]
+            shown = {**schema, "title": _public_name(schema["title"]), "properties": members}
+            return {**shown, "required": required} if required else shown
+        case dict():
+            return {name: _public(part) for name, part in schema.items()}
+        case list():
+            return [*map(_public, schema)]
+        case _:
+            return schema
 
 
-def _operation(
-    operation: Operation, tag: str, schema_of: Mapping[Any, Document], query: Document
-) -> Document:
+def _operation(operation: Operation, tag: str, schema_of: Mapping[Any, Schema], query: Schema) -> Schema:
     summary, _, description = (inspect.getdoc(operation.answer) or "").partition("\n")
-    described: Document = {
-        "operationId": f"{tag}_{operation.answer.__name__}",
+    described: Schema = {
+        "operationId": operation.answer.__name__,
         "tags": [tag],
         "summary": summary,
         "description": description.strip(),
@@ -117,27 +121,24 @@ def _operation(
     return described
 
 
-def _parameters(operation: Operation, query: Document) -> list[Document]:
+def _parameters(operation: Operation, query: Schema) -> list[Schema]:
+    in_path = re.findall(r"{(\w+)", operation.path)
+    of_query, required = query["properties"], query.get("required", ())
+    found = [
+        *(("path", name, True, of_query.get(name, {"type": "string"})) for name in in_path),
+        *(("query", name, name in required, of_query[name]) for name in of_query if name not in in_path),
+        *(("header", name, False, schema) for name, schema in operation.headers.items()),
+    ]
     return [
-        *(
-            {"name": name, "in": "path", "required": True, "schema": _TEXT}
-            for name in re.findall(r"{(\w+)", operation.path)
-        ),
-        *(
-            {"name": name, "in": "query", "required": name in query["required"], "schema": schema}
-            for name, schema in query["properties"].items()
-        ),
-        *(
-            {"name": name, "in": "header", "required": False, "schema": _HEADERS.get(name, _TEXT)}
-            for name in operation.headers
-        ),
+        {"name": name, "in": place, "required": is_required, "schema": schema}
+        for place, name, is_required, schema in found
     ]
 
 
-def _responses(operation: Operation, schema_of: Mapping[Any, Document], summary: str) -> Document:
-    schema: Document = {} if operation.reply is None else {"schema": schema_of[operation.reply]}
+def _responses(operation: Operation, schema_of: Mapping[Any, Schema], summary: str) -> Schema:
+    schema: Schema = {} if operation.reply is None else {"schema": schema_of[operation.reply]}
     content = {"content": {operation.media_type: schema}}
-    error = {"content": {"application/json": {"schema": schema_of[Error]}}}
+    error = {"content": {"application/json": {"schema": schema_of[ErrorDocument]}}}
     everywhere = _EVERYWHERE | ({} if operation.body is None else _WITH_BODY)
     responses = {http_status(code): {"description": about, **error} for code, about in everywhere.items()}
     for status, about in operation.others.items():

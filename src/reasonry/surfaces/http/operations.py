@@ -25,11 +25,12 @@ class Operation(Struct, dict=True):
 
     Attributes:
         path: As Starlette writes it.
-        answer: Takes the context, the names in the path, and `query` and `body` of the types that it says, if it does.
+        answer: Takes the context, and `query` and `body` of the types that it says, if it does; the query has the names
+            in the path too where its type has them, else they are arguments of their own.
         reply: The type of the document that it returns.
         status: With which it returns that.
         others: What it says of other statuses: of errors, and where it returns no document, or the same one.
-        headers: Names of those that it heeds.
+        headers: Those that it heeds, with their schemas.
         reads: What makes the body of the document that a request brings.
         media_type: Of what it returns.
         checks_query: Whether a query that it does not take is refused.
@@ -41,7 +42,7 @@ class Operation(Struct, dict=True):
     reply: Any = None
     status: int = 200
     others: Mapping[int, str] = {}
-    headers: Sequence[str] = ()
+    headers: Mapping[str, Mapping[str, Any]] = {}
     reads: Callable[[Any, Any], Any] = read_form
     media_type: str = "application/json"
     checks_query: bool = True
@@ -70,7 +71,8 @@ class Operation(Struct, dict=True):
         Raises:
             UsageError: The request is not as it must be; `field` says where.
         """
-        arguments = dict(request.path_params)
+        of_query = self.query.__struct_encode_fields__
+        arguments = {name: value for name, value in request.path_params.items() if name not in of_query}
         if self.query is not NoQuery:
             arguments["query"] = read_query(request, self.query)
         elif self.checks_query:

@@ -6,9 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
 from ..present import error_document, http_status
@@ -21,11 +19,7 @@ _LINGER_S = 0.5
 
 def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
     """Return uvicorn's protocol with the bounds of some settings."""
-
-    class SettingsProtocol(BoundedProtocol):
-        bounds, in_turn = settings, {}
-
-    return SettingsProtocol
+    return type("SettingsProtocol", (BoundedProtocol,), {"bounds": settings, "in_turn": {}})
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -35,20 +29,14 @@ class BoundedProtocol(HttpToolsProtocol):
     in_turn: dict[BoundedProtocol, None]
     """All connections, by when each began to wait for its client the last time."""
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._in_request = self._in_head = self._has_begun = self._is_refused = False
-        self._head_bytes = 0
-        self._answered: RequestResponseCycle | None = None
-        """The request that is being answered; `cycle` is the last that came in."""
-        self._coming: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+    _in_request = _is_refused = False
+    _head_bytes: int | None = None
+    """Of a request whose headers are not all there, without the piece in which it began: others may stand before it."""
+    _piece_bytes = 0
+    _answered: RequestResponseCycle | None = None
+    """The request that is being answered; `cycle` is the last that came in."""
+    _coming: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     # -- what comes in
 
@@ -64,28 +52,26 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a connection."""
-        self._coming = _cancel(self._coming)
-        self._unread = _cancel(self._unread)
+        self._coming, self._unread = _cancel(self._coming), _cancel(self._unread)
         self.in_turn.pop(self, None)
         # uvicorn tells only the last request of a connection that its client has gone.
         self.pipeline.clear()
         if self._answered is not None:
             self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what has come in."""
         if self._is_refused or self.transport.is_closing():
             return
-        was_in_head, self._has_begun = self._in_head, False
+        self._piece_bytes = len(data)
         super().data_received(data)
-        # In a piece in which it has begun, much else may stand before it.
-        if was_in_head and self._in_head and not self._has_begun:
+        if self._head_bytes is not None:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
-                self._refuse(
-                    TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
-                )
+                message = "the headers are too long"
+                self._refuse(TooLargeError(message, code="headers_too_large", limit=MAX_HEAD_BYTES))
                 return
         if self._in_request and self._coming is None:
             self._await_request()
@@ -94,18 +80,16 @@ class BoundedProtocol(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._go_last()
-        self._in_request = self._in_head = self._has_begun = True
-        self._head_bytes = 0
+        self._in_request, self._head_bytes = True, -self._piece_bytes
 
     def on_headers_complete(self) -> None:
         """All headers of a request are there."""
-        self._in_head = False
+        self._head_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """A request is there."""
-        self._in_request = False
-        self._coming = _cancel(self._coming)
+        self._in_request, self._coming = False, _cancel(self._coming)
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -135,20 +119,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self._coming = self.loop.call_later(self.bounds.request_timeout_s, self._give_up_request)
 
     def _give_up_request(self) -> None:
-        if self.transport.is_closing():
-            return
-        if not self._in_request:
+        if self._in_request:
+            self._refuse(UsageError("the request did not come in whole, in time", code="request_timeout"))
+        elif not self.transport.is_closing():
             # Nothing has come at all.
             self._end()
-            return
-        self._refuse(UsageError("the request did not come in whole, in time", code="request_timeout"))
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Answer what is no request yet, and end the connection."""
-        if self._is_refused:
+        """Answer what is no request yet, unless something else is being answered, and end the connection."""
+        if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
-        if self._may_answer():
+        cycle: RequestResponseCycle | Any = self.cycle
+        if cycle is None or not cycle.response_started or cycle.response_complete:
             body = msgspec.json.encode(error_document(error))
             head = (
                 b"content-type: application/json\r\ncache-control: no-store\r\nconnection: close\r\n"
@@ -158,11 +141,6 @@ class BoundedProtocol(HttpToolsProtocol):
         # A connection that is closed while the other side still sends is reset, and the answer lost.
         self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self._end)
-
-    def _may_answer(self) -> bool:
-        """Whether nothing is being answered at the moment."""
-        cycle: RequestResponseCycle | Any = self.cycle
-        return cycle is None or not cycle.response_started or cycle.response_complete
 
     # -- what goes out
 

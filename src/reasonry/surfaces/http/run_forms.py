@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import ListedParts, Options
+from ...app.run_head import RunHead, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
@@ -20,7 +21,6 @@ from ...engine.engine import RunStanding
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
 from ...engine.record import Record, record_as_it_stands
-from ...engine.result import Termination
 from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
@@ -29,9 +29,9 @@ from ...strategies import DEFAULT_STRATEGY
 
 Document = dict[str, Any]
 
-RunMode = Literal["driven", "coached"]
 ListName = Literal["thoughts", "questions", "events", "path", "effects"]
 MAX_EFFECT_NAME_CHARS = 200
+Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION_CHARS)]
 
 ChangedLimits: type[Struct] = msgspec.defstruct(
     "ChangedLimits",
@@ -45,20 +45,18 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 
 def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
     """Return the limits of a run with those that are named again."""
-    if changed is None:
-        return recorded
-    named = {name: value for name, value in structs.asdict(changed).items() if value is not UNSET}
-    return structs.replace(recorded, **named)
+    named = {} if changed is None else structs.asdict(changed)
+    return structs.replace(recorded, **{name: value for name, value in named.items() if value is not UNSET})
 
 
-class NamedParts(ListedParts, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=True):
+class NamedParts(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a request may name of what the operator listed."""
 
 
 class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run to begin."""
 
-    problem: Annotated[str, Meta(max_length=MAX_PROBLEM_CHARS)] | None = None
+    problem: Annotated[str, Meta(min_length=1, max_length=MAX_PROBLEM_CHARS)] | None = None
     """None: the first thought of the session."""
     session_id: str | None = None
     """The session whose thoughts come with the problem."""
@@ -103,7 +101,7 @@ class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True
         msgspec.field(name="from")
     )
     """A question, which is asked again; or how many answers are taken over."""
-    prompt: Annotated[str, Meta(max_length=MAX_QUESTION_CHARS)] | None = None
+    prompt: Prompt | None = None
     """What is asked in place of that question."""
     options: Options = msgspec.field(default_factory=dict)
 
@@ -119,9 +117,6 @@ class AnswersBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=T
 MAX_TRACE_CHARS: Final = 1_000_000
 """After so many characters of JSON a page of a trace ends; its first entry is always on it."""
 
-_OWN = frozenset({"owner", "unattended", "calls", "tokens", "usd"})
-"""Members of a row that are shown otherwise, or not at all."""
-
 Status = Literal["active", "done", "failed", "cancelled"]
 
 
@@ -134,6 +129,25 @@ class QuestionDocument(TypedDict):
     answer_schema: Document
 
 
+class TerminationDocument(TypedDict):
+    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
+
+    reason: str
+    detail: str
+    code: NotRequired[str]
+
+
+class UsageDocument(TypedDict):
+    """What a run has spent; `usd` is null where the price is not known."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    cached_input_tokens: int
+    usd: float | None
+
+
 class RunDocument(TypedDict):
     """Where a run stands; the strategy's own part stands beside these members."""
 
@@ -144,14 +158,15 @@ class RunDocument(TypedDict):
     paused: bool
     mode: RunMode
     answer: str | None
-    termination: Termination
+    best_answer: NotRequired[str]
+    termination: TerminationDocument
     strategy: str
     model: str
     problem: str
     options: Document
-    budget: Document
+    budget: Budget
     crew: Document
-    usage: Document
+    usage: UsageDocument
     rounds: int
     duration_ms: int
     stage: str
@@ -160,24 +175,21 @@ class RunDocument(TypedDict):
     forked_from: str | None
     position: int
     questions: list[QuestionDocument]
+    note: NotRequired[str]
+    best: Document | None
+    candidates: list[Document]
+    tree: Document | None
+    diagnostics: Document
 
 
-class RowDocument(TypedDict):
-    """A run as a list shows it."""
-
-    run_id: str
-    outcome: Outcome | None
-    status: Status
-
-
-class RunList(TypedDict):
+class RunListDocument(TypedDict):
     """A page of runs."""
 
-    runs: list[RowDocument]
+    runs: list[RunHead]
     next_cursor: str | None
 
 
-class TracePage(TypedDict):
+class TracePageDocument(TypedDict):
     """A page of a list of a run's trace; its entries as in `reasonry runs show --json`."""
 
     run_id: str
@@ -187,36 +199,47 @@ class TracePage(TypedDict):
     next_cursor: str | None
 
 
+class ComparedDocument(TypedDict):
+    """Whether a journal, walked again, led to the same: null where the run has not ended."""
+
+    identical: bool | None
+    events: int
+    differs: list[str]
+
+
 class ReplayDocument(TypedDict):
     """Whether the run's journal, walked again without a model, leads to what it left behind."""
 
     run_id: str
     status: Status
     answer: str | None
-    replay: Document
+    replay: ComparedDocument
+
+
+class DifferenceDocument(TypedDict):
+    """A limit, an option or a spending that is not the same in two runs."""
+
+    name: str
+    a: Any
+    b: Any
 
 
 class DiffDocument(TypedDict):
     """Where two runs part and what differs between them; as `reasonry runs diff --json`."""
 
     runs: Document
+    fork: Document | None
     parting: Document | None
-    spend: list[Any]
-    terms: list[Any]
+    spend: list[DifferenceDocument]
+    terms: list[DifferenceDocument]
 
 
-class RunPage(TypedDict):
-    """What a page draws."""
-
-    format: int
-    id: str
-
-
-class DeletedRun(TypedDict):
+class DeletedRunDocument(TypedDict):
     """A run that is gone, for good."""
 
     run_id: str
     session_id: str
+    deleted: Literal[True]
 
 
 async def run_document(app: App, run_id: str) -> Document:
@@ -241,28 +264,15 @@ async def run_document(app: App, run_id: str) -> Document:
 def _document(row: RunRow, record: Record, position: int, run: Run | None = None) -> Document:
     is_coached = record.result.model == CALLER
     coached = coached_document(row.run_id, row.session_id, run) if run is not None and is_coached else {}
-    note = {"note": coached["note"]} if "note" in coached else {}
     return {
         **record.result.document(nodes=False),
         **record.head,
         "paused": row.paused,
         "mode": "coached" if is_coached else "driven",
         "position": position,
-        "questions": list(coached.get("questions", ())),
-        **note,
+        "questions": coached.get("questions", []),
+        **({"note": coached["note"]} if "note" in coached else {}),
     }
-
-
-def row_document(row: RunRow, *, resumable: bool = False) -> Document:
-    """Return a run as a list shows it.
-
-    Args:
-        resumable: Nobody drives it, though it has not ended.
-    """
-    members = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _OWN}
-    usage = {"calls": row.calls, "tokens": row.tokens, "usd": row.usd}
-    mode = "coached" if row.model == CALLER else "driven"
-    return {**members, "mode": mode, "usage": usage, "resumable": resumable}
 
 
 async def trace_page(standing: RunStanding, name: ListName, limit: int, cursor: str | None) -> Document:

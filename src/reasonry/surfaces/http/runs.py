@@ -8,63 +8,53 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Final
 
-import anyio
 import msgspec
 from msgspec import Meta, Struct
-from sse_starlette.event import ServerSentEvent
-from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
 
-from ...engine.coach import Coach
 from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
-from ...errors import AnswerRefusedError, ConflictError, NotFoundError, UsageError
-from ...reading.arguments import MAX_INT, bad_cursor
+from ...errors import AnswerRefusedError, ConflictError, UsageError
+from ...reading.arguments import MAX_INT
 from ...records import JobOptions, Outcome
 from ...supervisor.run_events import RunEvent
 from ...supervisor.supervisor import request_key
 from ..web.find_page import page_of_standing
+from ..web.page import PageDocument
 from .context import RequestContext
-from .documents import read_key, reply
+from .documents import MAX_KEY_CHARS, read_form, read_key, reply
 from .operations import Operation
 from .run_forms import (
     AnswersBody,
     ChangedLimits,
-    DeletedRun,
+    DeletedRunDocument,
     DiffDocument,
     ForkBody,
     ListName,
     ReplayDocument,
     ResumeBody,
     RunDocument,
-    RunList,
-    RunPage,
+    RunListDocument,
     StartRun,
     Status,
-    TracePage,
+    TracePageDocument,
     change_limits,
-    row_document,
     run_document,
     trace_page,
 )
+from .sessions import ETAG
+from .streams import EventStream
 
 MAX_NAME_CHARS: Final = 200
-
-HEARTBEAT_S: Final = 15
-"""After so long without an event a comment is sent, so that nothing on the way takes the stream for dead."""
-
-SEND_TIMEOUT_S: Final = 30
-"""A client that takes nothing for so long is hung up on; it can come back where it was."""
 
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
 
 _encode = msgspec.json.Encoder().encode
 
-EventStream = Annotated[
+Events = Annotated[
     str,
     Meta(
         description="Server-sent events: `event` the kind, `id` the position in the journal, `data` a JSON document."
@@ -102,7 +92,7 @@ class TraceQuery(Struct, frozen=True):
 
     list: ListName = "thoughts"
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    cursor: Name | None = None
+    cursor: Annotated[str, Meta(pattern=r"^\d{1,15}$")] | None = None
 
 
 class EventsQuery(Struct, frozen=True):
@@ -117,21 +107,17 @@ class EventsQuery(Struct, frozen=True):
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Begin a run; a model, or its caller, answers its questions."""
-    key, digest = read_key(context.request), await _digest(context.request)
-    is_coached = body.mode == "coached"
-    order, performers = await context.app.receive(body.request())
-    if not is_coached:
+    app, key, digest = context.app, read_key(context.request), await _digest(context.request)
+    order, performers = await app.receive(body.request())
+    if body.mode == "driven":
         started = await context.supervisor.start(
-            context.app, order, performers, key=key, digest=digest, job=JobOptions()
+            app, order, performers, key=key, digest=digest, job=JobOptions()
         )
-    else:
-        run_id, written = await context.app.engine.accept_once(
-            order, key=request_key(key, digest), drive=True
-        )
-        if written is not None:
-            await Coach(context.app.engine).go_on(run_id, written, performers)
-        started = run_id, written is not None
-    return await _begun_reply(context, *started)
+        return await _begun_reply(context, *started)
+    run_id, written = await app.engine.accept_once(order, key=request_key(key, digest), drive=True)
+    if written is not None:
+        await app.coach().go_on(run_id, written, performers)
+    return await _begun_reply(context, run_id, written is not None)
 
 
 async def _digest(request: Request) -> bytes:
@@ -161,12 +147,11 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
             key=request_key(key, digest),
         )
         return await _begun_reply(context, document["run_id"], is_new)
-    participants = await context.app.participants_again(source, body, body.model)
     started = await context.supervisor.fork(
         app,
         source,
         at,
-        participants,
+        await app.participants_again(source, body, body.model),
         body.options,
         limits,
         reworded=reworded,
@@ -184,11 +169,12 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
         UsageError: There is no such question.
         ConflictError: The question was not waited for any longer.
     """
-    if isinstance(body.start, int):
+    question = body.start
+    if isinstance(question, int):
         if body.prompt is not None:
             raise UsageError("prompt needs a question in `from`, not a number", field="prompt")
-        return body.start, None
-    record, question = (await context.app.engine.standing_of(source.row, source.lines)).record, body.start
+        return question, None
+    record = (await context.app.engine.standing_of(source.row, source.lines)).record
     kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
     if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
         raise UsageError(f"the run has no question {question!r}", field="from")
@@ -208,15 +194,9 @@ async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
     """List runs, newest first; those whose problem, answer or thoughts contain `query`."""
     filters = msgspec.structs.asdict(query)
     limit, cursor = filters.pop("limit"), filters.pop("cursor")
-    try:
-        rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
-    except NotFoundError:
-        raise bad_cursor(cursor or "") from None
-    shown = rows[:limit]
-    more = shown[-1].run_id if len(rows) > limit else None
-    left = await context.app.resumable(shown)
-    entries = [row_document(row, resumable=row.run_id in left) for row in shown]
-    return reply({"runs": entries, "next_cursor": more})
+    rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
+    more = rows[limit - 1].run_id if len(rows) > limit else None
+    return reply({"runs": await context.app.heads(rows[:limit]), "next_cursor": more})
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
@@ -255,7 +235,7 @@ async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) ->
 async def replay_run(context: RequestContext, run_id: str) -> Response:
     """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
     document = await context.app.engine.replay(run_id)
-    return reply({name: document[name] for name in ("run_id", "status", "answer", "replay")})
+    return reply({name: document[name] for name in ReplayDocument.__annotations__})
 
 
 # -- followed
@@ -263,74 +243,33 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> Response:
     """Stream what has happened in a run and what happens, each event once; with `text` answers as they come in."""
-    after = position_after(context.request.headers.get("last-event-id"), query.after)
+    after = query.after
+    if last_id := context.request.headers.get("last-event-id"):
+        # A client that comes back says what it has had.
+        after = read_form({"after": last_id}, EventsQuery, strict=False).after
     row, (last, _) = await context.app.store.run(run_id), await context.app.engine.last_line(run_id)
     if after > last:
         message = f"run {run_id} has no event {after}; its last one is {last}"
         raise UsageError(message, field="after")
     if after == last and row.status != "active":
         return Response(status_code=204)
-    return RunStream(context, run_id, after, text=query.text)
-
-
-class RunStream(EventSourceResponse):
-    """What happens in a run, from a position of its journal on, until it has ended or the server drains."""
-
-    def __init__(self, context: RequestContext, run_id: str, after: int, *, text: bool) -> None:
-        self._context = context
-        super().__init__(
-            _pieces(context, run_id, after, text=text),
-            ping=HEARTBEAT_S,
-            ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),
-            send_timeout=SEND_TIMEOUT_S,
-            sep="\n",
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        is_open = False
-
-        async def pass_on(message: Message) -> None:
-            nonlocal is_open
-            is_open = message["type"] == "http.response.start" or message.get("more_body", False)
-            await send(message)
-
-        with self._context.wiring.stream(self._context.principal):
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._end_at_drain, group.cancel_scope)
-                await super().__call__(scope, receive, pass_on)
-                group.cancel_scope.cancel()
-            if is_open and self._context.wiring.draining.is_set():
-                await send({"type": "http.response.body", "body": DRAINING, "more_body": False})
-
-    async def _end_at_drain(self, stream: anyio.CancelScope) -> None:
-        await self._context.wiring.draining.wait()
-        stream.cancel()
+    return EventStream(context, _pieces(context, run_id, after, text=query.text))
 
 
 async def _pieces(context: RequestContext, run_id: str, after: int, *, text: bool) -> AsyncGenerator[bytes]:
+    """Yield what happens in a run, from a position of its journal on, until it has ended or the server drains."""
+    ended = False
     async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
         async for event in events:
             yield _piece(event)
+            ended = event.kind == "ended"
+    if not ended and context.supervisor.draining:
+        yield DRAINING
 
 
 def _piece(event: RunEvent) -> bytes:
     place = b"" if event.id is None else b"id: %d\n" % event.id
     return b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), _encode(event.data))
-
-
-def position_after(last_event_id: str | None, after: int) -> int:
-    """Return the position after which a stream continues: from the header of a client that comes back, if it has one.
-
-    Raises:
-        UsageError: The header is no position.
-    """
-    if not last_event_id:
-        return after
-    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < 16):
-        message = "Last-Event-ID must be the id of an event of this stream, a whole number"
-        raise UsageError(message, field="Last-Event-ID")
-    return int(last_event_id)
 
 
 # -- steered
@@ -346,19 +285,19 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
     except AnswerRefusedError as error:
         error.standing = {"run": await run_document(context.app, run_id)}
         raise
-    return reply(await run_document(context.app, run_id))
+    return await read_run(context, run_id)
 
 
 async def cancel_run(context: RequestContext, run_id: str) -> Response:
     """End a run; it can be resumed."""
     await context.supervisor.cancel(context.app, run_id)
-    return reply(await run_document(context.app, run_id))
+    return await read_run(context, run_id)
 
 
 async def pause_run(context: RequestContext, run_id: str) -> Response:
     """Begin nothing new in a run; what is in flight still comes in."""
     await context.supervisor.pause(context.app, run_id)
-    return reply(await run_document(context.app, run_id))
+    return await read_run(context, run_id)
 
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
@@ -373,57 +312,43 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
         is_as_it_was = not was_coached and body == ResumeBody(mode=body.mode, budget=body.budget)
         named = None if is_as_it_was else vetted
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
-    return reply(await run_document(context.app, run_id))
+    return await read_run(context, run_id)
 
 
-async def set_limits(
-    context: RequestContext,
-    run_id: str,
-    body: ChangedLimits,  # pyright: ignore
-) -> Response:
+async def set_limits(context: RequestContext, run_id: str, body: ChangedLimits) -> Response:  # pyright: ignore
     """Raise or lower the limits of a run that has not ended."""
     recorded = await context.app.engine.recorded_run(run_id)
     await context.supervisor.set_budget(context.app, run_id, change_limits(recorded.budget, body))
-    return reply(await run_document(context.app, run_id))
+    return await read_run(context, run_id)
 
 
 async def delete_run(context: RequestContext, run_id: str) -> Response:
     """Forget a run that has ended, and the session of its thoughts."""
-    row = await context.app.store.run(run_id)
-    if row.status == "active":
-        raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
-    await context.sessions.manage({"action": "delete", "session_id": row.session_id})
-    return reply({"run_id": run_id, "session_id": row.session_id})
+    return reply(await context.app.delete_run(run_id))
 
 
 _CONFLICT = {409: "The run does not allow this as it stands; the message says why."}
 _BEGUN = {200: "The run that the same request began before.", **_CONFLICT}
 _SAME = {304: "It is what the request says it has."}
 _OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
-_KEY, _ETAG, _LAST = ["Idempotency-Key"], ["If-None-Match"], ["Last-Event-ID"]
+IDEMPOTENCY_KEY = {"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS}}
+_LAST = {"Last-Event-ID": {"type": "string", "pattern": r"^\d{1,15}$"}}
+_RUN = "/api/runs/{run_id}"
 
 OPERATIONS = (
-    Operation("POST", "/api/runs", start_run, RunDocument, 201, _BEGUN, _KEY),
-    Operation("GET", "/api/runs", list_runs, RunList),
+    Operation("POST", "/api/runs", start_run, RunDocument, 201, _BEGUN, IDEMPOTENCY_KEY),
+    Operation("GET", "/api/runs", list_runs, RunListDocument),
     Operation("GET", "/api/runs/diff", compare_runs, DiffDocument),
-    Operation("GET", "/api/runs/{run_id}", read_run, RunDocument),
-    Operation("DELETE", "/api/runs/{run_id}", delete_run, DeletedRun, others=_CONFLICT),
-    Operation("GET", "/api/runs/{run_id}/page", read_page, RunPage, 200, _SAME, _ETAG),
-    Operation("GET", "/api/runs/{run_id}/trace", read_trace, TracePage),
-    Operation("GET", "/api/runs/{run_id}/replay", replay_run, ReplayDocument, others=_CONFLICT),
-    Operation(
-        "GET",
-        "/api/runs/{run_id}/events",
-        follow_run,
-        EventStream,
-        others=_OVER,
-        headers=_LAST,
-        media_type="text/event-stream",
-    ),
-    Operation("POST", "/api/runs/{run_id}/answers", answer_questions, RunDocument, others=_CONFLICT),
-    Operation("POST", "/api/runs/{run_id}/cancel", cancel_run, RunDocument, others=_CONFLICT),
-    Operation("POST", "/api/runs/{run_id}/pause", pause_run, RunDocument, others=_CONFLICT),
-    Operation("POST", "/api/runs/{run_id}/resume", resume_run, RunDocument, others=_CONFLICT),
-    Operation("PATCH", "/api/runs/{run_id}/budget", set_limits, RunDocument, others=_CONFLICT),
-    Operation("POST", "/api/runs/{run_id}/fork", fork_run, RunDocument, 201, _BEGUN, _KEY),
+    Operation("GET", _RUN, read_run, RunDocument),
+    Operation("DELETE", _RUN, delete_run, DeletedRunDocument, others=_CONFLICT),
+    Operation("GET", f"{_RUN}/page", read_page, PageDocument, 200, _SAME, ETAG),
+    Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
+    Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CONFLICT),
+    Operation("GET", f"{_RUN}/events", follow_run, Events, 200, _OVER, _LAST, media_type="text/event-stream"),
+    Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument, others=_CONFLICT),
+    Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument, others=_CONFLICT),
+    Operation("POST", f"{_RUN}/pause", pause_run, RunDocument, others=_CONFLICT),
+    Operation("POST", f"{_RUN}/resume", resume_run, RunDocument, others=_CONFLICT),
+    Operation("PATCH", f"{_RUN}/budget", set_limits, RunDocument, others=_CONFLICT),
+    Operation("POST", f"{_RUN}/fork", fork_run, RunDocument, 201, _BEGUN, IDEMPOTENCY_KEY),
 )

@@ -16,11 +16,19 @@ from starlette.responses import Response
 
 from ...errors import NotFoundError, UsageError
 from ...guided.export import Format
-from ...guided.read_calls import MAX_PAGE, MAX_QUERY_CHARS, PAGE
-from ...guided.thinking_tool import ThinkingCall, ThinkingReply
+from ...guided.read_calls import (
+    ExportSession,
+    GetSession,
+    ListSessions,
+    OneSession,
+    PinSession,
+    SearchThoughts,
+)
+from ...guided.thinking_tool import Notice, ThinkingCall, ThinkingReply
 from ...ids import may_be_short
 from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
 from ..web.find_page import find_page
+from ..web.page import PageDocument
 from .context import RequestContext
 from .documents import reply, snake_name
 from .operations import Operation
@@ -30,12 +38,8 @@ Document = dict[str, Any]
 _CAMEL_NAMES = re.compile(
     rf"\b(?:{'|'.join(each.encode_name for each in fields(ThinkingCall) if each.encode_name != each.name)})\b"
 )
-Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
-Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
-Text = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
-Number = Annotated[int, Meta(ge=1, le=MAX_INT)]
-
 
 NewThought: type[Struct] = msgspec.defstruct(
     "NewThought",
@@ -46,47 +50,20 @@ NewThought: type[Struct] = msgspec.defstruct(
     ],
     frozen=True,
     kw_only=True,
+    omit_defaults=True,
     forbid_unknown_fields=True,
 )
 """A thought as its thinker hands it in; the address names the session."""
 
 
-class SessionsQuery(Struct, frozen=True):
+class SessionsQuery(ListSessions, frozen=True, kw_only=True):
     """Which sessions are listed."""
 
-    status: Literal["active", "archived", "unfinished", "all"] = "all"
     strategy: Name | None = None
     guided: bool | None = None
-    query: Text | None = None
+    query: Name | None = None
     since_ms: Instant | None = None
     until_ms: Instant | None = None
-    limit: Limit = PAGE
-    cursor: Name | None = None
-
-
-class SearchQuery(Struct, frozen=True):
-    """What is searched for, and where."""
-
-    query: Text
-    session_id: Name | None = None
-    limit: Limit = PAGE
-    cursor: Name | None = None
-
-
-class SessionQuery(Struct, frozen=True):
-    """Which thoughts of a session are read."""
-
-    first: Number | None = msgspec.field(name="from", default=None)
-    last: Number | None = msgspec.field(name="to", default=None)
-    branch_id: Name | None = None
-    limit: Limit = PAGE
-    cursor: Name | None = None
-
-
-class ExportQuery(Struct, frozen=True):
-    """How a session is exported."""
-
-    format: Format = "json"
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,38 +73,95 @@ class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
     """A session that is pinned never expires."""
 
 
-class SessionHead(TypedDict):
-    """A session, and what is to be said about it."""
+# -- shown
+
+
+class SessionHeadDocument(TypedDict):
+    """A session, as lists show it."""
 
     session_id: str
     status: str
-    purpose: NotRequired[str]
+    pinned: bool
+    thought_history_length: int
+    purpose: str
+    created_at: str
+    used_at: str
     strategy: NotRequired[str]
+    run_id: NotRequired[str]
+    ended: NotRequired[bool]
+    notices: NotRequired[list[Notice]]
 
 
-class SessionDocument(SessionHead):
+class _ThoughtMembers(TypedDict, total=False):
+    total_thoughts: int
+    next_thought_needed: bool
+    stage: str
+    stages: list[str]
+    from_stage: str
+    branch_id: str
+    branch_from_thought: int
+    is_revision: bool
+    revises_thought: int
+    merge_branch: str
+    data: Document
+    score: float
+    at: str
+
+
+class ThoughtDocument(_ThoughtMembers):
+    """A thought; what is not set is left out."""
+
+    seq: int
+    thought_number: int
+    thought: str
+
+
+class FoundThoughtDocument(_ThoughtMembers):
+    """A thought that contains a text, with what stands around it."""
+
+    session_id: str
+    seq: int
+    thought_number: int
+    excerpt: str
+
+
+class SessionDocument(SessionHeadDocument):
     """A session, where its lines stand, and a page of its thoughts."""
 
-    thoughts: list[Document]
+    stage: NotRequired[str]
+    latest_thought: NotRequired[Document]
+    branches: NotRequired[list[Document]]
+    thoughts: list[ThoughtDocument]
     next_cursor: str | None
 
 
-class SessionList(TypedDict):
+class SessionListDocument(TypedDict):
     """A page of sessions."""
 
-    sessions: list[Document]
+    sessions: list[SessionHeadDocument]
     next_cursor: str | None
 
 
-class FoundThoughts(TypedDict):
-    """Thoughts that contain a text, with what stands around it."""
+class FoundThoughtsDocument(TypedDict):
+    """Thoughts that contain a text."""
 
-    matches: list[Document]
-    notices: list[Document]
+    matches: list[FoundThoughtDocument]
+    notices: list[Notice]
     next_cursor: str | None
 
 
-class DeletedSession(TypedDict):
+class SessionExportDocument(TypedDict):
+    """A session whole: as data that `import` takes, or as `text`."""
+
+    session_id: str
+    format: Format
+    text: NotRequired[str]
+    kind: NotRequired[str]
+    version: NotRequired[int]
+    thoughts: NotRequired[list[ThoughtDocument]]
+
+
+class DeletedSessionDocument(TypedDict):
     """A session that is gone."""
 
     session_id: str
@@ -137,26 +171,19 @@ class DeletedSession(TypedDict):
 # -- thinking
 
 
-async def begin_session(
-    context: RequestContext,
-    body: NewThought,  # pyright: ignore
-) -> Response:
+async def begin_session(context: RequestContext, body: NewThought) -> Response:  # pyright: ignore
     """Begin a session with its first thought."""
     return _begun(await _think(context, body))
 
 
-async def add_thought(
-    context: RequestContext,
-    session_id: str,
-    body: NewThought,  # pyright: ignore
-) -> Response:
+async def add_thought(context: RequestContext, session_id: str, body: NewThought) -> Response:  # pyright: ignore
     """Add a thought to a session. It is kept, on disk, when this is answered."""
     return reply(await _think(context, body, session_id), 201)
 
 
 async def _think(context: RequestContext, body: Struct, session_id: str | None = None) -> Document:
     """Take a thought; what is said about it has the names that members have here, not those of the thinking tool."""
-    arguments = {**_given_in(body), **({"session_id": session_id} if session_id else {})}
+    arguments = {**msgspec.to_builtins(body), **({"session_id": session_id} if session_id else {})}
     try:
         return _in_snake(await context.sessions.think(arguments, begins=session_id is None))
     except UsageError as error:
@@ -164,14 +191,6 @@ async def _think(context: RequestContext, body: Struct, session_id: str | None =
         if "field" in error.details:
             error.details["field"] = snake_name(error.details["field"])
         raise
-
-
-def _given_in(form: Struct) -> Document:
-    """Return the members that a form names."""
-    members = fields(type(form))
-    return {
-        each.encode_name: value for each in members if (value := getattr(form, each.name)) != each.default
-    }
 
 
 def _in_snake(document: Any) -> Any:
@@ -196,23 +215,18 @@ async def list_sessions(context: RequestContext, query: SessionsQuery) -> Respon
 
     `query` finds those whose purpose or thoughts contain a text; `since_ms` and `until_ms` bound the last use.
     """
-    filters = msgspec.structs.asdict(query)
-    arguments = {name: filters.pop(name) for name in ("status", "limit", "cursor")}
-    return reply(await context.sessions.list(arguments, **filters))
+    filters = {name: getattr(query, name) for name in SessionsQuery.__annotations__}
+    return reply(await context.sessions.list(query, **filters))
 
 
-async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
+async def search_thoughts(context: RequestContext, query: SearchThoughts) -> Response:
     """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
-    if query.session_id is not None:
-        await _check_whole(context, query.session_id)
-    return reply(await context.sessions.search(_given_in(query)))
+    return await _show(context, "search", query)
 
 
-async def read_session(context: RequestContext, session_id: str, query: SessionQuery) -> Response:
+async def read_session(context: RequestContext, query: GetSession) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
-    await _check_whole(context, session_id)
-    arguments = {"session_id": session_id, **_given_in(query)}
-    return reply(await context.sessions.get(arguments))
+    return await _show(context, "get", query)
 
 
 async def read_session_page(context: RequestContext, session_id: str) -> Response:
@@ -232,11 +246,9 @@ async def read_session_page(context: RequestContext, session_id: str) -> Respons
 # -- taking out and in
 
 
-async def export_session(context: RequestContext, session_id: str, query: ExportQuery) -> Response:
+async def export_session(context: RequestContext, query: ExportSession) -> Response:
     """Export a session whole: as data that `import` takes, or as text in Markdown or Mermaid."""
-    await _check_whole(context, session_id)
-    document = await context.sessions.export({"session_id": session_id, "format": query.format})
-    return reply(document)
+    return await _show(context, "export", query)
 
 
 async def import_session(context: RequestContext, body: Document) -> Response:
@@ -249,53 +261,48 @@ async def import_session(context: RequestContext, body: Document) -> Response:
 
 async def keep_session(context: RequestContext, session_id: str, body: KeepSession) -> Response:
     """Pin a session, so that it never expires, or unpin it."""
-    await _check_whole(context, session_id)
-    return reply(await context.sessions.pin({"session_id": session_id, "pinned": body.pinned}))
+    return await _show(context, "pin", PinSession(session_id=session_id, pinned=body.pinned))
 
 
-async def delete_session(context: RequestContext, session_id: str) -> Response:
+async def delete_session(context: RequestContext, query: OneSession) -> Response:
     """Forget a session and its thoughts for good, with the run that wrote it, if any."""
-    await _check_whole(context, session_id)
-    return reply(await context.sessions.delete({"session_id": session_id}))
+    return await _show(context, "delete", query)
 
 
 def _begun(document: Document) -> Response:
     return reply(document, 201, {"Location": f"/api/sessions/{document['session_id']}"})
 
 
-async def _check_whole(context: RequestContext, session_id: str) -> None:
-    """Make sure that an id is not the beginning of one, which elsewhere stands for it.
+async def _show(context: RequestContext, action: str, call: Any) -> Response:
+    """Do something with a session, and reply with what comes of it.
 
     Raises:
-        NotFoundError: There is no session of just this id.
+        NotFoundError: Its id is only the beginning of one, which elsewhere stands for it.
     """
-    if not session_id or may_be_short(session_id):
+    session_id = call.session_id
+    if session_id is not None and (not session_id or may_be_short(session_id)):
         try:
             await context.app.store.session(session_id)
         except NotFoundError:
             raise NotFoundError(f"there is no session {session_id[:MAX_NAME_CHARS]!r}") from None
+    return reply(await getattr(context.sessions, action)(call))
 
 
 _CHANGED = {409: "The session is the record of a run, or was changed at the same time."}
 _AT_WORK = {409: "A run that is at work writes it; cancel the run first."}
 _SAME = {304: "It is as it was; If-None-Match has its ETag."}
+ETAG = {"If-None-Match": {"type": "string"}}
+_SESSION = "/api/sessions/{session_id}"
 
 OPERATIONS = (
     Operation("POST", "/api/sessions", begin_session, ThinkingReply, 201),
-    Operation("GET", "/api/sessions", list_sessions, SessionList),
-    Operation("POST", "/api/sessions/import", import_session, SessionHead, 201),
-    Operation("GET", "/api/search", search_thoughts, FoundThoughts),
-    Operation("GET", "/api/sessions/{session_id}", read_session, SessionDocument),
-    Operation("PATCH", "/api/sessions/{session_id}", keep_session, SessionHead),
-    Operation("DELETE", "/api/sessions/{session_id}", delete_session, DeletedSession, others=_AT_WORK),
-    Operation("POST", "/api/sessions/{session_id}/thoughts", add_thought, ThinkingReply, 201, _CHANGED),
-    Operation(
-        "GET",
-        "/api/sessions/{session_id}/page",
-        read_session_page,
-        Document,
-        others=_SAME,
-        headers=["If-None-Match"],
-    ),
-    Operation("GET", "/api/sessions/{session_id}/export", export_session, Document),
+    Operation("GET", "/api/sessions", list_sessions, SessionListDocument),
+    Operation("POST", "/api/sessions/import", import_session, SessionHeadDocument, 201),
+    Operation("GET", "/api/search", search_thoughts, FoundThoughtsDocument),
+    Operation("GET", _SESSION, read_session, SessionDocument),
+    Operation("PATCH", _SESSION, keep_session, SessionHeadDocument),
+    Operation("DELETE", _SESSION, delete_session, DeletedSessionDocument, others=_AT_WORK),
+    Operation("POST", f"{_SESSION}/thoughts", add_thought, ThinkingReply, 201, _CHANGED),
+    Operation("GET", f"{_SESSION}/page", read_session_page, PageDocument, others=_SAME, headers=ETAG),
+    Operation("GET", f"{_SESSION}/export", export_session, SessionExportDocument),
 )

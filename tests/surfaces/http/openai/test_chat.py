@@ -47,7 +47,9 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
     assert whole.headers["x-reasonry-run"] == run["run_id"]
     (choice,) = completion.choices
     assert (choice.message.content, choice.finish_reason) == ("Oslo", "stop")
-    assert choice.message.reasoning_content == "The north has a capital.\nIt is by a fjord.\n\nOslo"
+    link, _, thoughts = choice.message.reasoning_content.partition("\n\n")
+    assert link == f"{talk.serving.url}/#/runs/{run['run_id']}"
+    assert thoughts == "The north has a capital.\nIt is by a fjord.\n\nOslo"
     usage = completion.usage
     assert usage.prompt_tokens + usage.completion_tokens == usage.total_tokens == run["usage"]["total_tokens"]
     assert 0 < usage.completion_tokens_details.reasoning_tokens < usage.completion_tokens
@@ -60,10 +62,10 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
     deltas = [chunk.choices[0].delta for chunk in chunks[:-1]]
     assert deltas[0].role == "assistant"
     assert "".join(delta.content or "" for delta in deltas) == "Oslo"
-    thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
-    assert "".join(thoughts) == choice.message.reasoning_content
+    pieces = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
+    assert "".join(pieces).partition("\n\n")[2] == thoughts
     assert [delta.content for delta in deltas].index("Oslo") > max(
-        at for at, text in enumerate(thoughts) if text
+        at for at, text in enumerate(pieces) if text
     )
     assert (chunks[-2].choices[0].finish_reason, chunks[-1].choices) == ("stop", [])
     assert chunks[-1].usage.prompt_tokens == usage.prompt_tokens

@@ -134,7 +134,7 @@ def test_what_chat_uis_and_frameworks_send_is_served(talk: Talk, sender: str) ->
         ({"max_tokens": -1}, "max_tokens"),
         ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
         ({"stop": {"a": 1}}, "stop"),
-        ({"response_format": "json"}, "response_format.type"),
+        ({"response_format": "json"}, "response_format"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},

@@ -21,12 +21,10 @@ from reasonry.supervisor import RunEvent
 from reasonry.surfaces.http.openai.completion import cut_answer
 from reasonry.surfaces.http.openai.conversation import (
     CallId,
-    Conversation,
     Message,
     messages_of,
     problem_of,
     read_call_id,
-    read_messages,
 )
 from reasonry.surfaces.http.openai.request import model_ids, read_name
 from reasonry.surfaces.http.openai.thinking import Readable, Thinking
@@ -40,8 +38,8 @@ DATA = st.recursive(
 ALLOWED = AllowList(models={"small": "offline", "openai:gpt-5-mini": "openai:gpt-5-mini"})
 
 
-def _read(messages: list[Any]) -> Conversation:
-    return read_messages(msgspec.convert(messages, list[Message]))
+def _read(messages: list[Any]) -> list[Message]:
+    return msgspec.convert(messages, list[Message])
 
 
 def _texts(value: Any) -> list[str]:
@@ -74,13 +72,17 @@ def test_one_reply_is_passed_on_at_a_time_and_a_thought_is_said_once() -> None:
     def told(kind: str, **data: Any) -> str:
         return "".join(thinking.take(RunEvent(None, kind, data)))
 
-    assert told("text", effect="e1", text='{"thought": "fir') == "fir"
+    assert told("text", effect="e1", text='{"thought": "fir') == "\n\nfir"
     assert told("text", effect="e2", text="second") == ""
     assert told("text", effect="e1", text='st"}') == "st"
-    assert told("answered", effect="e1") == "\n\nsecond"
-    assert told("text", effect="e2", text=" one") == " one"
+    assert told("answered", effect="e1", thoughts=[{"text": "first"}]) == ""
+    assert told("text", effect="e2", text=" one") == "", "it is not begun in its middle"
+    assert told("text", effect="e4", text="third") == "\n\nthird"
     thoughts = [{"text": "second  one"}, {"text": "first"}, {"text": "a new one"}]
-    assert told("answered", effect="e2", thoughts=thoughts) == "\n\na new one"
+    assert told("answered", effect="e2", thoughts=thoughts) == "\n\nsecond  one\n\na new one"
+    assert told("retrying", effect="e4") == ""
+    assert told("answered", at_ms=4_999, usage={"calls": 2}) == ""
+    assert told("answered", at_ms=6_500, usage={"calls": 3}) == "\n\n(3 calls, 6 s so far)"
     data = '{"steps": ["it rains", "it pours"], "why": "", "answer": "stay"}'
     assert told("text", effect="e3", text=data) == "\n\nit rains\nit pours\n\nstay"
 
@@ -179,13 +181,14 @@ def test_the_last_message_of_the_user_is_the_problem_and_the_others_are_below_it
 )
 def test_earlier_thoughts_are_left_out_of_the_turns_that_are_quoted(said: dict[str, Any]) -> None:
     ask, unfinished = {"role": "user", "content": "Go on."}, {"role": "assistant", "content": "<think>secret"}
-    (answer, _) = _read([{"role": "assistant", **said}, unfinished, ask]).turns
-    assert answer.text.strip() == "Oslo"
+    problem = problem_of(_read([{"role": "assistant", **said}, unfinished, ask]), None)
+    assert problem.endswith("> assistant: Oslo")
+    assert "secret" not in problem
 
 
 def test_a_tag_within_an_answer_is_part_of_it() -> None:
     answer = "Write <think>…</think> around it."
-    assert _read([{"role": "assistant", "content": answer}]).turns[0].text == answer
+    assert _read([{"role": "assistant", "content": answer}])[0].text == answer
 
 
 def test_a_long_conversation_keeps_its_latest_turns() -> None:

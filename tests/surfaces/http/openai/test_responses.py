@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import openai
 import pytest
 from pydantic import BaseModel
 
-from .talking import Talk
+from ....servers import ModelServer
+from .talking import RESPONSE_TOOLS, Talk, reply, talking
 
 
 class City(BaseModel):
@@ -25,7 +27,7 @@ def test_a_response_has_the_thoughts_as_a_summary_and_then_the_answer(talk: Talk
     )
     assert "> Brief." in talk.model.bodies[-1]["messages"][-1]["content"]
     reasoning, message = whole.output
-    assert reasoning.summary[0].text.startswith("The north has a capital.")
+    assert "\n\nThe north has a capital." in reasoning.summary[0].text
     assert (message.content[0].text, whole.output_text, whole.status) == ("Oslo", "Oslo", "completed")
     assert whole.usage.input_tokens + whole.usage.output_tokens == whole.usage.total_tokens
     with client.responses.stream(model="chain_of_thought@small", input="Which capital?") as events:
@@ -81,3 +83,59 @@ def test_a_response_of_which_nothing_comes_says_why(talk: Talk) -> None:
     with talk.client().responses.stream(model="step_back@small", input="Which?", extra_body=limit) as events:
         last: Any = list(events)[-1]
     assert (last.type, last.response.error.code) == ("response.failed", "budget_exceeded")
+
+
+def test_a_response_is_kept_read_again_and_deleted_with_its_run(talk: Talk) -> None:
+    client = talk.client()
+    first: Any = client.responses.create(model="chain_of_thought@small", input="Which capital?")
+    paid = talk.calls
+    again: Any = client.responses.retrieve(first.id)
+    assert (again.id, again.status, again.output_text) == (first.id, "completed", "Oslo")
+    assert [item.to_dict() for item in again.output] == [item.to_dict() for item in first.output]
+    assert (again.model, again.usage, again.reasonry) == (first.model, first.usage, first.reasonry)
+    assert talk.calls == paid
+    client.responses.delete(first.id)
+    for response_id in (first.id, "resp_x", "resp_" + "0" * 32):
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(response_id)
+        with pytest.raises(openai.NotFoundError):
+            client.responses.delete(response_id)
+    assert talk.serving.client().get(f"/api/runs/{first.reasonry['runs'][0]['run_id']}").status_code == 404
+
+
+def test_a_response_in_the_background_is_looked_at_until_it_has_come() -> None:
+    with ModelServer(reply=reply, latency_ms=300) as model, talking(model) as talk:
+        client = talk.client()
+        asked = client.responses.create(
+            model="chain_of_thought@small", input="Which capital?", background=True
+        )
+        assert (asked.status, asked.background, asked.output) == ("queued", True, [])
+        while (found := client.responses.retrieve(asked.id)).status in ("queued", "in_progress"):
+            assert found.output == []
+            time.sleep(0.02)
+        assert (found.status, found.output_text) == ("completed", "Oslo")
+        other = client.responses.create(model="chain_of_thought@small", input="And?", background=True)
+        assert client.responses.cancel(other.id).status == "cancelled"
+        with pytest.raises(openai.ConflictError):
+            client.responses.cancel(other.id)
+
+
+def test_a_response_that_asked_for_calls_is_read_again_as_it_was(talk: Talk) -> None:
+    client = talk.client()
+    asked: Any = client.responses.create(model="react@small", input="Where is it warm?", tools=RESPONSE_TOOLS)
+    (row,) = talk.serving.client().get("/api/runs", params={"outcome": "waiting"}).json()["runs"]
+    assert (row["run_id"], row["resumable"]) == (asked.reasonry["runs"][0]["run_id"], False)
+    kept: Any = client.responses.retrieve(asked.id)
+    calls = [item for item in kept.output if item.type == "function_call"]
+    assert [call.call_id for call in calls] == [
+        item.call_id for item in asked.output if item.type == "function_call"
+    ]
+    outputs: Any = [
+        {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls
+    ]
+    answered: Any = client.responses.create(
+        model="react@small", previous_response_id=asked.id, input=outputs, tools=RESPONSE_TOOLS
+    )
+    again: Any = client.responses.retrieve(answered.id)
+    assert (again.output_text, again.usage) == (answered.output_text, answered.usage)
+    assert again.output[0].summary[0].text == answered.output[0].summary[0].text

@@ -41,7 +41,7 @@ def test_several_calls_are_handed_out_at_once_and_the_next_request_goes_on_with_
     asked, messages = _asked(talk)
     calls = asked.choices[0].message.tool_calls
     assert [call.function.arguments for call in calls] == ['{"city":"Rome"}', '{"city":"Oslo"}']
-    assert asked.choices[0].message.reasoning_content == "I ask for both."
+    assert asked.choices[0].message.reasoning_content.endswith("\n\nI ask for both.")
     messages += _results(asked)
     answered: Any = client.chat.completions.create(model="react@small", messages=messages, tools=CHAT_TOOLS)
     assert (answered.choices[0].message.content, answered.choices[0].finish_reason) == ("sunny in 2", "stop")
@@ -180,7 +180,7 @@ def test_a_choice_of_tools_that_cannot_be_made_is_refused(talk: Talk, tools: Any
         talk.client().chat.completions.create(
             model="react@small", messages=ASK, tools=tools, tool_choice=choice
         )
-    assert caught.value.param == "tool_choice"
+    assert (caught.value.param or "").startswith("tool_choice")
 
 
 def test_auto_takes_a_strategy_that_calls_the_tools_unless_another_suits_the_problem_better(

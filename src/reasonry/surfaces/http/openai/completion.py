@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Final
 
@@ -17,32 +19,38 @@ from ....core.effects import CallTool
 from ....core.metering import estimate_tokens
 from ....engine.callers import result_events, waiting_calls
 from ....engine.result import Result
-from ....engine.run import Run
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
+from ....records import JobOptions
 from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
-from ..context import RequestContext
-from .conversation import ANSWER, CallId, Conversation, problem_of, unknown_call
+from ..context import RequestContext, page_url
+from .conversation import ANSWER, CallId, problem_of, unknown_call
 from .request import ChatFields, read_call, read_name
 from .thinking import Thinking
 
 HUNG_UP: Final = "its client hung up"
 """Why a run was cancelled that goes on when its client comes again; one that its user has cancelled does not."""
 
+_SHOWN: Final = (
+    *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
+    *("duration_ms", "usage", "warnings"),
+)
+"""What a reply says of its run."""
+
 
 class Completion(Struct, frozen=True):
     """A run that works for a request.
 
     Args:
-        before: What the run had spent before the request.
         results: The effects whose results the request brought: what happened before them was told before.
         warnings: What of the request has no effect.
+        leaves: Whether the run goes on where the client hangs up.
     """
 
     run_id: str
-    before: Usage = NOTHING
     results: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
+    leaves: bool = False
 
 
 class FunctionCall(Struct, frozen=True):
@@ -72,32 +80,27 @@ class Finish(Struct, frozen=True):
     def document(self) -> dict[str, Any]:
         """What is said of the run beside the reply."""
         whole = self.result.document(nodes=False)
-        named = (
-            "run_id",
-            "session_id",
-            "status",
-            "termination",
-            "strategy",
-            "model",
-            "rounds",
-            "duration_ms",
-        )
-        members = {name: whole[name] for name in (*named, "usage")}
-        return {"runs": [{**members, "warnings": [*whole["warnings"], *self.warnings]}]}
+        whole["warnings"] += self.warnings
+        return {"runs": [{name: whole[name] for name in _SHOWN}]}
+
+
+# -- begun, or gone on with
 
 
 async def begin(
     context: RequestContext,
     wanted: ChatFields,
-    conversation: Conversation,
     key: str | None,
     digest: bytes,
     warnings: Sequence[str] = (),
+    *,
+    background: bool = False,
 ) -> Completion:
     """Begin the run of a request; with a key that is known, take the one it stands for.
 
     Args:
         warnings: What of the request is passed over.
+        background: Whether it is a job, which is driven whatever becomes of this server.
 
     Raises:
         UsageError: Something is wrong with what is asked for; then no run is begun.
@@ -106,7 +109,7 @@ async def begin(
     named = read_name(wanted.model, context.app.strategies, context.app.allowed)
     own, form, cards = wanted.reasonry, wanted.form, wanted.cards()
     request = RunRequest(
-        problem=problem_of(conversation, form),
+        problem=problem_of(wanted.messages, form),
         strategy=own.strategy or named.strategy,
         options={**named.options, **own.options},
         budget=own.budget,
@@ -119,22 +122,14 @@ async def begin(
         form=form,
     )
     order, performers = await context.app.receive(request)
-    calls_them = performers.callers_tools & _tools_in(structs.asdict(order.options))
-    idle = [] if calls_them or not cards else [f"tools: {order.strategy.name} calls no tools"]
+    job = JobOptions() if background else None
     run_id, is_new = await context.supervisor.start(
-        context.app, order, performers, key=key, digest=digest, text=wanted.streams_text
+        context.app, order, performers, key=key, digest=digest, text=wanted.streams_text, job=job
     )
     if not is_new:
         await _take_up_again(context, run_id)
-    return Completion(run_id, warnings=(*warnings, *idle))
-
-
-def _tools_in(options: Any) -> set[str]:
-    """Return the names of the tools in the options of a run and of those inside it."""
-    if not isinstance(options, dict):
-        return set()
-    names = {getattr(card, "name", None) or card["name"] for card in options.get("tools") or ()}
-    return names | _tools_in(options.get("over_options"))
+    leaves = background or own.on_disconnect == "leave"
+    return Completion(run_id, warnings=tuple(warnings), leaves=leaves)
 
 
 async def _take_up_again(context: RequestContext, run_id: str) -> None:
@@ -143,14 +138,10 @@ async def _take_up_again(context: RequestContext, run_id: str) -> None:
     if row.status == "active":
         is_left = run_id in await context.app.resumable([row])
     else:
-        is_left = row.status == "cancelled" and _was_left(await context.app.engine.result(run_id))
+        is_left = row.status == "cancelled" and row.detail == HUNG_UP
     if is_left:
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
-
-
-def _was_left(result: Result) -> bool:
-    return result.status == "cancelled" and result.termination.detail == HUNG_UP
 
 
 async def go_on(context: RequestContext, wanted: ChatFields, brought: Mapping[CallId, str]) -> Completion:
@@ -159,42 +150,29 @@ async def go_on(context: RequestContext, wanted: ChatFields, brought: Mapping[Ca
     Raises:
         UsageError: No run of the caller waits for them.
     """
-    ids = list(brought)
-    run_id = ids[0].run_id
     results = {call.effect: text for call, text in brought.items()}
-    field = "messages"
+    run_id, field = next(iter(brought)).run_id, "messages"
     try:
         async with context.app.engine.open(run_id) as opened:
-            run = opened.run
-            at_ms = max(run.snapshot.at_ms, 0)
-            events = result_events(run, results, at_ms)
-            completion = Completion(run_id, _spent_before(run, results), frozenset(results))
+            events = result_events(opened.run, results, max(opened.run.snapshot.at_ms, 0))
             await opened.take_answers(events)
+            is_active = opened.run.snapshot.status == "active"
     except NotFoundError:
-        raise unknown_call(str(ids[0]), field) from None
+        raise unknown_call(str(next(iter(brought))), field) from None
     except ConflictError as error:
-        if error.details.get("effect") is not None:
-            wrong = CallId(run_id, str(error.details["effect"]))
-            raise UsageError(f"{wrong}: {error.message}", field=field) from None
-        # Another request has brought results, and the run works on.
-        run = (await context.app.engine.read(run_id)).run
-        if result_events(run, results, 0):
+        if (effect := error.details.get("effect")) is not None:
+            raise UsageError(f"{CallId(run_id, str(effect))}: {error.message}", field=field) from None
+        is_active = False
+        if result_events((await context.app.engine.read(run_id)).run, results, 0):
             raise
-        return Completion(run_id, _spent_before(run, results), frozenset(results))
-    if opened.run.snapshot.status == "active":
+        # Another request has brought the results, and the run works on.
+    if is_active:
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id, text=wanted.streams_text)
-    return completion
+    return Completion(run_id, frozenset(results), leaves=wanted.reasonry.on_disconnect == "leave")
 
 
-def _spent_before(run: Run, results: Collection[str]) -> Usage:
-    """Return what a run had spent when these results came."""
-    spent = NOTHING
-    for settled in run.events:
-        if settled.id in results:
-            break
-        spent += getattr(settled.event, "usage", NOTHING)
-    return spent
+# -- followed
 
 
 async def follow(
@@ -207,9 +185,11 @@ async def follow(
     Raises:
         ReasonryError: Nothing came of it.
     """
-    run_id, finish, result = completion.run_id, None, None
+    run_id, finish, result, shows = completion.run_id, None, None, wanted.reasonry.reasoning
     thinking, awaited, after = Thinking(), set(completion.results), 0
-    with _attending(context, run_id, leaves=wanted.reasonry.on_disconnect == "leave"):
+    with _attending(context, completion):
+        if shows:
+            yield f"{page_url(context.request)}#/runs/{run_id}"
         for is_again in (False, True):
             watched = context.supervisor.watch(context.app, run_id, after, text=wanted.streams_text)
             async with aclosing(watched) as events:
@@ -218,38 +198,33 @@ async def follow(
                         break
                     if awaited:
                         awaited.discard(_result_in(event))
-                    elif wanted.reasonry.reasoning:
+                    elif shows:
                         for piece in thinking.take(event):
                             yield piece
                     after, result = event.id or after, event.result
             result = result or await context.app.engine.result(run_id)
-            if finish or is_again or not _was_left(result):
+            if finish or is_again or result.termination.detail != HUNG_UP:
                 break
             # The client before this one hung up a moment ago.
             await _take_up_again(context, run_id)
-    yield finish or _end_of(result, wanted, completion)
+    yield finish or await _end(context, result, wanted, completion)
 
 
 @contextmanager
-def _attending(context: RequestContext, run_id: str, *, leaves: bool) -> Generator[None]:
-    """Count a client of a run; the run is cancelled when the last one hangs up.
-
-    Args:
-        leaves: Whether the run goes on without it.
-    """
-    wiring = context.wiring
+def _attending(context: RequestContext, completion: Completion) -> Generator[None]:
+    """Count a client of a run; the run is cancelled when the last one hangs up, unless it is left."""
+    wiring, run_id = context.wiring, completion.run_id
     wiring.present[run_id] += 1
     try:
         yield
     except (asyncio.CancelledError, GeneratorExit):
-        if wiring.present[run_id] == 1 and not leaves and not context.supervisor.draining:
+        if wiring.present[run_id] == 1 and not (completion.leaves or context.supervisor.draining):
             # Whoever hung up does not wait, and must not be what the cancelling is cancelled with.
             wiring.beside(_cancel(context, run_id))
         raise
     finally:
         wiring.present[run_id] -= 1
-        if not wiring.present[run_id]:
-            del wiring.present[run_id]
+        wiring.present += Counter()
 
 
 async def _cancel(context: RequestContext, run_id: str) -> None:
@@ -285,50 +260,50 @@ async def _calls_of(context: RequestContext, wanted: ChatFields, completion: Com
     if not calls or context.supervisor.is_driven(run_id):
         return None
     result = await context.app.engine.result(run_id)
-    return Finish(result, _since(result.usage, completion.before), completion.warnings, calls=calls)
+    return Finish(result, await _usage(context, result, completion), completion.warnings, calls=calls)
 
 
-def _end_of(result: Result, wanted: ChatFields, completion: Completion) -> Finish:
+async def _end(context: RequestContext, result: Result, wanted: ChatFields, completion: Completion) -> Finish:
     is_stopped = result.outcome == "stopped" and result.status == "done"
     text = result.best_answer if is_stopped else result.answer
-    if text is None:
-        raise failure_of(result)
-    usage = _since(result.usage, completion.before)
-    if wanted.forced:
-        called = read_call(wanted.forced, text)
-        if called is None:
-            raise failure_of(result)
-        call = FunctionCall(str(CallId(result.run_id, ANSWER)), *called)
-        return Finish(result, usage, completion.warnings, calls=(call,))
-    answer, cut = cut_answer(text, wanted.stops, wanted.max_completion_tokens or wanted.max_tokens)
-    return Finish(result, usage, completion.warnings, answer, cut=cut or is_stopped)
+    called = read_call(wanted.forced, text) if wanted.forced and text is not None else None
+    if text is None or (wanted.forced and called is None):
+        raise _failure_of(result)
+    finish = Finish(result, await _usage(context, result, completion), completion.warnings)
+    if called is not None:
+        return structs.replace(finish, calls=(FunctionCall(str(CallId(result.run_id, ANSWER)), *called),))
+    stops = [wanted.stop] if isinstance(wanted.stop, str) else wanted.stop or []
+    answer, cut = cut_answer(text, stops, wanted.max_completion_tokens or wanted.max_tokens)
+    return structs.replace(finish, answer=answer, cut=cut or is_stopped)
 
 
-def failure_of(result: Result) -> ReasonryError:
+async def _usage(context: RequestContext, result: Result, completion: Completion) -> Usage:
+    """Return what a run spent for a request: after the results that it brought, if it did."""
+    if not completion.results:
+        return result.usage
+    latest = reversed((await context.app.engine.read(result.run_id)).run.events)
+    after = itertools.takewhile(lambda settled: settled.id not in completion.results, latest)
+    return sum((getattr(settled.event, "usage", NOTHING) for settled in after), NOTHING)
+
+
+def _failure_of(result: Result) -> ReasonryError:
     """Return the error that a run without an answer comes to."""
-    reason = result.termination.reason
-    code = "budget_exceeded" if result.outcome == "stopped" else result.termination.code
-    if result.status == "cancelled":
-        code = "cancelled"
-    detail = result.termination.detail or reason
+    end = result.termination
+    code = "budget_exceeded" if result.outcome == "stopped" else end.code
     return WorldError(
-        f"the run ended without an answer: {detail}", code=code or "output_invalid", run_id=result.run_id
+        f"the run ended without an answer: {end.detail or end.reason}",
+        code="cancelled" if result.status == "cancelled" else code or "output_invalid",
+        run_id=result.run_id,
     )
 
 
 def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tuple[str, bool]:
     """Return an answer up to the first of the texts that end it, and whether `max_tokens` cut it shorter still."""
-    answer = answer[
-        : min([found for stop in stops if (found := answer.find(stop)) >= 0], default=len(answer))
-    ]
+    ends = [found for stop in stops if stop and (found := answer.find(stop)) >= 0]
+    answer = answer[: min(ends, default=len(answer))]
     if max_tokens is None or estimate_tokens(answer) <= max_tokens:
         return answer, False
-    lengths = range(len(answer) + 1)
-    fits = bisect_right(lengths, max_tokens, key=lambda length: estimate_tokens(answer[:length]))
+    fits = bisect_right(
+        range(len(answer) + 1), max_tokens, key=lambda length: estimate_tokens(answer[:length])
+    )
     return answer[: fits - 1], True
-
-
-def _since(usage: Usage, before: Usage) -> Usage:
-    counts = ("calls", "input_tokens", "output_tokens", "cached_input_tokens")
-    spent = {name: getattr(usage, name) - getattr(before, name) for name in counts}
-    return Usage(**spent, usd=None if usage.usd is None else usage.usd - (before.usd or 0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -119,6 +119,14 @@ class Message(Struct, frozen=True, kw_only=True):
     tool_calls: list[MadeCall] | None = None
     tool_call_id: str = ""
 
+    @property
+    def text(self) -> str:
+        """What it says, without thoughts."""
+        said = self.content or self.refusal or ""
+        if isinstance(said, list):
+            said = "\n".join(part.text or part.refusal for part in said if part.type not in _THINKING)
+        return _THOUGHTS.sub("", said) if self.role == "assistant" else said
+
 
 class InputItem(Struct, frozen=True, kw_only=True):
     """An item of a response's input."""
@@ -149,82 +157,33 @@ class InputItem(Struct, frozen=True, kw_only=True):
 # -- as it is read
 
 
-class Utterance(NamedTuple):
-    """Something that was said, and by whom; calls and results of tools too.
-
-    Attributes:
-        called: The id of the call that is made here.
-        brought: The id of the call whose result this is.
-        field: Where that id stands.
-    """
-
-    speaker: str
-    text: str
-    called: str = ""
-    brought: str = ""
-    field: str = ""
-
-
-class Conversation(NamedTuple):
-    """A conversation: what was said, and instructions for the answer."""
-
-    turns: Sequence[Utterance]
-    instructions: Sequence[str] = ()
-
-
-def read_messages(messages: Sequence[Message]) -> Conversation:
-    """Read the messages of a chat."""
-    turns, instructions, called = list[Utterance](), list[str](), dict[str, str]()
-    for place, message in enumerate(messages):
-        text = _text(message.content) or message.refusal or ""
-        match message.role:
-            case "user":
-                name = beginning(message.name or "", 64).strip()
-                turns.append(Utterance(f"user ({name})" if name else "user", text))
-            case "assistant":
-                text = _THOUGHTS.sub("", text)
-                turns += [Utterance("assistant", text)] if text.strip() else []
-                for call in message.tool_calls or ():
-                    called[call.id] = f"{call.function.name}({call.function.arguments})"
-                    turns.append(Utterance("assistant called", called[call.id], called=call.id))
-            case "tool":
-                speaker = f"result of {called.get(message.tool_call_id, 'a tool')}"
-                field = f"messages[{place}].tool_call_id"
-                turns.append(Utterance(speaker, text, brought=message.tool_call_id or "none", field=field))
-            case _:
-                instructions.append(text)
-    return Conversation(turns, instructions)
-
-
-def _text(content: Content) -> str:
-    if isinstance(content, list):
-        return "\n".join(part.text or part.refusal for part in content if part.type not in _THINKING)
-    return content or ""
-
-
-def results_in(turns: Sequence[Utterance]) -> dict[CallId, str]:
+def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
     """Return what the caller brought at a conversation's end for calls of a run that waits for it.
 
-    Nothing where another turn is last, or where the call was a run's answer: that is a conversation like any other.
+    Nothing where another message is last, or where the call was a run's answer: that is a conversation like any other.
 
     Raises:
         UsageError: The calls are those of no run, or of several, or one of them has no result.
     """
-    latest = reversed(turns)
-    brought = {turn.brought: turn for turn in itertools.takewhile(lambda turn: turn.brought, latest)}
-    before = turns[: max((place + 1 for place, turn in enumerate(turns) if not turn.brought), default=0)]
-    for turn in itertools.takewhile(lambda turn: turn.called, reversed(before)):
-        if brought and turn.called not in brought:
-            message = f"the call {turn.called[:80]!r} has no result; send one for each call"
-            raise UsageError(message, field=next(reversed(brought.values())).field)
-    calls = {read_call_id(turn.brought, turn.field): turn.text for turn in reversed(brought.values())}
+    brought = [*itertools.takewhile(lambda message: message.role == "tool", reversed(messages))][::-1]
+    first = len(messages) - len(brought)
+    fields = [f"messages[{place}].tool_call_id" for place in range(first, len(messages))]
+    given = {message.tool_call_id for message in brought}
+    for message in itertools.takewhile(lambda message: message.tool_calls, messages[:first][::-1]):
+        missing = [call.id for call in message.tool_calls or () if brought and call.id not in given]
+        if missing:
+            error = f"the call {missing[-1][:80]!r} has no result; send one for each call"
+            raise UsageError(error, field=fields[0])
+    calls = {
+        read_call_id(message.tool_call_id or "none", field): message.text
+        for message, field in zip(brought, fields, strict=True)
+    }
     if len({call.run_id for call in calls}) > 1:
-        last = next(iter(brought.values()))
-        raise unknown_call(last.brought, last.field)
+        raise unknown_call(brought[-1].tool_call_id, fields[-1])
     return {} if any(call.effect == ANSWER for call in calls) else calls
 
 
-def problem_of(conversation: Conversation, form: Mapping[str, Any] | None) -> str:
+def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> str:
     """Return the problem that a conversation comes to.
 
     Args:
@@ -233,29 +192,50 @@ def problem_of(conversation: Conversation, form: Mapping[str, Any] | None) -> st
     Raises:
         UsageError: Nothing is asked in it.
     """
-    turns, instructions = list(conversation.turns), list(conversation.instructions)
-    last = max((place for place, turn in enumerate(turns) if turn.speaker.startswith("user")), default=None)
-    if last is not None:
-        problem = turns.pop(last).text
+    instructions = [each.text for each in messages if each.role in ("system", "developer")]
+    asked = next((each for each in reversed(messages) if each.role == "user"), None)
+    turns = [turn for message, turn in _turns(messages) if message is not asked]
+    if asked is not None:
+        problem = asked.text
     elif instructions and not turns:
         problem = instructions.pop()
     else:
         raise UsageError("messages: no message is from the user, so nothing is asked", field="messages")
     if form is not None:
         instructions.append(FORM.format(schema=msgspec.json.encode(form).decode()))
-    asked = with_instructions(problem, "\n\n".join(instructions))
-    return with_quoted(asked, quote_turns(turns, MAX_QUOTED_CHARS - (len(asked) - len(problem)) - 1_000))
+    whole = with_instructions(problem, "\n\n".join(instructions))
+    return with_quoted(whole, _quoted(turns, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000))
 
 
-def quote_turns(turns: Sequence[Utterance], room: int) -> str:
+def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
+    """Yield what was said, called and brought, with the message that has it."""
+    called = dict[str, str]()
+    for message in messages:
+        said = beginning(message.text, MAX_TURN_CHARS)
+        match message.role:
+            case "user":
+                name = beginning(message.name or "", 64).strip()
+                yield message, f"user ({name}): {said}" if name else f"user: {said}"
+            case "assistant":
+                if said.strip():
+                    yield message, f"assistant: {said}"
+                for call in message.tool_calls or ():
+                    called[call.id] = f"{call.function.name}({call.function.arguments})"
+                    yield message, f"assistant called: {beginning(called[call.id], MAX_TURN_CHARS)}"
+            case "tool":
+                yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {said}"
+            case _:
+                pass
+
+
+def _quoted(turns: Sequence[str], room: int) -> str:
     """Return turns as one text of at most about so many characters, the latest of them."""
     quoted, room = list[str](), min(room, _HISTORY_CHARS)
     for turn in reversed(turns):
-        text = f"{turn.speaker}: {beginning(turn.text, MAX_TURN_CHARS)}"
-        room -= len(text) + len(MARK) * (text.count("\n") + 1) + 1
+        room -= len(turn) + len(MARK) * (turn.count("\n") + 1) + 1
         if room < 0:
             break
-        quoted.append(text)
+        quoted.append(turn)
     left_out = len(turns) - len(quoted)
     gap = [f"({left_out} earlier turns are left out here)"] if left_out else []
     return "\n".join([*gap, *reversed(quoted)])

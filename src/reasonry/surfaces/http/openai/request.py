@@ -24,12 +24,11 @@ from ....strategies.choice import AUTO
 from ..documents import read_form
 from .conversation import InputItem, Message
 
-T = TypeVar("T", bound=Struct)
+Fields = TypeVar("Fields", bound=Struct)
+Form = dict[str, Any]
 
 MAX_TOOLS = 128
-MAX_NAME_CHARS = 2_000
 MAX_SHOWN_CHARS = 500
-_TOOL_NAME = r"^[a-zA-Z0-9_-]{1,64}$"
 
 REFUSED: Mapping[str, Sequence[Any]] = {
     "n": (1,),
@@ -40,7 +39,6 @@ REFUSED: Mapping[str, Sequence[Any]] = {
     "audio": (),
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "background": (False,),
     "include": ([], ["reasoning.encrypted_content"]),
     "conversation": (),
     "prompt": (),
@@ -80,14 +78,20 @@ class StreamOptions(Struct, frozen=True):
 class Function(Struct, frozen=True):
     """A function of the caller that a run may call."""
 
-    name: Annotated[str, Meta(pattern=_TOOL_NAME)]
+    name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Form | None = None
 
     @property
     def card(self) -> ToolCard:
         """What the run is shown of it."""
         return ToolCard(self.name, self.description or "", self.parameters or {})
+
+    @property
+    def form(self) -> Form:
+        """The schema of its arguments."""
+        about = {"description": self.description} if self.description else {}
+        return {"type": "object", **(self.parameters or {}), **about}
 
 
 class ChatTool(Struct, frozen=True, tag_field="type", tag="function"):
@@ -100,10 +104,53 @@ class ResponseTool(Function, frozen=True, tag_field="type", tag="function"):
     """A tool of the caller."""
 
 
+class NamedFunction(Struct, frozen=True):
+    """A function by its name."""
+
+    name: str
+
+
+class ToolChoice(Struct, frozen=True, omit_defaults=True):
+    """The function that must be called: `function` names it in chats, `name` in responses."""
+
+    type: Literal["function"]
+    function: NamedFunction | None = None
+    name: str = ""
+
+
+class AnswerSchema(Struct, frozen=True):
+    """The JSON schema of an answer."""
+
+    schema: Form
+
+
+class AnswerFormat(Struct, frozen=True, omit_defaults=True):
+    """The format of the answer; `json_schema` has its schema in chats, `schema` in responses."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: AnswerSchema | None = None
+    name: str = ""
+    schema: Form | None = None
+
+    def form(self, field: str) -> Form | None:
+        """Return the schema of the answer; None for text.
+
+        Raises:
+            UsageError: It cannot be used; `field` is where the format stands.
+        """
+        if self.type != "json_schema":
+            return {"type": "object"} if self.type == "json_object" else None
+        schema = self.json_schema.schema if self.json_schema else self.schema
+        fault = "there is none" if schema is None else schema_fault(schema)
+        if fault:
+            raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
+        return schema
+
+
 class TextOptions(Struct, frozen=True):
     """The field `text`."""
 
-    format: Any = None
+    format: AnswerFormat = AnswerFormat("text")
 
 
 class SharedFields(Struct, frozen=True, kw_only=True):
@@ -111,8 +158,7 @@ class SharedFields(Struct, frozen=True, kw_only=True):
 
     model: str
     stream: bool = False
-    stream_options: StreamOptions = StreamOptions()
-    tool_choice: Any = None
+    tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
 
@@ -121,50 +167,41 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
     """The fields of a request for a chat completion that are served."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]
+    stream_options: StreamOptions = StreamOptions()
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
-    response_format: Any = None
+    response_format: AnswerFormat = AnswerFormat("text")
     tools: tuple[ChatTool, ...] = ()
 
     @property
-    def form(self) -> dict[str, Any] | None:
-        """The JSON schema of the answer; raises as `answer_form`."""
-        form = answer_form(self.response_format, "response_format")
-        return form_of_call(self.forced) if self.forced else form
+    def streams_text(self) -> bool:
+        """Whether what the model writes is passed on as it comes in."""
+        return self.stream and self.reasonry.reasoning
 
     @property
     def forced(self) -> list[Function]:
         """The functions of which the answer must call one.
 
         Raises:
-            UsageError: It is not among the tools, or the choice is none that is served.
+            UsageError: There is none of the tools that may be meant.
         """
-        functions = [tool.function for tool in self.tools]
-        match self.tool_choice:
-            case None | "auto" | "none":
-                return []
-            case "required":
-                forced, wrong = functions, "no function is among the tools"
-            case {"type": "function", "function": {"name": name}} | {"type": "function", "name": name}:
-                forced = [function for function in functions if function.name == name]
-                wrong = "this function is not among the tools"
-            case _:
-                forced, wrong = [], "it is auto, none, required or a function"
-        if not forced:
-            raise UsageError(f"tool_choice: {wrong}", field="tool_choice", code="unsupported_value")
-        return forced
+        choice, functions = self.tool_choice, [tool.function for tool in self.tools]
+        if isinstance(choice, ToolChoice):
+            name = choice.function.name if choice.function else choice.name
+            functions = [function for function in functions if function.name == name]
+        elif choice != "required":
+            return []
+        if not functions:
+            message = "tool_choice: there is no such function among the tools"
+            raise UsageError(message, field="tool_choice", code="unsupported_value")
+        return functions
 
     @property
-    def stops(self) -> list[str]:
-        """Texts that end the answer."""
-        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        return [text for text in stops if text]
-
-    @property
-    def streams_text(self) -> bool:
-        """Whether what the model writes is passed on as it comes in."""
-        return self.stream and self.reasonry.reasoning
+    def form(self) -> Form | None:
+        """The JSON schema of the answer; raises as `forced` and `AnswerFormat.form`."""
+        forced = self.forced
+        return form_of_call(forced) if forced else self.response_format.form("response_format")
 
     def cards(self) -> list[ToolCard]:
         """Return the cards of the tools that the run may ask its caller to call.
@@ -178,7 +215,7 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
         if len(functions) > MAX_TOOLS or len({function.name for function in functions}) < len(functions):
             raise UsageError(f"tools: at most {MAX_TOOLS} tools, each with a name of its own", field="tools")
         for place, function in enumerate(functions):
-            if function.parameters is not None and (fault := schema_fault(function.parameters)):
+            if fault := schema_fault(function.parameters or {}):
                 where = f"tools[{place}].parameters"
                 raise UsageError(f"{where}: {fault}", field=where)
         return [] if self.tool_choice == "none" or self.forced else [function.card for function in functions]
@@ -190,6 +227,7 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
     input: str | Annotated[list[InputItem], Meta(min_length=1)]
     instructions: str | None = None
     previous_response_id: str | None = None
+    background: bool = False
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     text: TextOptions = TextOptions()
     tools: tuple[ResponseTool, ...] = ()
@@ -203,7 +241,7 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
         Raises:
             UsageError: The form of the answer is not as it must be.
         """
-        answer_form(self.text.format, "text.format")
+        self.text.format.form("text.format")
         items = [InputItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         instructions = [Message(role="system", content=self.instructions)] if self.instructions else []
         return ChatFields(
@@ -219,7 +257,10 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
         )
 
 
-def read_fields(body: Any, form: type[T]) -> T:
+# -- reading
+
+
+def read_fields(body: Any, form: type[Fields]) -> Fields:
     """Return the fields that are served, as the Struct that has them.
 
     Raises:
@@ -227,7 +268,7 @@ def read_fields(body: Any, form: type[T]) -> T:
     """
     if not isinstance(body, dict):
         raise UsageError("the body must be a JSON object", field="body")
-    fields = {name: value for name, value in cast(dict[str, Any], body).items() if value is not None}
+    fields = {name: value for name, value in cast(Form, body).items() if value is not None}
     for name, taken in REFUSED.items():
         if name in fields and fields[name] not in taken:
             only = f"; only {msgspec.json.encode(taken[0]).decode()} is taken" if taken else ""
@@ -254,80 +295,39 @@ def _is_other_tool(tool: Any) -> bool:
     return isinstance(tool, dict) and tool.get("type") != "function" and isinstance(tool.get("type"), str)
 
 
-def form_of_call(functions: Sequence[Function]) -> dict[str, Any]:
+# -- an answer that is a call
+
+
+def form_of_call(functions: Sequence[Function]) -> Form:
     """Return the schema of the answer that is a call of one of the functions.
 
     That of a single function is what it takes; that of several says which is called too.
     """
-    forms = {
-        function.name: {
-            "type": "object",
-            **(function.parameters or {}),
-            **({"description": function.description} if function.description else {}),
-        }
-        for function in functions
-    }
     if len(functions) == 1:
-        return forms[functions[0].name]
-    calls = [
-        {
-            "type": "object",
-            "properties": {"tool": {"const": name}, "arguments": {"$ref": f"#/$defs/{name}"}},
-            "required": ["tool", "arguments"],
-            "additionalProperties": False,
-        }
-        for name in forms
-    ]
-    # What a function's schema refers to within itself lies deeper now.
-    parts = {
-        name: msgspec.json.decode(
-            msgspec.json.encode(form).replace(b'"$ref":"#', f'"$ref":"#/$defs/{name}'.encode())
+        return functions[0].form
+    parts, calls = dict[str, Any](), list[Form]()
+    for function in functions:
+        here = f"#/$defs/{function.name}"
+        # What a function's schema refers to within itself lies deeper now.
+        written = msgspec.json.encode(function.form).replace(b'"$ref":"#', f'"$ref":"{here}'.encode())
+        parts[function.name] = msgspec.json.decode(written)
+        call = {"tool": {"const": function.name}, "arguments": {"$ref": here}}
+        calls.append(
+            {"type": "object", "properties": call, "required": [*call], "additionalProperties": False}
         )
-        for name, form in forms.items()
-    }
-    call = {"anyOf": calls}
-    return {"type": "object", "properties": {"call": call}, "required": ["call"], "$defs": parts}
+    return {"type": "object", "properties": {"call": {"anyOf": calls}}, "required": ["call"], "$defs": parts}
 
 
-def read_call(functions: Sequence[Function], answer: str) -> tuple[str, dict[str, Any]] | None:
+def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:
     """Return the name and the arguments of the call that an answer is; None: it is none, and was cut short."""
     try:
-        written = msgspec.json.decode(answer, type=dict[str, Any])
+        written = msgspec.json.decode(answer, type=Form)
     except msgspec.DecodeError:
         return None
     if len(functions) == 1:
         return functions[0].name, written
     call = written.get("call")
     return (call["tool"], call["arguments"]) if call else None
-
-
-def answer_form(wanted: Any, field: str) -> dict[str, Any] | None:
-    """Return the schema of the answer that a format asks for; None for text.
-
-    Args:
-        wanted: {`type`: …}, with the schema beside it, or under `json_schema`.
-
-    Raises:
-        UsageError: It is none that is served.
-    """
-    match wanted:
-        case None | {"type": "text"}:
-            return None
-        case {"type": "json_object"}:
-            return {"type": "object"}
-        case {"type": "json_schema", "json_schema": {"schema": schema}} | {
-            "type": "json_schema",
-            "schema": schema,
-        }:
-            fault = schema_fault(schema)
-        case {"type": "json_schema"}:
-            schema, fault = None, "there is none"
-        case _:
-            message = f"{field}.type: it is text, json_object or json_schema"
-            raise UsageError(message, field=f"{field}.type")
-    if fault:
-        raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
-    return schema
 
 
 # -- models
@@ -341,18 +341,20 @@ class Named(NamedTuple):
     options: dict[str, Any]
 
 
+def _strategies(registry: Registry) -> list[str]:
+    return [AUTO, *(each.name for each in strategies_at_hand(registry).values() if each.is_driven)]
+
+
 def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
     """Return the names to choose from: the strategies on the default model, then on each other that the operator lists.
 
     More may be asked for: `offline`, which solves a few kinds of puzzle only, and the default by its name.
     """
-    at_hand = strategies_at_hand(strategies).items()
-    names = [AUTO, *(name for name, strategy in at_hand if strategy.is_driven)]
-    by_spec = dict[str, str]()
+    names, by_spec = _strategies(strategies), dict[str, str]()
     for model, spec in allowed.models.items():
         by_spec.setdefault(spec, model)
-    others = [model for spec, model in by_spec.items() if spec != allowed.default_model]
-    return [*names, *(f"{name}@{model}" for model in others for name in names)]
+    by_spec.pop(allowed.default_model or "", None)
+    return [*names, *(f"{name}@{model}" for model in by_spec.values() for name in names)]
 
 
 def read_name(name: str, strategies: Registry, allowed: AllowList) -> Named:
@@ -362,38 +364,28 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> Named:
         NotFoundError: `model_not_found`: there is no such strategy, or the operator has not listed the model.
         UsageError: Its options cannot be read.
     """
-    if len(name) > MAX_NAME_CHARS:
-        raise NotFoundError("the model's name is too long", code="model_not_found", field="model")
-    head, at, model = name.partition("@")
-    written, mark, options = head.partition("?")
-    written, model = written.strip(), model.strip()
-    strategy = AUTO if written.lower() == AUTO else _strategy(written, strategies)
+    head, at, model = (part.strip() for part in name.partition("@"))
+    strategy, mark, options = (part.strip() for part in head.partition("?"))
+    if strategy.lower() != AUTO:
+        found = find_strategy(strategy, strategies) if strategy else None
+        if found is None or not found.is_driven:
+            raise _not_found("strategy", strategy, _strategies(strategies))
+        strategy = found.name
     if at and model not in allowed.model_names:
-        raise NotFoundError(
-            f"there is no model {model[:100]!r} here; the operator has listed: {', '.join(allowed.model_names)}",
-            code="model_not_found",
-            field="model",
-            choices=allowed.model_names,
-        )
+        raise _not_found("model", model, allowed.model_names)
     try:
-        pairs = (
-            parse_qsl(options, keep_blank_values=True, strict_parsing=True, max_num_fields=50) if mark else []
-        )
+        pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=bool(mark), max_num_fields=50)
     except ValueError:
         message = "options in a model's name are written ?NAME=VALUE&NAME=VALUE, before the @"
         raise UsageError(message, field="model") from None
     return Named(strategy, model if at else None, dict(pairs))
 
 
-def _strategy(name: str, strategies: Registry) -> str:
-    found = find_strategy(name, strategies) if name else None
-    if found is not None and found.is_driven:
-        return found.name
-    choices = [AUTO, *(each.name for each in strategies_at_hand(strategies).values() if each.is_driven)]
-    raise NotFoundError(
-        f"there is no strategy {name[:100]!r}.{did_you_mean(name, choices)} A model is named STRATEGY or "
-        f"STRATEGY@MODEL, where STRATEGY is one of: {', '.join(choices)}",
+def _not_found(kind: str, name: str, choices: Sequence[str]) -> NotFoundError:
+    return NotFoundError(
+        f"there is no {kind} {name[:100]!r} here.{did_you_mean(name, choices)} A model is named STRATEGY or "
+        f"STRATEGY@MODEL; the {kind} is one of: {', '.join(choices)}",
         code="model_not_found",
         field="model",
-        choices=choices,
+        choices=list(choices),
     )

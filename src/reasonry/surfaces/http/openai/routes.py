@@ -4,45 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+import re
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Literal, TypedDict
+from typing import Literal, TypedDict
 from uuid import UUID
 
 import msgspec
 from msgspec import structs
-from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....errors import NotFoundError, ReasonryError, UsageError, WorldError
+from ....errors import NotFoundError, ReasonryError, UsageError
 from ....models.http_session import HEADER, enter_nested
 from ..context import RequestContext
-from ..documents import read_json, read_key, reply, run_header
+from ..documents import RUN, note_error, read_json, read_key, reply
 from ..operations import Operation
-from .chat import ChatTelling
+from ..runs import IDEMPOTENCY_KEY
+from ..streams import EventStream
 from .completion import Completion, Finish, begin, follow, go_on
-from .conversation import Message, messages_of, read_messages, results_in
-from .request import (
-    ChatFields,
-    ResponseFields,
-    SharedFields,
-    StreamOptions,
-    model_ids,
-    passed_over,
-    read_fields,
-    read_name,
-)
-from .responses import ResponseTelling
-
-Document = dict[str, Any]
-
-PING_S: Final = 15
-"""A stream in which nothing happens says so that often, for proxies that give up on silence."""
-
+from .conversation import Message, messages_of, results_in
+from .request import ChatFields, ResponseFields, StreamOptions, model_ids, passed_over, read_fields, read_name
+from .telling import ChatTelling, Document, ResponseTelling
 
 Telling = ChatTelling | ResponseTelling
 """How one of the two APIs tells what comes of a request, event by event."""
+
+_RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
+
+
+# -- shown
 
 
 class ModelDocument(TypedDict):
@@ -50,29 +41,52 @@ class ModelDocument(TypedDict):
 
     id: str
     object: Literal["model"]
+    created: int
+    owned_by: str
 
 
-class ModelList(TypedDict):
+class ModelListDocument(TypedDict):
     """All that may be named as a model."""
 
     object: Literal["list"]
     data: list[ModelDocument]
 
 
-class ChatCompletion(TypedDict):
-    """The answer, or the calls to make."""
+class ChatCompletionDocument(TypedDict):
+    """The answer, or the calls to make; `reasonry` has the run behind it."""
 
     id: str
     object: Literal["chat.completion"]
-    choices: list[Any]
+    created: int
+    model: str
+    choices: list[Document]
+    usage: Document
+    reasonry: Document
 
 
 class ResponseDocument(TypedDict):
-    """The answer, or the calls to make."""
+    """The answer, or the calls to make; or where the run stands that is to bring it."""
 
     id: str
     object: Literal["response"]
-    output: list[Any]
+    created_at: int
+    model: str
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+    background: bool
+    error: Document | None
+    output: list[Document]
+    usage: Document | None
+
+
+class DeletedResponseDocument(TypedDict):
+    """A response that is gone, with its run."""
+
+    id: str
+    object: Literal["response"]
+    deleted: Literal[True]
+
+
+# -- models
 
 
 async def list_models(context: RequestContext) -> Response:
@@ -87,45 +101,63 @@ async def read_model(context: RequestContext, name: str) -> Response:
     return reply(_model_document(name))
 
 
+def _model_document(name: str) -> Document:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
+
+
+# -- completions and responses
+
+
 async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
-    return await _complete(context, body, body, lambda suffix: ChatTelling(suffix, body))
+    asked = structs.replace(body, stream=False, stream_options=StreamOptions())
+    completion = await _take(context, asked, body)
+    return await _told(context, body, completion, ChatTelling(_suffix(completion), body))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
-    """Solve what is put in, and reply with the answer as a response."""
+    """Solve what is put in, and reply with the answer as a response; in the `background`, with where it stands."""
     wanted = body.as_chat(await _said_before(context, body.previous_response_id))
-    return await _complete(context, body, wanted, lambda suffix: ResponseTelling(suffix, body))
+    completion = await _take(context, structs.replace(body, stream=False), wanted, background=body.background)
+    telling = ResponseTelling(_suffix(completion), body)
+    if body.background and not body.stream:
+        return reply(telling.standing("queued"), headers={RUN: completion.run_id})
+    return await _told(context, wanted, completion, telling)
 
 
-async def _complete(
+async def _take(
     context: RequestContext,
-    fields: SharedFields,
+    asked: ChatFields | ResponseFields,
     wanted: ChatFields,
-    telling_of: Callable[[str], Telling],
-) -> Response:
-    """Return what comes of the run of a request: as a stream, or whole once it has ended."""
+    *,
+    background: bool = False,
+) -> Completion:
+    """Begin the run of a request, or go on with the one for which it brings results.
+
+    Args:
+        asked: The same for the same request, however it is written down and whether it is streamed or not.
+    """
     enter_nested(context.request.headers.get(HEADER))
     if wanted.stream:
         # There must be room for one more before anything is begun.
         with context.wiring.stream(context.principal):
             pass
-    conversation = read_messages(wanted.messages)
     # An answer that must be a call is one of a run that begins now: what was called before is quoted in it.
-    if brought := {} if wanted.forced else results_in(conversation.turns):
-        completion = await go_on(context, wanted, brought)
-    else:
-        # The same for the same request, however it is written down and whether it is streamed or not.
-        asked = structs.replace(fields, stream=False, stream_options=StreamOptions())
-        digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
-        warnings = passed_over(await read_json(context.request), type(fields))
-        key = read_key(context.request)
-        completion = await begin(context, wanted, conversation, key, digest, warnings)
-    telling, headers = telling_of(_suffix(completion)), run_header(completion.run_id)
-    events = _events(follow(context, wanted, completion), telling)
+    if brought := {} if wanted.forced else results_in(wanted.messages):
+        return await go_on(context, wanted, brought)
+    digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
+    warnings = passed_over(await read_json(context.request), type(asked))
+    key = read_key(context.request)
+    return await begin(context, wanted, key, digest, warnings, background=background)
+
+
+async def _told(
+    context: RequestContext, wanted: ChatFields, completion: Completion, telling: Telling
+) -> Response:
+    """Return what comes of the run of a request: as a stream, or whole once it has ended."""
+    headers, events = {RUN: completion.run_id}, _events(follow(context, wanted, completion), telling)
     if wanted.stream:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers}
-        return EventSourceResponse(_lines(context, events, telling), headers=headers, ping=PING_S)
+        return EventStream(context, _lines(context, events, telling), headers)
     return await _whole(context.request, events, telling, headers)
 
 
@@ -141,18 +173,16 @@ async def _events(pieces: AsyncGenerator[str | Finish], telling: Telling) -> Asy
 async def _lines(
     context: RequestContext, events: AsyncGenerator[Document], telling: Telling
 ) -> AsyncGenerator[bytes]:
-    with context.wiring.stream(context.principal):
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    yield _event_lines(event)
-        except Exception as error:
-            if not isinstance(error, ReasonryError):
-                error = WorldError("internal error; the server's log has it", code="internal_error")
-            yield _event_lines(telling.fail(error, context.request_id))
-            return
-        if telling.last_line:
-            yield telling.last_line
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield _event_lines(event)
+    except Exception as error:
+        scope = context.request.scope
+        yield _event_lines(telling.fail(note_error(error, scope), scope))
+        return
+    if telling.last_line:
+        yield telling.last_line
 
 
 def _event_lines(document: Document) -> bytes:
@@ -166,35 +196,106 @@ async def _whole(
 ) -> Response:
     """Return the whole reply; nothing comes of it where the client hangs up before."""
 
-    async def tell() -> Response:
+    async def tell() -> None:
         async with aclosing(events):
             async for _ in events:
                 pass
-        return reply(telling.whole, headers=headers)
 
-    async def hang_up() -> Response:
+    async def hang_up() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        return Response(status_code=499)
+        telling_it.cancel()
 
-    tasks = [asyncio.create_task(tell()), asyncio.create_task(hang_up())]
+    telling_it, hanging_up = asyncio.create_task(tell()), asyncio.create_task(hang_up())
     try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return await min(ended, key=tasks.index)
+        await telling_it
+        return reply(telling.whole, headers=headers)
+    except asyncio.CancelledError:
+        if not hanging_up.done():
+            raise
+        return Response(status_code=499)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        telling_it.cancel()
+        hanging_up.cancel()
+
+
+# -- responses that are kept
+
+
+async def read_response(context: RequestContext, response_id: str) -> Response:
+    """Return a response again, or where the run stands that is to bring it."""
+    completion, telling = await _kept(context, response_id)
+    row, is_driven = (
+        await context.app.store.run(completion.run_id),
+        context.supervisor.is_driven(completion.run_id),
+    )
+    if row.status == "active" and row.outcome != "waiting":
+        return reply(telling.standing("in_progress" if is_driven or not row.unattended else "queued"))
+    wanted = telling.fields.as_chat([])
+    try:
+        async with aclosing(_events(follow(context, wanted, completion), telling)) as events:
+            async for _ in events:
+                pass
+    except ReasonryError as error:
+        telling.fail(error, context.request.scope)
+    return reply(telling.whole)
+
+
+async def cancel_response(context: RequestContext, response_id: str) -> Response:
+    """End the run that is to bring a response."""
+    completion, _ = await _kept(context, response_id)
+    await context.supervisor.cancel(context.app, completion.run_id)
+    return await read_response(context, response_id)
+
+
+async def delete_response(context: RequestContext, response_id: str) -> Response:
+    """Forget a response, and the run behind it."""
+    completion, _ = await _kept(context, response_id)
+    await context.app.delete_run(completion.run_id)
+    return reply({"id": response_id, "object": "response", "deleted": True})
+
+
+async def _kept(context: RequestContext, response_id: str) -> tuple[Completion, ResponseTelling]:
+    """Return the run behind a response, and how it is told.
+
+    Raises:
+        NotFoundError: There is no such response.
+    """
+    run_id, results = _run_behind(response_id)
+    run = await context.app.engine.recorded_run(run_id)
+    names = {spec: f"@{name}" for name, spec in context.app.allowed.models.items()}
+    model = run.begun.strategy + names.get(run.row.model, "")
+    fields = ResponseFields(model=model, input="", background=run.row.unattended)
+    created = run.row.created_at_ms / 1_000
+    telling = ResponseTelling(response_id.removeprefix("resp_"), fields, created)
+    return Completion(run_id, results, leaves=True), telling
+
+
+def _suffix(completion: Completion) -> str:
+    """Return what names a reply: its run, and the results it goes on with."""
+    effects = "-".join(sorted(effect.replace("/", ".") for effect in completion.results))
+    return UUID(completion.run_id).hex + (f"_{effects}" if effects else "")
+
+
+def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
+    """Return the run of a response, and the results it goes on with.
+
+    Raises:
+        NotFoundError: It is the id of none.
+    """
+    found = _RESPONSE_ID.fullmatch(response_id)
+    if found is None:
+        raise NotFoundError(f"there is no response {response_id[:80]!r}")
+    return str(UUID(found[1])), frozenset((found[2] or "").replace(".", "/").split("-")) - {""}
 
 
 async def _said_before(context: RequestContext, response_id: str | None) -> list[Message]:
     """Return what was said in a response, and before it."""
     if response_id is None:
         return []
-    written = response_id.removeprefix("resp_").partition("_")[0]
     try:
-        source = await context.app.engine.recorded_run(str(UUID(written)))
-    except (ValueError, NotFoundError):
+        source = await context.app.engine.recorded_run(_run_behind(response_id)[0])
+    except NotFoundError:
         raise UsageError(
             f"previous_response_id: there is no response {response_id[:80]!r}",
             field="previous_response_id",
@@ -204,44 +305,23 @@ async def _said_before(context: RequestContext, response_id: str | None) -> list
     return messages_of(source.begun.problem, standing.record.result.answer)
 
 
-def _suffix(completion: Completion) -> str:
-    """Return what names a reply: its run, and the results it goes on with."""
-    effects = "-".join(sorted(effect.replace("/", "-") for effect in completion.results))
-    return UUID(completion.run_id).hex + (f"_{effects}"[:100] if effects else "")
-
-
-def _model_document(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
-
-
 _FAILURES = {
-    404: "There is no such strategy, or the operator has not listed the model.",
     409: "The key stands for another request, or the run is at work for another.",
     499: "The run was cancelled.",
     501: "A part of the installation is missing.",
     502: "The model, a tool or what they said failed the run.",
     504: "The model or a tool did not answer in time.",
 }
+_ENDED = {409: "The run has ended, or has not."}
+_CHATS, _RESPONSES, _KEPT = "/v1/chat/completions", "/v1/responses", "/v1/responses/{response_id}"
+_POSTED = 200, _FAILURES, IDEMPOTENCY_KEY, read_fields
 
 OPERATIONS = (
-    Operation("GET", "/v1/models", list_models, ModelList),
+    Operation("GET", "/v1/models", list_models, ModelListDocument),
     Operation("GET", "/v1/models/{name:path}", read_model, ModelDocument),
-    Operation(
-        "POST",
-        "/v1/chat/completions",
-        create_chat_completion,
-        ChatCompletion,
-        others=_FAILURES,
-        headers=["Idempotency-Key"],
-        reads=read_fields,
-    ),
-    Operation(
-        "POST",
-        "/v1/responses",
-        create_response,
-        ResponseDocument,
-        others=_FAILURES,
-        headers=["Idempotency-Key"],
-        reads=read_fields,
-    ),
+    Operation("POST", _CHATS, create_chat_completion, ChatCompletionDocument, *_POSTED),
+    Operation("POST", _RESPONSES, create_response, ResponseDocument, *_POSTED),
+    Operation("GET", _KEPT, read_response, ResponseDocument, checks_query=False),
+    Operation("DELETE", _KEPT, delete_response, DeletedResponseDocument, others=_ENDED),
+    Operation("POST", f"{_KEPT}/cancel", cancel_response, ResponseDocument, others=_ENDED),
 )

@@ -1,18 +1,20 @@
-"""The thoughts of a run as one text that grows: what is said first is heard first.
+"""The thoughts of a run as one text that grows.
 
-Of answers that stream in at the same time one is passed on piece by piece; the others wait until it is whole. Where an
-answer is data, the texts in it are passed on and its punctuation is not.
+Of answers that come in at the same time the first is passed on piece by piece, the others as the thoughts that they
+become. Where an answer is data, the texts in it are passed on and its punctuation is not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ....supervisor import RunEvent
+from ...present import count_of
 
-MAX_WAITING_CHARS: Final = 20_000
+SAY_SPEND_MS: Final = 5_000
+"""After so long, run time, what a run has spent so far is said again."""
 _REMEMBERED: Final = 20_000
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
 _UNIT: Final = r"\\u[0-9a-f]{4}"
@@ -32,7 +34,7 @@ class Readable:
         self._is_data: bool | None = None
         self._raw = ""
         """What has come in and is not read yet."""
-        self._open: list[str] = []
+        self._open = ""
         """The brackets that are open, with `:` after a key of the innermost."""
         self._in_text = self._is_key = self._has_said = False
         self._gap = ""
@@ -42,9 +44,7 @@ class Readable:
         """Return what can be read of a further piece."""
         if self._is_data is None:
             piece = piece.lstrip()
-            if not piece:
-                return ""
-            self._is_data = piece[0] in "{["
+            self._is_data = piece[0] in "{[" if piece else None
         if not self._is_data:
             return piece
         self._raw += piece
@@ -67,20 +67,17 @@ class Readable:
             for char in between:
                 self._step(char)
             if quote:
-                self._in_text, self._is_key = True, self._open[-1:] == ["{"]
+                self._in_text, self._is_key = True, self._open.endswith("{")
                 self._gap = self._gap or "\n"
 
     def _step(self, char: str) -> None:
         """Take what stands between two texts."""
-        innermost = self._open[-1] if self._open else ""
-        if char in "{[" or (char == ":" and innermost == "{"):
-            self._open.append(char)
-            if self._open == ["{", ":"]:
-                self._gap = "\n\n"
-        elif char in ",}]" and innermost == ":":
-            self._open.pop()
-        if char in "}]" and self._open:
-            self._open.pop()
+        if char in "{[" or (char == ":" and self._open.endswith("{")):
+            self._open += char
+            self._gap = "\n\n" if self._open == "{:" else self._gap
+        elif char in ",}]":
+            self._open = self._open.removesuffix(":")
+            self._open = self._open[:-1] if char != "," else self._open
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -91,68 +88,40 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 class Thinking:
-    """What a run thinks, event by event."""
+    """What a run thinks, event by event; each thought is a paragraph of its own."""
 
     def __init__(self) -> None:
-        self._replies: dict[str, Readable] = {}
-        self._waiting: dict[str, list[str]] = {}
-        self._speaker: str | None = None
+        self._begun = set[str]()
+        """The replies that have begun to come in."""
+        self._speaker, self._has_spoken, self._reply = "", False, Readable()
+        """The reply that is passed on, whether any of it was, and what can be read of it."""
         self._said = ""
         """The last of what was passed on, without its spaces."""
-        self._begun = False
+        self._spend_said_ms = 0
 
     def take(self, event: RunEvent) -> Iterator[str]:
         """Yield what an event adds."""
-        data = event.data
+        data, effect = event.data, event.data.get("effect") or ""
         if event.kind == "text":
-            yield from self._hear(data["effect"], data["text"])
+            if not self._speaker and effect not in self._begun:
+                self._speaker, self._has_spoken, self._reply = effect, False, Readable()
+            self._begun.add(effect)
+            if effect == self._speaker and (text := self._reply.feed(data["text"])):
+                yield self._say(text, begins=not self._has_spoken)
+                self._has_spoken = True
             return
-        if event.kind in ("answered", "failed"):
-            yield from self._settle(data.get("effect") or "")
-        if event.kind == "retrying":
-            self._replies.pop(data["effect"], None)
+        if event.kind in ("answered", "failed", "retrying"):
+            self._begun.discard(effect)
+            self._speaker = "" if effect == self._speaker else self._speaker
         for thought in data.get("thoughts", ()):
-            yield from self._think(thought)
+            text = str(thought.get("text", "")).strip()
+            if text and _SPACE.sub("", text) not in self._said:
+                yield self._say(text, begins=True)
+        if not self._speaker and data.get("at_ms", 0) >= self._spend_said_ms + SAY_SPEND_MS:
+            self._spend_said_ms = data["at_ms"]
+            spent = f"({count_of(data['usage']['calls'], 'call')}, {data['at_ms'] // 1_000} s so far)"
+            yield self._say(spent, begins=True)
 
-    def _hear(self, effect: str, piece: str) -> Iterator[str]:
-        text = self._replies.setdefault(effect, Readable()).feed(piece)
-        if not text:
-            return
-        if self._speaker in (None, effect):
-            if self._speaker is None:
-                self._speaker = effect
-                yield from self._begin()
-            yield self._say(text)
-        else:
-            waiting = self._waiting.setdefault(effect, [])
-            if sum(map(len, waiting)) < MAX_WAITING_CHARS:
-                waiting.append(text)
-
-    def _settle(self, effect: str) -> Iterator[str]:
-        """Let the next one speak when a reply is whole; replies that became whole meanwhile are passed on first."""
-        self._replies.pop(effect, None)
-        if effect != self._speaker:
-            return
-        self._speaker = None
-        while self._waiting and self._speaker is None:
-            following, texts = next(iter(self._waiting.items()))
-            del self._waiting[following]
-            yield from self._begin()
-            yield self._say("".join(texts))
-            self._speaker = following if following in self._replies else None
-
-    def _think(self, thought: Mapping[str, Any]) -> Iterator[str]:
-        text = str(thought.get("text", "")).strip()
-        if not text or _SPACE.sub("", text) in self._said:
-            return
-        yield from self._begin()
-        yield self._say(text)
-
-    def _begin(self) -> Iterator[str]:
-        if self._begun:
-            yield "\n\n"
-        self._begun = True
-
-    def _say(self, text: str) -> str:
+    def _say(self, text: str, *, begins: bool) -> str:
         self._said = (self._said + _SPACE.sub("", text))[-_REMEMBERED:]
-        return text
+        return f"\n\n{text}" if begins else text

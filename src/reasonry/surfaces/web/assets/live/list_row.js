@@ -26,6 +26,7 @@ export function entryOf(of, found) {
     return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls } = { ...found.usage, ...found };
+  const { reason, detail } = { ...found.termination, ...found };
   const still = found.paused ? "paused" : found.resumable ? "resumable" : "active";
   const took_ms = found.status === "active" ? null : (found.duration_ms ?? found.updated_at_ms - found.created_at_ms);
   const spent = usd > 0 ? dollars(usd) : calls > 0 ? count(calls, "call") : "";
@@ -37,7 +38,7 @@ export function entryOf(of, found) {
     strategy: found.strategy,
     mode: found.mode === "coached" ? "coached" : (modelName(found.model) ?? ""),
     answer: isAnswered(found.outcome) ? found.answer : "",
-    reason: isAnswered(found.outcome) ? "" : found.detail || plainName(found.reason ?? ""),
+    reason: isAnswered(found.outcome) ? "" : detail || plainName(reason ?? ""),
     said: spent,
   };
 }

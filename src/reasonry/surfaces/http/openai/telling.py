@@ -1,0 +1,228 @@
+"""How the two APIs tell a run: as events while it works, and whole in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from ....core.metering import estimate_tokens
+from ....errors import ReasonryError
+from ..documents import error_body
+from .completion import Finish, FunctionCall
+from .request import ChatFields, ResponseFields
+
+Document = dict[str, Any]
+
+
+class ChatTelling:
+    """A chat completion, in chunks or whole.
+
+    Attributes:
+        last_line: What a stream that came to its end is closed with.
+        whole: The reply, once the run has ended.
+    """
+
+    last_line = b"data: [DONE]\n\n"
+
+    def __init__(self, suffix: str, fields: ChatFields) -> None:
+        self._model, self._says_usage = fields.model, fields.stream_options.include_usage
+        self._id, self._created = f"chatcmpl-{suffix}", int(time.time())
+        self._thoughts: list[str] = []
+        self.whole: Document = {}
+
+    def begin(self) -> Iterator[Document]:
+        """Yield the events that a reply begins with."""
+        yield self._chunk({"role": "assistant", "content": ""})
+
+    def think(self, piece: str) -> Iterator[Document]:
+        """Yield a piece of what the run thinks."""
+        self._thoughts.append(piece)
+        yield self._chunk({"reasoning_content": piece})
+
+    def finish(self, finish: Finish) -> Iterator[Document]:
+        """Yield how the reply ends."""
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _written(call)}}
+            for call in finish.calls
+        ]
+        if calls:
+            numbered = [{"index": number, **call} for number, call in enumerate(calls)]
+            yield self._chunk({"tool_calls": numbered})
+        elif finish.answer:
+            yield self._chunk({"content": finish.answer})
+        reason = "tool_calls" if calls else "length" if finish.cut else "stop"
+        yield self._chunk({}, reason)
+        spent = {"usage": _usage(finish), "reasonry": finish.document}
+        if self._says_usage:
+            yield self._document("chat.completion.chunk", choices=[], **spent)
+        message: Document = {
+            "role": "assistant",
+            "content": None if calls else finish.answer,
+            "refusal": None,
+            **({"reasoning_content": "".join(self._thoughts)} if self._thoughts else {}),
+            **({"tool_calls": calls} if calls else {}),
+        }
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+        self.whole = self._document("chat.completion", choices=[choice], **spent)
+
+    def fail(self, error: ReasonryError, scope: Mapping[str, Any]) -> Document:
+        """Return how a reply ends of which nothing comes."""
+        return error_body(error, scope)
+
+    def _chunk(self, delta: Document, reason: str | None = None) -> Document:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        usage = {"usage": None} if self._says_usage else {}
+        return self._document("chat.completion.chunk", choices=[choice], **usage)
+
+    def _document(self, kind: str, **members: Any) -> Document:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._model, **members}
+
+
+class ResponseTelling:
+    """A response, in events or whole; see `ChatTelling`.
+
+    Attributes:
+        fields: What was asked for.
+    """
+
+    last_line = b""
+
+    def __init__(self, suffix: str, fields: ResponseFields, created: float | None = None) -> None:
+        self._id, self._created, self.fields = f"resp_{suffix}", int(created or time.time()), fields
+        self._number = -1
+        self._thoughts, self._output = list[str](), list[Document]()
+        self.whole: Document = {}
+
+    def begin(self) -> Iterator[Document]:
+        """See `ChatTelling`."""
+        yield self._event("response.created", response=self.standing("in_progress"))
+        yield self._event("response.in_progress", response=self.standing("in_progress"))
+
+    def think(self, piece: str) -> Iterator[Document]:
+        """See `ChatTelling`."""
+        if not self._thoughts:
+            yield self._added({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
+            part = {"type": "summary_text", "text": ""}
+            yield self._event("response.reasoning_summary_part.added", **self._summary, part=part)
+        self._thoughts.append(piece)
+        yield self._event("response.reasoning_summary_text.delta", **self._summary, delta=piece)
+
+    def finish(self, finish: Finish) -> Iterator[Document]:
+        """See `ChatTelling`."""
+        if self._thoughts:
+            part = {"type": "summary_text", "text": "".join(self._thoughts)}
+            yield self._event("response.reasoning_summary_text.done", **self._summary, text=part["text"])
+            yield self._event("response.reasoning_summary_part.done", **self._summary, part=part)
+            yield self._done({"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
+        for call in finish.calls:
+            yield from self._call(call)
+        status = "incomplete" if finish.cut else "completed"
+        if not finish.calls:
+            yield from self._answer(finish.answer, status)
+        self.whole = self.standing(status, usage=_response_usage(finish), reasonry=finish.document)
+        yield self._event(f"response.{status}", response=self.whole)
+
+    def fail(self, error: ReasonryError, scope: Mapping[str, Any]) -> Document:
+        """See `ChatTelling`."""
+        status = "cancelled" if error.code == "cancelled" else "failed"
+        self.whole = self.standing(status, error={"code": error.code, "message": error.message})
+        return self._event("response.failed", response=self.whole)
+
+    def standing(self, status: str, **members: Any) -> Document:
+        """Return the response as it stands."""
+        fields = self.fields
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "background": fields.background,
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "instructions": fields.instructions,
+            "max_output_tokens": fields.max_output_tokens,
+            "metadata": {},
+            "model": fields.model,
+            "output": self._output,
+            "parallel_tool_calls": fields.parallel_tool_calls,
+            "previous_response_id": fields.previous_response_id,
+            "reasoning": {"effort": None, "summary": "detailed"},
+            "store": True,
+            "temperature": None,
+            "text": msgspec.to_builtins(fields.text),
+            "tool_choice": msgspec.to_builtins(fields.tool_choice or "auto"),
+            "tools": [
+                {"type": "function", **structs.asdict(tool.card), "strict": False} for tool in fields.tools
+            ],
+            "top_p": None,
+            "truncation": "auto",
+            "usage": None,
+            **members,
+        }
+
+    def _answer(self, text: str, status: str) -> Iterator[Document]:
+        item: Document = {"id": f"msg_{self._id}", "type": "message", "role": "assistant"}
+        part = {"type": "output_text", "annotations": [], "logprobs": []}
+        place = {"item_id": item["id"], "output_index": len(self._output), "content_index": 0}
+        yield self._added({**item, "content": []})
+        yield self._event("response.content_part.added", **place, part={**part, "text": ""})
+        yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
+        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
+        yield self._event("response.content_part.done", **place, part={**part, "text": text})
+        yield self._done({**item, "content": [{**part, "text": text}]}, status)
+
+    def _call(self, call: FunctionCall) -> Iterator[Document]:
+        item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
+        place, arguments = {"item_id": item["id"], "output_index": len(self._output)}, _written(call)
+        yield self._added({**item, "arguments": ""})
+        yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
+        yield self._event(
+            "response.function_call_arguments.done", **place, arguments=arguments, name=call.name
+        )
+        yield self._done({**item, "arguments": arguments})
+
+    @property
+    def _summary(self) -> Document:
+        return {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
+
+    def _added(self, item: Document) -> Document:
+        return self._item("response.output_item.added", {**item, "status": "in_progress"})
+
+    def _done(self, item: Document, status: str = "completed") -> Document:
+        event = self._item("response.output_item.done", {**item, "status": status})
+        self._output.append(event["item"])
+        return event
+
+    def _item(self, kind: str, item: Document) -> Document:
+        return self._event(kind, output_index=len(self._output), item=item)
+
+    def _event(self, kind: str, **data: Any) -> Document:
+        self._number += 1
+        return {"type": kind, "sequence_number": self._number, **data}
+
+
+def _written(call: FunctionCall) -> str:
+    return msgspec.json.encode(call.arguments).decode()
+
+
+def _usage(finish: Finish) -> Document:
+    """Return what a request took; all that was written and is no answer counts as reasoning."""
+    used = finish.usage
+    thought = used.output_tokens - (estimate_tokens(finish.answer) if finish.answer else 0)
+    return {
+        "prompt_tokens": used.input_tokens,
+        "completion_tokens": used.output_tokens,
+        "total_tokens": used.tokens,
+        "prompt_tokens_details": {"cached_tokens": used.cached_input_tokens},
+        "completion_tokens_details": {"reasoning_tokens": max(0, thought)},
+    }
+
+
+def _response_usage(finish: Finish) -> Document:
+    names = {"prompt": "input", "completion": "output"}
+    renamed = ((name.partition("_"), value) for name, value in _usage(finish).items())
+    return {f"{names.get(first, first)}_{rest}": value for (first, _, rest), value in renamed}
