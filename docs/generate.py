@@ -195,22 +195,46 @@ def _names(app: Any) -> list[str]:
     return [name for name in app if not name.startswith("-")]
 
 
+PANEL = re.compile(r"^╭─ (?P<title>.+?) ─*╮\n(?:│.*\n)*╰─*╯\n?", re.MULTILINE)
+
+
 def help_sections() -> str:
-    """Return a section for each command: what `--help` prints at 80 columns."""
+    """Return a section for each command: what `--help` prints at 80 columns, options that many share only once."""
     from rich.console import Console
 
-    from reasonry.surfaces.cli.commands import app
+    from reasonry.surfaces.cli.commands import app, read_examples
 
+    shared: dict[str, str] = {}
     sections: list[str] = []
     for tokens in commands():
         console = Console(
             file=io.StringIO(), width=80, color_system=None, force_terminal=False, legacy_windows=False
         )
         app.help_print(list(tokens), console=console)
-        lines = [line.rstrip() for line in console.file.getvalue().strip().splitlines()]  # pyright: ignore
-        sections.append(f"{'###' if len(tokens) == 1 else '####'} `reasonry {' '.join(tokens)}`")
-        sections.append("```text\n" + "\n".join(lines) + "\n```")
-    return "\n\n".join(sections)
+        text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+        panels = {
+            panel["title"]: panel[0]
+            for panel in PANEL.finditer(text)
+            if panel["title"] not in ("Commands", "Arguments", "Parameters")
+        }
+        shared |= panels
+        for panel in panels.values():
+            text = text.replace(panel, "")
+        if example := read_examples().get(" ".join(tokens)):
+            text = f"{text.strip()}\nExample:\n\n{example}"
+        sections += [f"{'###' if len(tokens) == 1 else '####'} `reasonry {' '.join(tokens)}`", _as_text(text)]
+        if panels:
+            links = ", ".join(f"[{title}](#options-{title.lower().replace(' ', '-')})" for title in panels)
+            sections.append(f"Shared options: {links}.")
+    groups = [
+        part for title in sorted(shared) for part in (f"#### Options: {title}", _as_text(shared[title]))
+    ]
+    return "\n\n".join([*sections, "### Shared options", *groups])
+
+
+def _as_text(text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return f"```text\n{lines}\n```"
 
 
 # -- codes

@@ -103,7 +103,7 @@ def test_what_was_right_nowhere_is_on_no_front_however_cheap() -> None:
     assert [(row.front_by_usd, row.front_by_calls) for row in rows] == [(False, False), (True, True)]
     none = standings([trial("a", False), trial("b", False)], "ab")
     assert not any(row.front_by_calls for row in none)
-    assert describe_ties(none) == ["nothing was right, so there is no front"]
+    assert describe_ties(none) == ["no answer was right, so there is no frontier"]
 
 
 def test_ties_are_said_as_ties() -> None:

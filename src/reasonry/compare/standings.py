@@ -131,7 +131,7 @@ def _front(rows: Sequence[Standing], costs: Sequence[float]) -> set[int]:
 
 
 def describe_ties(rows: Sequence[Standing]) -> list[str]:
-    """Return what the figures do not tell apart, as sentences: equal rows, and accuracies whose intervals overlap."""
+    """Return the strategies that the figures do not tell apart: equal rows, and accuracies whose intervals overlap."""
     sentences: list[str] = []
     by_price = all(row.front_by_usd is not None for row in rows)
     groups: dict[tuple[float, float], list[str]] = {}
@@ -145,15 +145,13 @@ def describe_ties(rows: Sequence[Standing]) -> list[str]:
         if len(names) > 1
     ]
     best = max(rows, key=lambda row: row.accuracy, default=None)
-    if best is not None and best.right:
-        close = [row.strategy for row in rows if row is not best and row.right and row.high >= best.low]
-        if close:
-            sentences.append(
-                f"with so few problems the accuracy of {best.strategy} is not told apart from that of "
-                f"{', '.join(close)}: their intervals overlap"
-            )
-    if rows and not any(row.right for row in rows):
-        sentences.append("nothing was right, so there is no front")
+    if best is None or not best.right:
+        return ["no answer was right, so there is no frontier"] if rows else []
+    close = [row.strategy for row in rows if row is not best and row.right and row.high >= best.low]
+    if close:
+        names = ", ".join(close[:-1]) + " and " * (len(close) > 1) + close[-1]
+        count = f"{best.runs} problem{'' if best.runs == 1 else 's'}"
+        sentences.append(f"with {count}, {best.strategy} and {names} are statistically indistinguishable")
     return sentences
 
 

@@ -166,7 +166,7 @@ class Engine:
             begun = run.begun = replace(begun, reworded=texts)
         head = without_quoted(problem)[: journal.HEAD_CHARS]
         session = SessionRow(
-            order.session_id or new_id(),
+            order.session_id or run_id,
             order.strategy.name,
             now,
             now,

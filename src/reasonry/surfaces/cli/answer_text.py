@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from ...core.text import inert
-from .output import print_line
+from ...core.text import clip, inert
+from ..run_report import Block, Prose, text_lines
+from .output import print_lines
 from .tables import open_console
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
 _FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -39,17 +43,33 @@ _CODE: Final = re.compile(
 """What shows that a text is code, whose signs are no Markdown."""
 
 
-def print_answer(answer: str) -> None:
-    """Print an answer on standard output: drawn on a terminal, otherwise as it is but inert."""
-    if not sys.stdout.isatty():
-        print_line(answer)
+def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) -> None:
+    """Print an answer, or another text: drawn on a terminal, otherwise as it is but inert.
+
+    Args:
+        stream: None: standard output.
+    """
+    out = stream or sys.stdout
+    if not out.isatty():
+        print_lines((f"{indent}{line}".rstrip() if indent else line for line in answer.split("\n")), out)
         return
-    console = open_console()
+    from rich.padding import Padding
+
+    console = open_console(out)
     for part in parts_of(inert(answer)):
         if isinstance(part, str):
-            print_line(part)
+            print_lines([indent + part], out)
         else:
-            console.print(part)
+            console.print(Padding.indent(part, len(indent)))
+
+
+def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
+    """Print blocks of a report: prose as `print_answer` does, all else in lines."""
+    for block in blocks:
+        if isinstance(block, Prose):
+            print_answer(block.text, "  ", stream)
+        else:
+            print_lines(text_lines([block]), stream)
 
 
 def plain_latex(text: str) -> str:
@@ -101,13 +121,13 @@ def parts_of(text: str) -> Iterator[Any]:
             width = len(rows) + 1
             yield _table(rows)
         elif heading := _HEADING.fullmatch(line):
-            yield _rich_line(heading["text"], "bold underline")
+            yield drawn_line(heading["text"], "bold underline")
         else:
-            yield _rich_line(line) if _SPAN.search(line) else line
+            yield drawn_line(line) if _SPAN.search(line) else line
         place += width
 
 
-def _rich_line(line: str, style: str = "") -> Any:
+def drawn_line(line: str, style: str = "") -> Text:
     """Return a line with its bold words and its code in their styles, without their marks."""
     from rich.text import Text
 
@@ -119,10 +139,16 @@ def _rich_line(line: str, style: str = "") -> Any:
     return text.append(line[end:])
 
 
+def drawn_start(text: str, width: int, style: str = "") -> Text:
+    """Return the beginning of a text on one line, at most so wide, drawn as an answer is."""
+    indent = len(text) - len(text.lstrip(" "))
+    return drawn_line(" " * indent + clip(plain_latex(text), width - indent), style)
+
+
 def _table(rows: Sequence[str]) -> Any:
     from rich.table import Table
 
-    cells = [[_rich_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
+    cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
     table = Table()
     for place in range(max(map(len, cells))):
         table.add_column(cells[0][place] if place < len(cells[0]) else "")

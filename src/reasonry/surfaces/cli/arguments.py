@@ -6,6 +6,7 @@ The shell asks while somebody waits, so little is read, and what cannot be read 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import sys
 import time
@@ -14,12 +15,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict
 
 from cyclopts import Parameter, Token
+from cyclopts.validators import Number
 
 from ...core.text import clip
 from ...errors import TooLargeError, UsageError
+from ...ids import shorten_ids
 
 if TYPE_CHECKING:
     from ...app.wiring import App
@@ -53,11 +56,11 @@ def list_runs(context: Any) -> Candidates:
     """Return the latest runs."""
 
     async def work(app: App) -> Candidates:
-        from ...ids import shorten_ids
-
-        rows = await app.store.runs(limit=MAX_OFFERED)
-        short = await shorten_ids([row.run_id for row in rows], app.store.run_ids)
-        return {short[row.run_id]: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for row in rows}
+        rows = {row.run_id: row for row in await app.store.runs(limit=MAX_OFFERED)}
+        short = await shorten_ids([*rows], app.store.run_ids)
+        return {
+            short[run_id]: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for run_id, row in rows.items()
+        }
 
     return _ask_store(context, work)
 
@@ -66,11 +69,9 @@ def list_sessions(context: Any) -> Candidates:
     """Return the latest sessions."""
 
     async def work(app: App) -> Candidates:
-        from ...ids import shorten_ids
-
-        rows = await app.store.sessions(limit=MAX_OFFERED)
-        short = await shorten_ids([row.session_id for row in rows], app.store.session_ids)
-        return {short[row.session_id]: clip(row.purpose, _TITLE_CHARS) for row in rows}
+        rows = {row.session_id: row for row in await app.store.sessions(limit=MAX_OFFERED)}
+        short = await shorten_ids([*rows], app.store.session_ids)
+        return {short[session_id]: clip(row.purpose, _TITLE_CHARS) for session_id, row in rows.items()}
 
     return _ask_store(context, work)
 
@@ -98,8 +99,17 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(text.partition(".")[0])
 
 
+def _check_above_0(_: Any, value: float | None) -> None:
+    if value is not None and not 0 < value < math.inf:
+        raise ValueError("It must be above 0.")
+
+
 WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
 """A whole number, such as `30` (or `30.0`): nothing is rounded to one."""
+ABOVE_0: Final = Parameter(validator=_check_above_0)
+Count = Annotated[WholeNumber, ABOVE_0]
+PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=1000))]
+Status = Literal["active", "done", "failed", "cancelled"]
 RunId = Annotated[
     str, Parameter(completer=list_runs, help="As `runs list` shows it, how that begins, or `last`.")
 ]
@@ -134,7 +144,6 @@ NewOptions = Annotated[
 ]
 Limit = Annotated[str | None, Parameter(help="How many at most.")]
 Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
-Json = Annotated[bool, Parameter(help="Print one JSON document on standard output and nothing else.")]
 
 
 def read_pairs(options: Sequence[str]) -> dict[str, str]:

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from ...app.agent_calls import MAX_PAGE_ENTRIES, ListRuns
 from ...app.agent_runs import list_runs
 from ...app.wiring import App
 from ...engine.answers import SHAPE
+from ...engine.policy import Policy
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
+from .answer_text import print_answer
 from .arguments import (
     Context,
     NewOptions,
@@ -30,9 +33,9 @@ from .arguments import (
     read_text,
 )
 from .output import print_line, print_note, print_warnings
-from .settings import CoachSettings, Common, Equipment, check_between
+from .settings import POLICY, CoachSettings, Common, Equipment
 from .solve import read_problem
-from .tables import Column, print_table
+from .tables import Column
 
 Brief = Annotated[
     bool,
@@ -40,6 +43,7 @@ Brief = Annotated[
         help="Refer to texts that were shown before, rather than repeat them; equal questions come as one."
     ),
 ]
+ListSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=MAX_PAGE_ENTRIES))]
 _COLUMNS = (
     Column("ID", "run_id", kind="id"),
     Column("USED", "updated_at", kind="instant", rank=2),
@@ -59,7 +63,6 @@ def start_(
     option: Options = (),
     brief: Brief = False,
     settings: CoachSettings = CoachSettings(),
-    common: Common = Common(),
 ) -> int:
     """Start a run whose questions you answer."""
     text = read_problem(problem)
@@ -67,7 +70,7 @@ def start_(
     async def work(app: App) -> dict[str, Any]:
         return await app.coach_start(settings.request(text, strategy, option, session), brief=brief)
 
-    return show_coached(work, common, settings)
+    return show_coached(work, settings.common, settings.policy())
 
 
 def answer_(
@@ -104,10 +107,10 @@ def answer_(
         participants = await app.equip(equipment.participants(), run_id=found)
         return await app.coach_answer(found, answers_read, participants, brief=brief)
 
-    return show_coached(work, common, equipment)
+    return show_coached(work, common, equipment.policy())
 
 
-def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common = Common()) -> int:
+def list_(*, limit: ListSize = 20, cursor: str | None = None, common: Common = Common()) -> int:
     """List runs, those that wait for your answers first.
 
     Parameters
@@ -117,22 +120,21 @@ def list_(*, limit: WholeNumber = 20, cursor: str | None = None, common: Common 
     cursor
         `next_cursor` of the page before.
     """
-    check_between("limit", limit, 1, MAX_PAGE_ENTRIES)
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         document = await list_runs(app.engine, ListRuns(limit=limit, cursor=cursor))
         return document, await shorten_ids([row["run_id"] for row in document["runs"]], app.store.run_ids)
 
     document, short = common.do(work)
-
-    def draw() -> None:
-        print_table(_COLUMNS, document["runs"], short)
-        if not document["runs"]:
-            print_note("no runs yet; `reasonry coach start PROBLEM` starts one")
-        elif document["next_cursor"]:
-            print_note(f"next page: --cursor {document['next_cursor']}")
-
-    return common.show(document, draw)
+    more = document["next_cursor"]
+    return common.show_rows(
+        document,
+        _COLUMNS,
+        document["runs"],
+        short,
+        none="no runs yet; `reasonry coach start PROBLEM` starts one",
+        more=f"--cursor {more}" if more else "",
+    )
 
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
@@ -145,27 +147,20 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
     return 0
 
 
-def resume_(
-    run_id: RunId,
-    /,
-    *,
-    brief: Brief = False,
-    settings: CoachSettings = CoachSettings(),
-    common: Common = Common(),
-) -> int:
-    """Take a run up again after a cancellation, a limit or a failure, whoever answered its questions so far."""
-    return take_over(run_id, settings, common, brief=brief)
+def resume_(run_id: RunId, /, *, brief: Brief = False, settings: CoachSettings = CoachSettings()) -> int:
+    """Resume a run after a cancellation, a limit or a failure, whether a model or you answered so far."""
+    return take_over(run_id, settings, brief=brief)
 
 
-def take_over(run: str, settings: CoachSettings, common: Common, *, brief: bool = False) -> int:
+def take_over(run: str, settings: CoachSettings, *, brief: bool = False) -> int:
     """Hand a run over to its caller and show where it stands."""
 
     async def work(app: App) -> dict[str, Any]:
-        run_id, budget = await app.run_id(run), settings.budget()
-        participants = await app.equip(settings.participants(), budget, run_id=run_id)
+        run_id, budget = await app.run_id(run), settings.limits.budget()
+        participants = await app.equip(settings.equipment.participants(), budget, run_id=run_id)
         return await app.coach_take_over(run_id, participants, budget, brief=brief)
 
-    return show_coached(work, common, settings)
+    return show_coached(work, settings.common, settings.policy())
 
 
 def fork_(
@@ -176,7 +171,6 @@ def fork_(
     option: NewOptions = (),
     brief: Brief = False,
     settings: CoachSettings = CoachSettings(),
-    common: Common = Common(),
 ) -> int:
     """Start a run whose questions you answer from a point of another.
 
@@ -188,16 +182,16 @@ def fork_(
 
     async def work(app: App) -> dict[str, Any]:
         source = await app.engine.recorded_run(await app.run_id(run_id))
-        budget = settings.budget() or source.budget
+        budget = settings.limits.budget() or source.budget
         participants = await app.equip(settings.participants(), budget)
         document, _ = await app.coach_fork(source, at, read_pairs(option), budget, participants, brief=brief)
         return document
 
-    return show_coached(work, common, settings)
+    return show_coached(work, settings.common, settings.policy())
 
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run."""
+    """End a run; it can be resumed."""
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach().cancel(await app.run_id(run_id))
@@ -226,13 +220,13 @@ def _parse_answers(text: str, place: str) -> Any:
 
 
 def show_coached(
-    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, equipment: Equipment = Equipment()
+    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, policy: Policy = POLICY
 ) -> int:
     """Do something with a coached run and show where it stands."""
     try:
-        document = common.do(work, equipment.policy())
+        document = common.do(work, policy)
     except AnswerRefusedError as error:
-        if not common.json:
+        if not common.as_data:
             _print_standing(error.standing)
         raise
     common.show(document, lambda: _print_standing(document))
@@ -263,11 +257,11 @@ def _print_standing(document: dict[str, Any]) -> None:
 
 def _print_result(result: dict[str, Any]) -> None:
     print_note(present.end_text(result))
-    print_warnings({"warnings": (), **result})
+    print_warnings(result.get("warnings", ()))
     if result["outcome"] not in ("solved", "answered"):
         print_note(f"resume it with: reasonry coach resume {result['run_id']}")
     if result["answer"] is not None:
-        print_line(result["answer"])
+        print_answer(result["answer"])
 
 
 def _answer_command(document: dict[str, Any]) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from ...core.text import inert
 from ...errors import UsageError
-from ...reading.names import did_you_mean
+from .output import print_text
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "solve": ("solve:solve", "Solve a problem with a strategy and a model."),
@@ -87,26 +87,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Where each command is, and what it does; a name without a place is a group."""
 
 
-class CommandLine(App):
-    """An app whose help ends with an example."""
-
-    def help_print(
-        self,
-        tokens: Annotated[str | Iterable[str] | None, Parameter(show=False)] = None,
-        *,
-        console: Annotated[Any, Parameter(parse=False)] = None,
-    ) -> None:
-        """Print the help page."""
-        tokens = tokens.split() if isinstance(tokens, str) else list(tokens or ())
-        super().help_print(tokens, console=console)
-        command, apps, _ = self.parse_commands(tokens)
-        example = read_examples().get(" ".join(name for name in command if not name.startswith("-")))
-        if example is not None:
-            console = console or apps[-1].console
-            for line in ("Example:", "", *example.split("\n")):
-                console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
-
-
 @cache
 def read_examples() -> dict[str, str]:
     """Return an example for every command, by its name: what was typed, and what it printed in 80 columns.
@@ -119,8 +99,8 @@ def read_examples() -> dict[str, str]:
     return {name.strip(): example.strip("\n") for name, _, example in sections}
 
 
-def _command_line() -> CommandLine:
-    app = CommandLine(
+def _command_line() -> App:
+    app = App(
         name="reasonry",
         help="Reasoning strategies of the literature as durable, inspectable state machines.",
         help_flags=["--help", "-h"],
@@ -141,29 +121,32 @@ app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
-    """Run one command and return its exit code.
+    """Run one command and return its exit code; help ends with an example.
 
     Raises:
         UsageError: There is no such command, or it does not take these arguments.
     """
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except UnusedCliTokensError as error:
+        raise _usage_error(
+            f"unexpected argument: {' '.join(error.unused_tokens or ())[:100]}.", error
+        ) from None
     except CycloptsError as error:
-        chain = error.command_chain or ()
-        fault = inert(str(error)).strip()
-        if isinstance(error, UnknownCommandError):
-            written = arguments[len(chain)]
-            beside = [name.split() for name in COMMANDS]
-            names = {name[len(chain)] for name in beside if name[: len(chain)] == [*chain] != name}
-            fault = f"there is no command {written[:40]!r}.{did_you_mean(written, names)}"
-        raise UsageError(f"{fault} {_usage(chain)}") from None
+        raise _usage_error(str(error), error) from None
+    words = takewhile(lambda word: word != "--", arguments)
+    if not {"--help", "-h"}.isdisjoint(words):
+        command, *_ = app.parse_commands(arguments)
+        if example := read_examples().get(" ".join(name for name in command if not name.startswith("-"))):
+            print_text(f"Example:\n\n{example}")
     return code if isinstance(code, int) else 0
 
 
-def _usage(command: Sequence[str]) -> str:
-    """Return what a command takes, in a sentence."""
+def _usage_error(fault: str, error: CycloptsError) -> UsageError:
+    """Return an error that ends with what the command takes."""
     from cyclopts.help import format_usage
 
-    _, apps, _ = app.parse_commands(list(command))
-    usage = str(format_usage(app, list(command), execution_path=apps)).strip()
-    return f"Usage: {usage}; --help says more."
+    command = list(error.command_chain or ())
+    _, apps, _ = app.parse_commands(command)
+    usage = str(format_usage(app, command, execution_path=apps)).strip()
+    return UsageError(f"{inert(fault).strip()} Usage: {usage}; --help says more.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...app.wiring import App
 from ...compare.comparison import Comparison, Report, Terms, check_strategies
@@ -18,9 +18,9 @@ from ...core.text import clip
 from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
-from .arguments import WholeNumber, read_pairs, read_text
-from .output import check_writable, print_document, print_note, print_notes, write_text
-from .settings import Common, RunSettings, check_above_0
+from .arguments import ABOVE_0, Count, read_pairs, read_text
+from .output import check_writable, print_note, print_notes, write_text
+from .settings import RunSettings
 from .tables import Column, print_table
 
 
@@ -30,15 +30,14 @@ def compare(
     *,
     strategies: str,
     judge: str = "exact",
-    limit: WholeNumber | None = None,
+    limit: Count | None = None,
     option: tuple[str, ...] = (),
-    parallel: WholeNumber = 4,
+    parallel: Count = 4,
     series: str = "",
     retry_failed: bool = False,
-    total_usd: float | None = None,
+    total_usd: Annotated[float | None, ABOVE_0] = None,
     html: Path | None = None,
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Run strategies on your own problems and see which one is worth its money.
 
@@ -67,24 +66,23 @@ def compare(
     html
         Write a report with plots to this file.
     """
-    check_above_0({"parallel": parallel, "limit": limit, "total_usd": total_usd})
     items = read_dataset(read_text(str(dataset), "dataset"), str(dataset))[:limit]
     if html is not None:
         check_writable(html)
+    note = print_note if sys.stderr.isatty() or not settings.common.as_data else _silent
 
     async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
-        names = check_strategies(strategies.split(","), app)
+        names, budget = check_strategies(strategies.split(","), app), settings.limits.budget()
         terms = Terms(
             options=_options(option, names),
-            budget=settings.budget() or Budget(),
+            budget=budget or Budget(),
             judge=judge.strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        participants = await app.equip(settings.participants(), settings.budget(), shared=True)
-        note = print_note if sys.stderr.isatty() or not common.json else _silent
+        participants = await app.equip(settings.participants(), budget, shared=True)
         comparison = Comparison(app, items, names, participants, terms, _teller(note), Pauses(note))
         facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
         why = f" ({app.pool.model_why})" if app.pool.model_why else ""
@@ -94,8 +92,16 @@ def compare(
         except asyncio.CancelledError:
             return comparison.report(), facts, True
 
-    report, facts, interrupted = common.do(work, settings.policy())
-    return _show(report, facts, interrupted, html, common)
+    report, facts, interrupted = settings.do(work)
+    whole = report.document(facts)
+    if html is not None:
+        from ...compare.report import page
+
+        write_text(html, page(whole))
+    settings.common.show(whole, lambda: _print_report(report, html))
+    if interrupted:
+        return present.EXIT_CODES["cancelled"]
+    return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
 
 
 def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -172,35 +178,16 @@ def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
     return report_trial
 
 
-def _show(
-    report: Report, facts: Mapping[str, Any], interrupted: bool, html: Path | None, common: Common
-) -> int:
-    whole = report.document(facts)
-    if not common.json:
-        _print_table(report)
-    if html is not None:
-        from ...compare.report import page
-
-        write_text(html, page(whole))
-    if common.json:
-        print_document(whole)
-    else:
-        print_note(_ending(report) + (f"; report: {html}" if html else ""))
-    if interrupted:
-        return present.EXIT_CODES["cancelled"]
-    return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
-
-
-def _print_table(report: Report) -> None:
-    priced = any(row.front_by_usd is not None for row in report.standings)
+def _print_report(report: Report, html: Path | None) -> None:
     print_table(_COLUMNS, report.standings)
-    cost = "dollars" if priced else "calls"
+    cost = "dollars" if any(row.front_by_usd is not None for row in report.standings) else "calls"
     notes = [
-        f"means per run; *: right at least once, and none is at least as accurate and as cheap in {cost}, and better "
-        "in one",
+        f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate and "
+        f"takes no more {cost}, or is as accurate and takes fewer.",
         *describe_ties(report.standings),
         _describe_unjudged(report),
         *_describe_unanswered(report),
+        _ending(report) + (f"; report: {html}" if html else ""),
     ]
     print_notes(note for note in notes if note)
 

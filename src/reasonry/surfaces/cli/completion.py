@@ -8,8 +8,8 @@ from typing import Any, Literal
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
 
 from ...errors import UsageError
-from .arguments import Json
-from .output import print_document, print_line, print_note
+from .output import print_line, print_note
+from .settings import OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
 
@@ -26,7 +26,7 @@ def show_(shell: Shell | None = None, /) -> int:
     return 0
 
 
-def install_(shell: Shell | None = None, /, *, json: Json = False) -> int:
+def install_(shell: Shell | None = None, /, *, output: OutputOptions = OutputOptions()) -> int:
     """Put that script where the shell looks for it, and have the shell load it when it starts.
 
     Parameters
@@ -39,12 +39,12 @@ def install_(shell: Shell | None = None, /, *, json: Json = False) -> int:
         path = _command_line().install_completion(shell=shell)
     except OSError as error:
         raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
-    if json:
-        print_document({"shell": shell, "path": str(path)})
-        return 0
-    print_line(f"written to {path}")
-    print_note(f"It holds in every {shell} that is started from now on.")
-    return 0
+
+    def draw() -> None:
+        print_line(f"written to {path}")
+        print_note(f"It holds in every {shell} that is started from now on.")
+
+    return output.show({"shell": shell, "path": str(path)}, draw)
 
 
 def _command_line() -> Any:

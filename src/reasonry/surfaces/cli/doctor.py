@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
-from typing import Any
+from typing import Annotated, Any
 
 from ...app.installed import describe_plugins
 from ...app.wiring import App
@@ -18,8 +18,9 @@ from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
 from ..setup.checks import DEADLINE_S, BrokenFile, ServerCheck, SetUpEntry, find_entries, try_entries
-from .output import print_line, print_lines
-from .settings import Common, check_above_0, run_async
+from .arguments import ABOVE_0
+from .output import print_lines
+from .settings import Common, run_async
 
 _NOT_WORKING = 1
 
@@ -41,10 +42,10 @@ def doctor(
     problem: str = "Use 4, 9, 10 and 13 to make 24",
     /,
     *,
-    deadline: float = DEADLINE_S,
+    deadline: Annotated[float, ABOVE_0] = DEADLINE_S,
     common: Common = Common(),
 ) -> int:
-    """Say what is installed, what would be used and why, and whether Reasonry works in your agents; with remedies.
+    """Check the installation, the store, the models, the sandboxes and the agents, each fault with its remedy.
 
     In every agent where Reasonry is set up its server is started as that agent does. The exit code is not 0 if the
     store cannot be used, or if something that is set up does not work.
@@ -56,7 +57,6 @@ def doctor(
     deadline
         Seconds that a server may take to answer.
     """
-    check_above_0({"deadline": deadline})
     from ...models.choose import default_model, describe_models
     from ...tools.sandbox import describe_sandboxes
 
@@ -78,7 +78,7 @@ def doctor(
         "agents": _agents(Machine.here(), deadline),
     }
     document["problems"] = list(_problems(document))
-    common.show(document, lambda: _show(document))
+    common.show(document, lambda: print_lines(_lines(document)))
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
     return _NOT_WORKING if document["problems"] else 0
@@ -154,55 +154,47 @@ def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield what does not work and should, each with what to do."""
-
-    def problem(about: str, problem: str, remedy: str) -> dict[str, str]:
-        return {"about": about, "problem": problem, "remedy": remedy}
-
+    """Yield the faults of what is set up or should work, each with its remedy."""
     if not document["store"]["ok"]:
         remedy = "name another with --store or REASONRY_STORE, or put right what the message says"
-        yield problem("store", document["store"]["error"]["message"], remedy)
+        yield _problem("store", document["store"]["error"]["message"], remedy)
     for row in document["plugins"]:
         if not row["loaded"]:
             remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
-            yield problem(row["name"], f"the plugin cannot be loaded: {row['why']}", remedy)
+            yield _problem(row["name"], f"the plugin cannot be loaded: {row['why']}", remedy)
     for agent in document["agents"]:
         title = agent["title"]
         for file in agent["unreadable"]:
             why = f"{file['file']} cannot be read: {file['message']}"
-            yield problem(title, why, f"put the file right; {title} cannot read it either")
+            yield _problem(title, why, f"put the file right; {title} cannot read it either")
         for row in agent["entries"]:
             if row["ok"] is False:
                 why = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
-                yield problem(title, why, row["remedy"])
+                yield _problem(title, why, row["remedy"])
 
 
-def _show(document: dict[str, Any]) -> None:
-    print_lines(_about_installation(document))
-    print_lines(_about_models(document["models"]))
+def _problem(about: str, problem: str, remedy: str) -> dict[str, str]:
+    return {"about": about, "problem": problem, "remedy": remedy}
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield from _about_installation(document)
+    yield from _about_models(document["models"])
     for row in document["sandboxes"]:
         reason = row.get("reason", "")
-        print_line(f"The sandbox {row['name']} works." if row["usable"] else reason[:1].upper() + reason[1:])
+        yield f"The sandbox {row['name']} works." if row["usable"] else reason[:1].upper() + reason[1:]
     missing = [extra for extra in document["extras"] if not extra["installed"]]
     if missing:
-        print_line(f"Optional parts that are not installed; to add one: {missing[0]['install']}")
-    for extra in missing:
-        print_line(f"  {extra['name']}: {extra['for']}")
+        yield f"Optional parts that are not installed; to add one: {missing[0]['install']}"
+    yield from (f"  {extra['name']}: {extra['for']}" for extra in missing)
     loaded = [row["name"] for row in document["plugins"] if row["loaded"]]
     if loaded:
-        print_line(f"Installed packages bring {', '.join(loaded)}.")
-    print_lines(_about_agents(document["agents"]))
+        yield f"Installed packages bring {', '.join(loaded)}."
+    yield from _about_agents(document["agents"])
     for problem in document["problems"]:
-        print_lines(["", f"PROBLEM: {problem['about']}: {problem['problem']}"])
-        print_line(f"  Remedy: {problem['remedy']}.")
+        yield f"\nPROBLEM: {problem['about']}: {problem['problem']}\n  Remedy: {problem['remedy']}."
     count = len(document["problems"])
-    print_line()
-    if count:
-        print_line(f"{present.count_of(count, 'problem')} to put right.")
-    elif any(agent["entries"] for agent in document["agents"]):
-        print_line("Everything that is set up works.")
-    else:
-        print_line("No problem was found. Reasonry is not set up in an agent yet: reasonry setup")
+    yield f"\n{present.count_of(count, 'problem')} to put right." if count else "\nNo problem was found."
 
 
 def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
@@ -223,10 +215,10 @@ def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _about_models(rows: list[dict[str, Any]]) -> Iterator[str]:
-    ready = [row["model"] for row in rows if row["ready"]]
-    yield f"Models ready to use: {', '.join(ready)}."
+    ready = {row["model"] for row in rows if row["ready"]} - {"PROVIDER:NAME"}
+    yield f"Models ready to use: {', '.join(row['model'] for row in rows if row['model'] in ready)}."
     for row in rows:
-        if not row["ready"]:
+        if row["model"] not in ready:
             yield f"  {row['model']}: {row['note']}"
 
 

@@ -13,6 +13,7 @@ from rich.tree import Tree
 from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
 from .. import present
+from .answer_text import drawn_start
 from .output import print_inert_lines, print_line
 from .tables import draw_lines, open_console
 
@@ -69,7 +70,7 @@ def _label(node: Document, width: int) -> Text:
     else:
         text = Text(f"{score:.2f} ", style="green" if score >= 0.7 else "yellow" if score >= 0.3 else "red")
     room = max(width - 4 * (node["depth"] + 1) - 6, 10)
-    return text.append(clip(node["text"], room), style="bold green" if node["on_path"] else "")
+    return text.append_text(drawn_start(node["text"], room, "bold green" if node["on_path"] else ""))
 
 
 # -- a session

@@ -7,8 +7,7 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,44 +16,41 @@ import msgspec
 from ...core.text import escaped_json, inert
 from ...errors import ReasonryError, UsageError
 
+_MAX_CHOICES = 40
+
 
 def print_document(document: Any) -> None:
     """Print one JSON document on standard output, and nothing else."""
     _write(sys.stdout, _json_text(document))
 
 
-def print_long_document(
-    head: Mapping[str, Any], names: Iterable[str], chunks: Iterable[tuple[str, Sequence[Any]]]
-) -> None:
-    """Print one JSON document whose last values are long lists, as `print_document` would, but piece by piece.
+def part_of(document: Any, path: str) -> Any:
+    """Return a part of a document, as `--field` names it: members and places in lists, with dots between.
 
-    Args:
-        head: What stands before the lists.
-        names: The keys of the lists, in their order.
-        chunks: Entries of the lists, a list after the other.
+    Raises:
+        UsageError: The document has no such part; `choices` has the names there are.
     """
-    _write(sys.stdout, _json_text(dict(head)).removesuffix("\n}"), end="")
-    lists = itertools.groupby(chunks, key=itemgetter(0))
-    name, found = next(lists, ("", iter(())))
-    for key in names:
-        _write(sys.stdout, f",\n  {json.dumps(key)}: [", end="")
-        separator = ""
-        for _, entries in found if key == name else ():
-            if entries:
-                _write(sys.stdout, separator + _indent(entries), end="")
-                separator = ","
-        _write(sys.stdout, "\n  ]" if separator else "]", end="")
-        if key == name:
-            name, found = next(lists, ("", iter(())))
-    _write(sys.stdout, "\n}")
+    found = msgspec.to_builtins(document)
+    for name in path.split("."):
+        there = (
+            dict(enumerate(found)) if isinstance(found, list) else found if isinstance(found, dict) else {}
+        )
+        members = {str(key): value for key, value in there.items()}
+        if name not in members:
+            choices = [*members][:_MAX_CHOICES]
+            raise UsageError(
+                f"--field {path}: there is no {name[:40]!r}; there is {', '.join(choices) or 'nothing in it'}",
+                option="field",
+                choices=choices,
+            )
+        found = members[name]
+    return found
 
 
-def _indent(entries: Sequence[Any]) -> str:
-    """Return entries of a list in a document as JSON, a line end before each."""
-    text = msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()
-    text = text[1:-2].replace("\n", "\n  ")
-    # Encoded as it is, JSON has of the characters to escape none in ASCII but this one; to look for all takes seconds.
-    return text if text.isascii() and "\x7f" not in text else escaped_json(text)
+def print_part(part: Any) -> None:
+    """Print a part of a document on standard output: a text as it is but inert, nothing for null, else JSON."""
+    if part is not None:
+        print_text(part if isinstance(part, str) else _json_text(part))
 
 
 def print_line(text: str = "") -> None:
@@ -67,16 +63,17 @@ def print_text(text: str) -> None:
     _write(sys.stdout, inert(text))
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines on standard output, inert, many at a time."""
-    print_inert_lines(wrap_lines(map(inert, lines), sys.stdout))
+def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
+    """Print lines, inert and many at a time; on standard output where no stream is named."""
+    out = stream or sys.stdout
+    print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
 
-def print_inert_lines(lines: Iterable[str]) -> None:
+def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
     """Print lines that are inert already, or drawn in colours, as they are."""
     rest = iter(lines)
     while batch := list(itertools.islice(rest, 1_000)):
-        _write(sys.stdout, "\n".join(batch))
+        _write(stream or sys.stdout, "\n".join(batch))
 
 
 def write_text(path: Path, content: Any) -> None:
@@ -93,7 +90,13 @@ def write_text(path: Path, content: Any) -> None:
 
 
 def _json_text(document: Any) -> str:
-    return escaped_json(json.dumps(document, ensure_ascii=False, indent=2))
+    try:
+        text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    except UnicodeEncodeError:
+        # Half characters, such as a file name's that is not UTF-8.
+        text = json.dumps(document, ensure_ascii=False, indent=2)
+    # Encoded as it is, JSON has of the characters to escape none in ASCII but this one; to look for all takes seconds.
+    return text if text.isascii() and "\x7f" not in text else escaped_json(text)
 
 
 def check_writable(path: Path) -> None:
@@ -129,18 +132,17 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
-    from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
 
-    cells = cell_len(line)
-    if cells <= width:
+    text = Text(line)
+    if text.cell_len <= width:
         yield line
         return
     indent = len(line) - len(line.lstrip())
     first, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
     room = width - len(later)
-    if cells == len(line):
+    if text.cell_len == len(line):
         # A word that is longer than a line, such as a path, is left whole, so that it can be copied.
         parts = textwrap.wrap(line.lstrip(), room, break_long_words=False, break_on_hyphens=False)
     else:
@@ -151,8 +153,7 @@ def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
 
 def print_notes(lines: Iterable[str]) -> None:
     """Print lines for people on standard error, inert, whole."""
-    for line in wrap_lines(map(inert, lines), sys.stderr):
-        _write(sys.stderr, line)
+    print_lines(lines, sys.stderr)
 
 
 def print_note(text: str) -> None:
@@ -160,25 +161,18 @@ def print_note(text: str) -> None:
     print_notes([text])
 
 
-def confirm(question: str) -> bool:
-    """Ask for a yes in the terminal.
-
-    Raises:
-        UsageError: Nobody is there to ask.
-    """
+def confirm(question: str) -> bool | None:
+    """Ask for a yes in the terminal; None: nobody is there to ask."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            "this deletes for good, and there is nobody to ask; --yes does it unasked", option="yes"
-        )
+        return None
     print_note(question)
     _write(sys.stderr, "yes or no [no]: ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def print_warnings(document: dict[str, Any]) -> None:
-    """Print what a result warns of, as notes."""
-    for warning in document["warnings"]:
-        print_note(f"warning: {warning}")
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings as notes."""
+    print_notes(f"warning: {warning}" for warning in warnings)
 
 
 def print_error(error: ReasonryError) -> None:

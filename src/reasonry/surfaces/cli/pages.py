@@ -17,7 +17,7 @@ from ..web.find_page import find_page
 from ..web.html_page import can_show, html_page, page_folder, write_page
 from ..web.page import DEFAULT_BOUNDS, EVERYTHING, bound_page
 from ..web.run_page import run_page
-from .output import check_writable, print_document, print_line, print_note, write_text
+from .output import check_writable, print_line, print_note, write_text
 from .settings import Common
 
 _MARKDOWN, _HTML = (".md", ".markdown"), (".html", ".htm")
@@ -57,13 +57,13 @@ def open_(
         write_text(output, html_page(page))
         path = output.absolute()
     is_open = browser and can_show(os.environ) and webbrowser.open(path.as_uri())
-    if common.json:
-        print_document({"kind": page.kind, "id": page.id, "path": str(path), "opened": is_open})
-        return 0
-    if browser and not is_open:
-        print_note("no browser could be opened here; open this file in one:")
-    print_line(str(path))
-    return 0
+
+    def draw() -> None:
+        if browser and not is_open:
+            print_note("no browser could be opened here; open this file in one:")
+        print_line(str(path))
+
+    return common.show({"kind": page.kind, "id": page.id, "path": str(path), "opened": is_open}, draw)
 
 
 def check_report(path: Path | None) -> None:

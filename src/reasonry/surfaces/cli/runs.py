@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,22 +15,33 @@ from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
 from ...engine.journal import CALLER
-from ...engine.record import LISTS, Record, rungs_of
+from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
-from ...records import Outcome, RunRow
+from ...records import Outcome
 from .. import present
-from ..run_report import outline, path_text, text_lines, thought_title, whole_thought
-from .arguments import Filters, NewOptions, RunId, WholeNumber, list_strategies, read_pairs
+from ..run_report import outline, path_text, thought_title, whole_thought
+from .answer_text import print_answer, print_blocks
+from .arguments import (
+    Count,
+    Filters,
+    NewOptions,
+    PageSize,
+    RunId,
+    Status,
+    WholeNumber,
+    list_strategies,
+    read_pairs,
+)
 from .coach import take_over
 from .draw import print_tree
-from .output import confirm, print_line, print_lines, print_long_document, print_note, print_notes
+from .output import confirm, print_line, print_lines, print_note, print_notes
 from .pages import check_report, write_report
-from .settings import Common, Limits, RunSettings, Shown, check_above_0, check_between
+from .settings import Common, Limits, RunSettings, Shown
 from .solve import Driven, await_drive, show_result
-from .tables import Column, print_table
+from .tables import Column
 from .watch import watching
 
 _COLUMNS = (
@@ -44,11 +56,11 @@ _COLUMNS = (
 
 def list_(
     *,
-    status: str | None = None,
+    status: Status | None = None,
     outcome: Outcome | None = None,
     model: str | None = None,
     filters: Filters = Filters(),
-    limit: WholeNumber = 50,
+    limit: PageSize = 50,
     before: str | None = None,
     common: Common = Common(),
 ) -> int:
@@ -67,8 +79,6 @@ def list_(
     before
         Continue after this run, the last of the page before.
     """
-    _check_status(status)
-    check_between("limit", limit, 1, 1000)
 
     async def work(app: App) -> tuple[list[RunHead], dict[str, str]]:
         last = None if before is None else await app.run_id(before)
@@ -80,16 +90,15 @@ def list_(
 
     rows, short = common.do(work)
     more = rows[-1]["run_id"] if len(rows) == limit else None
-
-    def draw() -> None:
-        print_table(_COLUMNS, rows, short)
-        if not rows:
-            is_all = (status, outcome, model) == (None, None, None) and not filters.are_any
-            print_note("no runs yet" if is_all else "no such runs")
-        elif more is not None:
-            print_note(f"next page: --before {short[more]}")
-
-    return common.show({"runs": rows, "next": more}, draw)
+    is_all = (status, outcome, model) == (None, None, None) and not filters.are_any
+    return common.show_rows(
+        {"runs": rows, "next": more},
+        _COLUMNS,
+        rows,
+        short,
+        none="no runs yet" if is_all else "no such runs",
+        more=f"--before {short[more]}" if more else "",
+    )
 
 
 def _answer_or_end(row: RunHead) -> str:
@@ -97,14 +106,6 @@ def _answer_or_end(row: RunHead) -> str:
         return row["answer"]
     why = row["termination"]["detail"] or row["termination"]["reason"]
     return "(resumable)" if row["resumable"] else f"({why})" if why else ""
-
-
-def _check_status(status: str | None) -> None:
-    if status not in (None, "active", "done", "failed", "cancelled"):
-        raise UsageError(
-            f"--status must be active, done, failed or cancelled, got {status!r}",
-            choices=["active", "done", "failed", "cancelled"],
-        )
 
 
 def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
@@ -117,19 +118,14 @@ def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Comm
     """
     check_report(report)
     record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
-    head = {**record.result.document(), **record.head}
     write_report(report, record)
-    if common.json:
-        print_long_document(head, LISTS, record.chunks())
-    else:
-        _print_trace(head, record)
-    return 0
+    return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
 
 
 def stats_(
     *,
-    limit: WholeNumber = 200,
-    status: str | None = None,
+    limit: Count = 200,
+    status: Status | None = None,
     strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None,
     common: Common = Common(),
 ) -> int:
@@ -147,8 +143,6 @@ def stats_(
     strategy
         Only runs of this strategy.
     """
-    _check_status(status)
-    check_above_0({"limit": limit})
 
     async def work(app: App) -> dict[str, Any]:
         wanted = None if strategy is None else app.strategy(strategy).name
@@ -181,7 +175,8 @@ def stats_(
     return common.show(document, draw)
 
 
-def _print_trace(trace: dict[str, Any], record: Record) -> None:
+def _print_record(record: Record) -> None:
+    trace: dict[str, Any] = {**record.result.document(), **record.head}
     head = [
         f"run {trace['run_id']}  {present.end_text(trace)}",
         f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}",
@@ -191,14 +186,19 @@ def _print_trace(trace: dict[str, Any], record: Record) -> None:
     print_lines(head)
     print_tree(trace)
     for number, thought in enumerate(record.thoughts(), 1):
-        print_lines(whole_thought(thought_title(number, thought), thought))
+        title, *lines = whole_thought(thought_title(number, thought), thought)
+        print_line(title)
+        print_answer(textwrap.dedent("\n".join(lines)), "  ")
     print_line("questions:")
     print_lines(line for question in record.entries("questions") for line in _question_lines(question))
-    print_lines(text_lines(outline(trace)))
+    print_blocks(outline(trace))
     print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
         print_line(f"best so far, not an answer: {clip(trace['best_answer'], 400)}")
-    print_line("no answer" if trace["answer"] is None else f"answer: {trace['answer']}")
+    if trace["answer"] is None:
+        print_line("no answer")
+    else:
+        print_answer(f"answer: {trace['answer']}")
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
@@ -219,7 +219,6 @@ def resume_(
     coach: bool = False,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
 
@@ -230,19 +229,20 @@ def resume_(
     """
     if coach:
         settings.refuse_models()
-        return take_over(run_id, settings, common)
+        return take_over(run_id, settings)
+    silent = settings.common.as_data
 
     async def work(app: App, run_id: str) -> Driven:
-        limit = settings.budget()
+        limit = settings.limits.budget()
         participants = await app.equip(settings.participants(), limit, run_id=run_id)
         async with app.engine.open(run_id) as opened:
-            model, budget = settings.model or opened.run.participants.model, limit or opened.run.budget
-            if not common.json:
+            model = settings.models.model or opened.run.participants.model
+            if not silent:
                 print_notes(_reopening(opened.result))
-            with watching(common.json, model, "", budget, full=shown.full) as watch:
+            with watching(silent, model, "", limit or opened.run.budget, full=shown.full) as watch:
                 return await await_drive(app, run_id, app.go_on(opened, participants, limit, watch))
 
-    return common.do_on_run(run_id, work, settings.policy()).show(common, shown)
+    return settings.do_on_run(run_id, work).show(settings.common, shown)
 
 
 def _reopening(result: Result) -> list[str]:
@@ -263,7 +263,6 @@ def fork_(
     option: NewOptions = (),
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Start a new run from a point of another, with another model, budget or options if you like.
 
@@ -274,14 +273,14 @@ def fork_(
     """
 
     async def work(app: App, run_id: str) -> Result:
-        budget = settings.budget()
+        budget = settings.limits.budget()
         source = await app.engine.recorded_run(run_id)
         participants = await app.equip(settings.participants(), budget or source.budget)
-        model = settings.model or source.row.model
-        with watching(common.json, model, "", budget, full=shown.full) as watch:
+        model = settings.models.model or source.row.model
+        with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
             return await app.fork(source, at, participants, read_pairs(option), budget, watch)
 
-    return show_result(common.do_on_run(run_id, work, settings.policy()), common, shown)
+    return show_result(settings.do_on_run(run_id, work), settings.common, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
@@ -289,11 +288,12 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
     document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
     replay = document["replay"]
     verdict = {
-        True: "the same",
+        True: "the same path, thoughts and answer",
         False: f"SOMETHING ELSE (other {', '.join(replay['differs'])})",
-        None: "an unfinished run; it can be resumed",
+        None: "the run has not ended; it can be resumed",
     }[replay["identical"]]
-    common.show(document, f"{replay['events']} events lead to {verdict}: {document['answer']}")
+    events = present.count_of(replay["events"], "event")
+    common.show(document, f"replayed {events}: {verdict}: {document['answer']}")
     return 1 if replay["identical"] is False else 0
 
 
@@ -352,22 +352,20 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
     yes
         Do not ask.
     """
-
-    async def find(app: App, run_id: str) -> RunRow:
-        row = await app.store.run(run_id)
-        if row.status == "active":
-            raise ConflictError(
-                f"run {run_id} has not ended; cancel it first: reasonry runs cancel {run_id}", run_id=run_id
+    if not yes:
+        row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
+        run_id, about = row.run_id, f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
+        confirmed = confirm(f"Delete run {run_id} ({about}) and its session?")
+        if confirmed is None:
+            raise UsageError(
+                "this deletes for good, and there is nobody to ask; --yes does it unasked", option="yes"
             )
-        return row
-
-    row = common.do_on_run(run_id, find)
-    about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
-    if not yes and not confirm(f"Delete run {row.run_id} ({about}) and its session?"):
-        print_note("nothing was deleted")
-        return present.EXIT_CODES["cancelled"]
-
-    async def work(app: App) -> dict[str, Any]:
-        return await app.delete_run(row.run_id)
-
-    return common.show(common.do(work), f"deleted run {row.run_id} and its session {row.session_id}")
+        if not confirmed:
+            print_note("nothing was deleted")
+            return present.EXIT_CODES["cancelled"]
+    try:
+        document = common.do_on_run(run_id, lambda app, run_id: app.delete_run(run_id))
+    except ConflictError as error:
+        message = f"{error.message}: reasonry runs cancel {error.details['run_id']}"
+        raise ConflictError(message, **error.details) from None
+    return common.show(document, f"deleted run {document['run_id']} and its session")

@@ -6,7 +6,10 @@ import os
 import sys
 import webbrowser
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+from cyclopts.validators import Number
 from msgspec import structs
 
 from ...app.wiring import App
@@ -16,7 +19,7 @@ from ...extras import check_extra
 from ...supervisor import CONCURRENCY, MAX_QUEUED
 from ..present import masked_output
 from .arguments import WholeNumber
-from .output import print_document, print_notes
+from .output import print_notes
 from .settings import AgentSettings, Common, ProviderRates, overlay
 
 _IN_A_TERMINAL = (
@@ -47,7 +50,7 @@ def serve(
     usd_a_day: str | None = None,
     requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber | None = None,
-    concurrency: WholeNumber = CONCURRENCY,
+    concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
     agents: AgentSettings = AgentSettings(),
@@ -85,8 +88,6 @@ def serve(
     from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
-    if concurrency < 0:
-        raise UsageError(f"--concurrency must be at least 0, got {concurrency}", option="concurrency")
     policy = Policy(rates=rates.limits())
     named_here = {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day}
     environ = overlay(agents.environ(), named_here)
@@ -108,8 +109,8 @@ def serve(
     settings.check()
 
     def tell(address: str) -> None:
-        if common.json:
-            print_document({"url": address})
+        if common.as_data:
+            common.show({"url": address}, "")
         print_notes([f"Reasonry is at {address} (Ctrl-C ends it)"])
         if open:
             webbrowser.open(address)

@@ -16,7 +16,7 @@ from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions
 from .draw import draw_session
 from .output import print_document, print_line, print_note, print_text, write_text
 from .settings import Common
-from .tables import Column, print_table
+from .tables import Column
 
 _CHARS_BEFORE_MATCH = 12
 _COLUMNS = (
@@ -74,15 +74,15 @@ def list_(
         return document, await _shorten(app, document["sessions"])
 
     document, short = common.do(work)
-
-    def draw() -> None:
-        print_table(_COLUMNS, document["sessions"], short)
-        if not document["sessions"]:
-            print_note("no such sessions" if wanted["status"] or filters.are_any else "no sessions yet")
-        elif document["next_cursor"]:
-            print_note(f"next page: --cursor {short[document['next_cursor']]}")
-
-    return common.show(document, draw)
+    more = document["next_cursor"]
+    return common.show_rows(
+        document,
+        _COLUMNS,
+        document["sessions"],
+        short,
+        none="no such sessions" if wanted["status"] or filters.are_any else "no sessions yet",
+        more=f"--cursor {short[more]}" if more else "",
+    )
 
 
 def _status(row: dict[str, Any]) -> str:
@@ -122,9 +122,8 @@ def show_(
         `next_cursor` of the page before (--json).
     """
     selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
-    if common.json:
-        print_document(_manage(common, "get", **selection, limit=limit, cursor=cursor))
-        return 0
+    if common.as_data:
+        return common.show(_manage(common, "get", **selection, limit=limit, cursor=cursor), "")
     chosen = {name: value for name, value in {**selection, "cursor": cursor}.items() if value is not None}
     draw_session(*common.do(lambda app: app.sessions().get_all(chosen)))
     return 0
@@ -155,21 +154,22 @@ def search_(
         return document, await _shorten(app, document["matches"])
 
     document, short = common.do(work)
-
-    def draw() -> None:
-        for match in (rows := document["matches"]):
-            text = match.get("excerpt") or match.get("thought", "")
-            match["shown"] = _from_match(text, query) if sys.stdout.isatty() else text
-        print_table(_MATCHES, rows, short)
-        for notice in document["notices"]:
-            about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
-            print_note(f"{about}{notice['message']}")
-        if document["next_cursor"]:
-            print_note(f"next page: --cursor {document['next_cursor']}")
-        elif not rows:
-            print_note("nothing found")
-
-    return common.show(document, draw)
+    for match in document["matches"] if not common.as_data else ():
+        text = match.get("excerpt") or match.get("thought", "")
+        match["shown"] = _from_match(text, query) if sys.stdout.isatty() else text
+    more = document["next_cursor"]
+    common.show_rows(
+        document,
+        _MATCHES,
+        document["matches"],
+        short,
+        none="nothing found",
+        more=f"--cursor {more}" if more else "",
+    )
+    for notice in document["notices"] if not common.as_data else ():
+        about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
+        print_note(f"{about}{notice['message']}")
+    return 0
 
 
 def _from_match(text: str, query: str) -> str:
@@ -200,10 +200,9 @@ def export_(
         Write over a file that is there.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
+    if output is None and format == "json":
+        return common.show(document, lambda: print_document(document))
     if output is None:
-        if format == "json":
-            print_document(document)
-            return 0
         return common.show(document, lambda: print_text(document["text"].rstrip("\n")))
     if output.exists() and not force:
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))

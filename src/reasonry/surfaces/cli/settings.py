@@ -1,15 +1,14 @@
-"""Options that several commands share, and running a command's work."""
+"""Options that several commands share, in groups as `--help` shows them, and running a command's work."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from msgspec import structs
 
 from ...app.installed import installed_strategies, read_strategies
@@ -22,57 +21,108 @@ from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
-from .arguments import WholeNumber, read_pairs
-from .output import print_document, print_line
+from .arguments import ABOVE_0, Count, read_pairs
+from .output import part_of, print_document, print_line, print_note, print_part
+from .tables import Column, print_table
 
 T = TypeVar("T")
 
 POLICY = Policy()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Output", sort_key=9))
 @dataclass(frozen=True, kw_only=True)
-class Common:
-    """Options of every command.
+class OutputOptions:
+    """How a command prints what it found.
+
+    Args:
+        json: Print one JSON document on standard output and nothing else.
+        field: Print one part of that document alone: answer, usage.calls, questions.0.prompt.
+    """
+
+    json: bool = False
+    field: str | None = None
+
+    @property
+    def as_data(self) -> bool:
+        """Whether a program reads the output, and not a person."""
+        return self.json or self.field is not None
+
+    def show(self, document: Any, text: str | Callable[[], object]) -> int:
+        """Print a document, or its text for people: a line, or what the function prints. Return the exit code 0."""
+        if self.field is not None:
+            print_part(part_of(document, self.field))
+        elif self.json:
+            print_document(document)
+        elif isinstance(text, str):
+            print_line(text)
+        else:
+            text()
+        return 0
+
+    def show_rows(
+        self,
+        document: Any,
+        columns: Sequence[Column],
+        rows: Sequence[Any],
+        ids: Mapping[str, str] = {},
+        *,
+        none: str = "",
+        more: str = "",
+    ) -> int:
+        """Print a document, or its rows as a table for people.
+
+        Args:
+            ids: How ids are shortened in a terminal.
+            none: The note where there are no rows.
+            more: The options that show the next page, if there is one.
+        """
+
+        def draw() -> None:
+            print_table(columns, rows, ids)
+            if more:
+                print_note(f"next page: {more}")
+            elif not rows and none:
+                print_note(none)
+
+        return self.show(document, draw)
+
+
+@Parameter(name="*", group=Group("Output and store", sort_key=9))
+@dataclass(frozen=True, kw_only=True)
+class Common(OutputOptions):
+    """Options of every command that uses the store.
 
     Args:
         store: Where runs and sessions are kept: a SQLite path, a PostgreSQL URL or `memory`. Default: REASONRY_STORE,
             else the user's data folder.
         strategies_dir: A folder with strategies of your own, as TOML tables.
-        json: Print one JSON document on standard output and nothing else.
     """
 
     store: str | None = None
     strategies_dir: str | None = None
-    json: bool = False
 
     def strategies(self) -> Registry:
         """Return the registry, with those of installed packages and the user's own tables if a folder is named."""
         known = installed_strategies()
         return known if self.strategies_dir is None else read_strategies(self.strategies_dir, known)
 
-    def app(self, policy: Policy | None = None, environ: Mapping[str, str] = os.environ) -> App:
-        """Wire everything together."""
-        return App(self.store, policy or Policy(), environ, self.strategies())
-
     def do(
         self,
         work: Callable[[App], Awaitable[T]],
-        policy: Policy | None = None,
+        policy: Policy = POLICY,
         environ: Mapping[str, str] = os.environ,
         make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
     ) -> T:
         """Do a command's work with an app, and close it whatever happens."""
 
-        async def main(app: App) -> T:
-            async with app:
+        async def main() -> T:
+            async with App(self.store, policy, environ, self.strategies()) as app:
                 return await work(app)
 
-        return run_async(main(self.app(policy, environ)), make_loop)
+        return run_async(main(), make_loop)
 
-    def do_on_run(
-        self, run: str, work: Callable[[App, str], Awaitable[T]], policy: Policy | None = None
-    ) -> T:
+    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]], policy: Policy = POLICY) -> T:
         """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
 
         async def on_run(app: App) -> T:
@@ -80,26 +130,11 @@ class Common:
 
         return self.do(on_run, policy)
 
-    def show(self, document: Any, text: str | Callable[[], object]) -> int:
-        """Print a document, or what there is to say of it to people, and return the exit code 0."""
-        show(document, text, as_json=self.json)
-        return 0
 
-
-def show(document: Any, text: str | Callable[[], object], *, as_json: bool) -> None:
-    """Print a document, or what there is to say of it to people: a line, or what the function prints."""
-    if as_json:
-        print_document(document)
-    elif isinstance(text, str):
-        print_line(text)
-    else:
-        text()
-
-
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Sessions", sort_key=6))
 @dataclass(frozen=True, kw_only=True)
 class SessionRules:
-    """What holds for sessions; what is not named here is taken from REASONRY_… variables.
+    """Rules of sessions; the default of each is its REASONRY_… variable.
 
     Args:
         session_ttl_s: Seconds a session stays active after its last use.
@@ -120,10 +155,10 @@ class SessionRules:
     max_history_chars: str | None = None
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Allowed to agents", sort_key=5))
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """What agents may name; what is not named here is taken from REASONRY_… variables.
+    """What agents may name; the default of each is its REASONRY_… variable.
 
     Args:
         model: The model that is taken where an agent names none, as after `solve --model`.
@@ -142,13 +177,17 @@ class Listed:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AgentSettings(SessionRules, Listed):
-    """What a server of agents is told about them."""
+class AgentSettings:
+    """The settings of a server for agents."""
+
+    listed: Listed = Listed()
+    rules: SessionRules = SessionRules()
 
     def environ(self) -> dict[str, str]:
-        """Return the environment with what was named laid over it."""
+        """Return the environment with the options that are named laid over it."""
+        named = {**vars(self.listed), **vars(self.rules)}
         texts = {
-            name: ",".join(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+            name: ",".join(value) if isinstance(value, tuple) else value for name, value in named.items()
         }
         return overlay(os.environ, {name: text or None for name, text in texts.items()})
 
@@ -173,7 +212,7 @@ class Shown:
     partial: bool = False
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Limits", sort_key=3))
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Hard limits of a run.
@@ -187,31 +226,23 @@ class Limits:
         max_nodes: Nodes a search may hold.
     """
 
-    max_calls: WholeNumber | None = None
-    max_tokens: WholeNumber | None = None
-    max_usd: float | None = None
-    max_seconds: float | None = None
-    max_thoughts: WholeNumber | None = None
-    max_nodes: WholeNumber | None = None
+    max_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_usd: Annotated[float | None, ABOVE_0] = None
+    max_seconds: Annotated[float | None, ABOVE_0] = None
+    max_thoughts: Count | None = None
+    max_nodes: Count | None = None
 
     def budget(self) -> Budget | None:
-        """Return the budget, or None if no limit was named.
-
-        Raises:
-            UsageError: A limit is not above 0.
-        """
-        named = {name: getattr(self, name) for name in Limits.__annotations__}
-        limits = {name: value for name, value in named.items() if value is not None}
-        check_above_0(limits)
-        if not limits:
-            return None
-        return Budget(**{name.removeprefix("max_"): value for name, value in limits.items()})
+        """Return the budget, or None if no limit was named."""
+        named = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
+        return Budget(**named) if named else None
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Tools", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class Equipment:
-    """What works on a run besides whoever answers its questions.
+    """What works on a run besides the model, or the caller, that answers its questions.
 
     Args:
         verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path, final)`, in a sandbox).
@@ -228,14 +259,14 @@ class Equipment:
     mcp: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
     sandbox: str | None = None
-    max_concurrency: WholeNumber = POLICY.max_concurrency
-    tool_timeout: float = POLICY.tool_timeout_s
+    max_concurrency: Count = POLICY.max_concurrency
+    tool_timeout: Annotated[float, ABOVE_0] = POLICY.tool_timeout_s
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
         return Participants(
             verifier=self.verifier,
-            tools=_load_tools(self.tools),
+            tools=self.tools,
             mcp=self.mcp,
             context=self.context,
             sandbox=self.sandbox,
@@ -243,33 +274,13 @@ class Equipment:
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        check_above_0({"max_concurrency": self.max_concurrency, "tool_timeout": self.tool_timeout})
         return Policy(max_concurrency=self.max_concurrency, tool_timeout_s=self.tool_timeout)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class CoachSettings(Limits, Equipment):
-    """The settings of a run, whoever answers its questions."""
-
-    def request(
-        self, problem: str | None, strategy: str, options: Sequence[str], session: str | None = None
-    ) -> RunRequest:
-        """Return the request for a run with these settings."""
-        return RunRequest(
-            problem=problem,
-            session=session,
-            strategy=strategy,
-            options=read_pairs(options),
-            budget=self.budget(),
-            participants=self.participants(),
-        )
-
-
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Rates", sort_key=4))
 @dataclass(frozen=True, kw_only=True)
 class ProviderRates:
-    """How much goes out to a provider in any minute.
+    """Calls and tokens that go out to a provider in any minute.
 
     Args:
         max_requests_per_minute: Calls of this process to a provider in any minute: a number, or PROVIDER=NUMBER; may be
@@ -308,15 +319,15 @@ class ProviderRates:
         return rates
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Models", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(ProviderRates, CoachSettings):
-    """The settings of a run: who and what works on it, and its limits.
+class Models:
+    """The models that answer a run's questions.
 
     Args:
         model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
             recorded:FILE or offline.
-        judge_model: Another model that values thoughts.
+        judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         price: What the models cost, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
@@ -332,71 +343,95 @@ class RunSettings(ProviderRates, CoachSettings):
     draft_model: str | None = None
     record: str | None = None
     price: tuple[str, ...] = ()
-    call_timeout: float = POLICY.call_timeout_s
-    max_output_tokens: WholeNumber | None = None
+    call_timeout: Annotated[float, ABOVE_0] = POLICY.call_timeout_s
+    max_output_tokens: Count | None = None
     cache_warmup: bool | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CoachSettings:
+    """The settings of a run that its caller answers, and of the command."""
+
+    equipment: Equipment = Equipment()
+    limits: Limits = Limits()
+    common: Common = Common()
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
+        return self.equipment.participants()
+
+    def policy(self) -> Policy:
+        """Return the policy these options name."""
+        return self.equipment.policy()
+
+    def request(
+        self, problem: str | None, strategy: str, options: Sequence[str], session: str | None = None
+    ) -> RunRequest:
+        """Return the request for a run with these settings."""
+        return RunRequest(
+            problem=problem,
+            session=session,
+            strategy=strategy,
+            options=read_pairs(options),
+            budget=self.limits.budget(),
+            participants=self.participants(),
+        )
+
+    def do(self, work: Callable[[App], Awaitable[T]]) -> T:
+        """Do a command's work with an app of these settings."""
+        return self.common.do(work, self.policy())
+
+    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
+        """Do the same on a run; see `Common.do_on_run`."""
+        return self.common.do_on_run(run, work, self.policy())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(CoachSettings):
+    """The settings of a run that a model answers, and of the command."""
+
+    models: Models = Models()
+    rates: ProviderRates = ProviderRates()
+
+    def participants(self) -> Participants:
+        """Return the participants these options name."""
+        named = self.models
         return replace(
             super().participants(),
-            model=self.model,
-            judge_model=self.judge_model,
-            draft_model=self.draft_model,
-            record=self.record,
-            price=self.price,
+            model=named.model,
+            judge_model=named.judge_model,
+            draft_model=named.draft_model,
+            record=named.record,
+            price=named.price,
         )
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        check_above_0({"call_timeout": self.call_timeout})
-        models = [model for model in (self.model, self.judge_model, self.draft_model) if model]
-        rates = self.limits(models if self.model else ())
+        named = self.models
+        models = [model for model in (named.model, named.judge_model, named.draft_model) if model]
         return structs.replace(
             super().policy(),
-            call_timeout_s=self.call_timeout,
-            max_output_tokens=self.max_output_tokens,
-            cache_warmup=self.cache_warmup,
-            rates=rates,
+            call_timeout_s=named.call_timeout,
+            max_output_tokens=named.max_output_tokens,
+            cache_warmup=named.cache_warmup,
+            rates=self.rates.limits(models if named.model else ()),
         )
 
     def refuse_models(self) -> None:
-        """Refuse what belongs to models, where the caller answers the questions.
+        """Refuse options about models, where the caller answers the questions.
 
         Raises:
             UsageError: An option is set that would do nothing.
         """
-        idle = [
-            name
-            for name in (*RunSettings.__annotations__, *ProviderRates.__annotations__)
-            if getattr(self, name) != getattr(RunSettings, name)
-        ]
+        unset = {**vars(Models()), **vars(ProviderRates())}
+        named = {**vars(self.models), **vars(self.rates)}
+        idle = [name for name, value in named.items() if value != unset[name]]
         if idle:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
             message = f"{names} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
-
-
-def check_above_0(options: Mapping[str, float | None]) -> None:
-    """Raise UsageError if one of these options is named and not a number above 0."""
-    for name, value in options.items():
-        if value is not None and not 0 < value < math.inf:
-            message = f"--{name.replace('_', '-')} must be above 0, got {value:g}"
-            raise UsageError(message, option=name)
-
-
-def check_between(option: str, value: int, lower: int, upper: int) -> None:
-    """Raise UsageError if an option's number is out of its bounds."""
-    if not lower <= value <= upper:
-        raise UsageError(f"--{option} must be from {lower} to {upper}, got {value}", option=option)
-
-
-def _load_tools(specs: tuple[str, ...]) -> list[Any]:
-    if not specs:
-        return []
-    from ...tools.catalog import load_tools
-
-    return [tool for spec in specs for tool in load_tools(spec)]
 
 
 def run_async(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -15,8 +15,9 @@ from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent
 from ..setup.launch import server_options, this_installation
-from .arguments import AgentName, Json
-from .output import print_document, print_error, print_line, print_lines, print_note
+from .arguments import AgentName
+from .output import confirm, print_error, print_line, print_lines, print_note
+from .settings import OutputOptions
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -33,7 +34,7 @@ def setup(
     store: str | None = None,
     model: str | None = None,
     models: tuple[str, ...] = (),
-    json: Json = False,
+    output: OutputOptions = OutputOptions(),
 ) -> int:
     """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
 
@@ -74,31 +75,38 @@ def setup(
     launch = structs.replace(
         launch, args=(*launch.args, *server_options(store, model, models, machine.project))
     )
-    wanted = SetupRequest(launch, name, remove, project, not no_skills, force)
     chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))
     if not chosen:
         names = ", ".join(agent.name for agent in AGENTS)
         raise UsageError(f"no agent was found on this machine; name one: {names}", option="agents")
-    plans = [plan_setup(machine, agent, wanted) for agent in {agent.name: agent for agent in chosen}.values()]
-    if not json:
+    by_name = {agent.name: agent for agent in chosen}
+    wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
+    planned = set[Path]()
+    plans = [plan_setup(machine, agent, wanted, planned) for agent in by_name.values()]
+    if not output.as_data:
         _show(plans)
     is_asked = not agents and not yes
-    if dry_run or (is_asked and (json or not _confirm(plans))):
-        is_done = False
-    else:
+    may_ask = not output.as_data and any(plan.changes for plan in plans)
+    is_done = not dry_run and (not is_asked or (may_ask and confirm("Make these changes?") is True))
+    if is_done:
+        planned.clear()
         # Of several agents one may have done a part of what another shares with it.
-        plans = [_carry_out(plan_setup(machine, plan.agent, wanted), says_so=not json) for plan in plans]
-        is_done = True
-    return _conclude(plans, is_done=is_done, is_asked=is_asked, as_json=json)
+        plans = [
+            _carry_out(plan_setup(machine, agent, wanted, planned), silent=output.as_data)
+            for agent in by_name.values()
+        ]
+    errors = [plan.error for plan in plans if plan.error is not None]
+    document = {"done": is_done, "agents": [_document(plan) for plan in plans]}
+    output.show(document, lambda: _print_end(plans, is_done=is_done, is_asked=is_asked))
+    return present.exit_code(errors[0].code) if errors else 0
 
 
-def _carry_out(plan: AgentPlan, *, says_so: bool) -> AgentPlan:
-    if plan.error is not None:
-        return plan
+def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
     try:
-        carry_out(plan)
+        if plan.error is None:
+            carry_out(plan)
     except ReasonryError as error:
-        if says_so:
+        if not silent:
             print_error(error)
         return structs.replace(plan, state="refused", error=error)
     return plan
@@ -112,20 +120,11 @@ def _show(plans: Sequence[AgentPlan]) -> None:
             print_note(f"{plan.agent.title}: {plan.error.message}")
 
 
-def _confirm(plans: list[AgentPlan]) -> bool:
-    if not any(plan.does_something for plan in plans) or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    try:
-        return input("Do this? [y/N] ").strip().casefold() in ("y", "yes")
-    except EOFError:
-        return False
-
-
 def _describe(plan: AgentPlan) -> list[str]:
     states = {
         "add": "Reasonry is added",
         "update": "the entry is replaced",
-        "remove": "the entry is taken out",
+        "remove": "the entry is removed",
         "unchanged": "Reasonry is set up already",
         "absent": "Reasonry is not set up",
     }
@@ -140,21 +139,21 @@ def _describe(plan: AgentPlan) -> list[str]:
     return lines
 
 
-def _conclude(plans: list[AgentPlan], *, is_done: bool, is_asked: bool, as_json: bool) -> int:
-    errors = [plan.error for plan in plans if plan.error is not None]
-    if as_json:
-        print_document({"done": is_done, "agents": [_document(plan) for plan in plans]})
-    elif is_done:
-        changed = [plan.agent.title for plan in plans if plan.error is None and plan.does_something]
-        if changed:
-            print_line(f"Done. Restart {', '.join(changed)}.")
-        if any(plan.state in ("add", "update") for plan in plans):
-            print_line("`reasonry doctor` starts the server as each agent does.")
-    elif not errors and not any(plan.does_something for plan in plans):
-        print_line("There is nothing to do.")
-    else:
+def _print_end(plans: list[AgentPlan], *, is_done: bool, is_asked: bool) -> None:
+    changed = [plan for plan in plans if plan.error is None and plan.changes]
+    if not changed:
+        print_line(
+            "There is nothing to do." if not any(plan.error for plan in plans) else "Nothing was written."
+        )
+    elif not is_done:
         print_line("Nothing was written." + (" The same command with --yes does it." if is_asked else ""))
-    return present.exit_code(errors[0].code) if errors else 0
+    else:
+        print_line(f"Done. Restart {', '.join(plan.agent.title for plan in changed)}.")
+        if any(plan.state in ("add", "update") for plan in changed):
+            print_line(
+                'Then ask it, for example: "Think this through step by step: which of two plans is safer?"'
+            )
+            print_line("`reasonry doctor` checks that the server starts in each agent.")
 
 
 def _document(plan: AgentPlan) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,12 @@ from ...engine.journal import CALLER
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
-from ..run_report import outline, text_lines
-from .answer_text import print_answer
+from ..run_report import outline
+from .answer_text import print_answer, print_blocks
 from .arguments import Context, Options, Problem, Strategy, read_text
-from .output import print_document, print_note, print_notes, print_warnings
+from .output import print_note, print_warnings
 from .pages import check_report, write_report
-from .settings import Common, RunSettings, Shown
+from .settings import OutputOptions, RunSettings, Shown
 from .watch import watching
 
 
@@ -32,7 +33,6 @@ def solve(
     report: Path | None = None,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Solve a problem.
 
@@ -42,14 +42,14 @@ def solve(
         Write a report of the run to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    text = read_problem(problem)
+    text, silent = read_problem(problem), settings.common.as_data
 
     async def work(app: App) -> Driven:
         order, performers = await app.receive(settings.request(text, strategy, option, session))
         model, why = order.participants.model, app.pool.model_why
-        with watching(common.json, model, why, order.budget, full=shown.full) as watch:
-            if not common.json:
-                print_warnings({"warnings": order.warnings})
+        with watching(silent, model, why, order.budget, full=shown.full) as watch:
+            if not silent:
+                print_warnings(order.warnings)
             async with app.engine.begin(order) as opened:
                 run_id = opened.row.run_id
                 driven = await await_drive(app, run_id, opened.drive(performers, watch))
@@ -57,7 +57,7 @@ def solve(
             write_report(report, await app.engine.record(run_id))
         return driven
 
-    return common.do(work, settings.policy()).show(common, shown)
+    return settings.do(work).show(settings.common, shown)
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Driven:
     interrupted: bool = False
     """Whether Ctrl-C or SIGTERM ended the command."""
 
-    def show(self, common: Common, shown: Shown) -> int:
+    def show(self, output: OutputOptions, shown: Shown) -> int:
         """Print the result; return the exit code."""
-        code = show_result(self.result, common, shown)
+        code = show_result(self.result, output, shown)
         return present.EXIT_CODES["cancelled"] if self.interrupted else code
 
 
@@ -82,26 +82,29 @@ async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> Driven
         return Driven(await app.engine.result(run_id), interrupted=True)
 
 
-def show_result(result: Result, common: Common, shown: Shown) -> int:
-    """Print a result: one document, or how the work went, the spend and last, alone on standard output, the answer."""
+def show_result(result: Result, output: OutputOptions, shown: Shown) -> int:
+    """Print a result: one document, or the outline, the usage and last, alone on standard output, the answer."""
     document = result.document()
-    if common.json:
-        print_document(document)
-        return present.exit_code_of(document)
-    blocks = outline(document)
-    print_notes([*text_lines(blocks), *([""] if blocks else [])])
-    print_note(present.end_text(document))
-    print_note(f"{present.spend(document)} · run {result.run_id}")
-    print_warnings(document)
-    if result.best_answer and not shown.partial:
-        best = clip(result.best_answer, 400)
-        print_note(f"best so far, not an answer (--partial prints it whole): {best}")
-    if result.outcome in ("stopped", "error"):
-        coached = " --coach" if result.model == CALLER else ""
-        print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
-    answer = result.best_answer if result.answer is None and shown.partial else result.answer
-    if answer is not None:
-        print_answer(answer)
+
+    def draw() -> None:
+        blocks = outline(document)
+        print_blocks(blocks, sys.stderr)
+        if blocks:
+            print_note("")
+        print_note(present.end_text(document))
+        print_note(f"{present.spend(document)} · run {result.run_id}")
+        print_warnings(document["warnings"])
+        if result.best_answer and not shown.partial:
+            best = clip(result.best_answer, 400)
+            print_note(f"best so far, not an answer (--partial prints it whole): {best}")
+        if result.outcome in ("stopped", "error"):
+            coached = " --coach" if result.model == CALLER else ""
+            print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
+        answer = result.best_answer if result.answer is None and shown.partial else result.answer
+        if answer is not None:
+            print_answer(answer)
+
+    output.show(document, draw)
     return present.exit_code_of(document)
 
 

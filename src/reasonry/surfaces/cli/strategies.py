@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -11,13 +10,11 @@ from cyclopts import Parameter
 from ...app.installed import describe_plugins
 from ...core.describe import describe
 from ...core.describe import diagram as draw_diagram
-from ...core.strategy import Strategy
 from ...plugins import KINDS
 from ...strategies import resolve
-from .arguments import Json, list_strategies
-from .output import print_document, print_line, print_lines, print_text
-from .settings import Common
-from .settings import show as show_
+from .arguments import list_strategies
+from .output import print_line, print_lines, print_text
+from .settings import Common, OutputOptions
 from .tables import Column, print_table
 
 _STRATEGIES = (
@@ -44,7 +41,7 @@ def strategies(
     *,
     diagram: bool = False,
     strategies_dir: str | None = None,
-    json: Json = False,
+    output: OutputOptions = OutputOptions(),
 ) -> int:
     """Show the strategies, or one of them with its stages and options.
 
@@ -59,21 +56,14 @@ def strategies(
     """
     known = Common(strategies_dir=strategies_dir).strategies()
     if name is None:
-        _list(known, json)
-        return 0
-    strategy = resolve(name, known)
+        members = ("name", "title", "source", "summary", "aliases", "driven")
+        rows = [{key: describe(strategy)[key] for key in members} for strategy in known.values()]
+        return output.show_rows({"strategies": rows}, _STRATEGIES, rows)
+    document = describe(strategy := resolve(name, known))
     if diagram:
         drawn = draw_diagram(strategy)
-        show_({**describe(strategy), "diagram": drawn}, lambda: print_text(drawn), as_json=json)
-    else:
-        show_(describe(strategy), lambda: _show(describe(strategy)), as_json=json)
-    return 0
-
-
-def _list(known: Mapping[str, Strategy[Any, Any]], as_json: bool) -> None:
-    members = ("name", "title", "source", "summary", "aliases", "driven")
-    rows = [{key: describe(strategy)[key] for key in members} for strategy in known.values()]
-    show_({"strategies": rows}, lambda: print_table(_STRATEGIES, rows), as_json=as_json)
+        return output.show({**document, "diagram": drawn}, lambda: print_text(drawn))
+    return output.show(document, lambda: _show(document))
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -92,13 +82,8 @@ def _default(value: Any) -> str:
     return "none" if value is None else value if isinstance(value, str) else json_.dumps(value)
 
 
-def plugins(*, json: Json = False) -> int:
+def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
     rows = describe_plugins()
-    if json:
-        print_document({"plugins": rows})
-    elif rows:
-        print_table(_PLUGINS, rows)
-    else:
-        print_line("No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off.")
-    return 0
+    none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
+    return output.show({"plugins": rows}, (lambda: print_table(_PLUGINS, rows)) if rows else none)

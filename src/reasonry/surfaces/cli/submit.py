@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from msgspec import Struct
 
 from ...app.use_cases import RunRequest
@@ -29,13 +30,16 @@ from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from .arguments import Options, Strategy, Text, WholeNumber, read_instant
 from .output import check_writable, print_note, print_notes
-from .settings import Common, RunSettings, Shown
+from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
 
 LineStrategy = Annotated[Strategy, Parameter(help="The way of thinking, where a line names none.")]
 Priority = Annotated[
     WholeNumber | None,
-    Parameter(help="From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue."),
+    Parameter(
+        help="From 0, the first to be begun, to 9; with PostgreSQL, as are --at and --queue.",
+        validator=Number(gte=0, lte=MAX_PRIORITY),
+    ),
 ]
 Begins = Annotated[
     str | None,
@@ -77,7 +81,6 @@ def submit(
     queue: QueueName = None,
     results: Path | None = None,
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Have the problems of a file solved by the server or the workers of the store, and wait for the answers.
 
@@ -110,11 +113,10 @@ def submit(
         lines = {run_id: problem.line for run_id, problem in zip(run_ids, problems, strict=True)}
         return await _wait(app, lines, results)
 
-    counts = common.do(work, settings.policy())
+    counts = settings.do(work)
     document = {"runs": len(problems), **counts, "results": str(results) if results else None}
-    common.show(
-        document, lambda: print_note(", ".join(f"{count} {status}" for status, count in counts.items()))
-    )
+    said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    settings.common.show(document, lambda: print_note(said))
     return 0 if set(counts) <= {"solved", "answered"} else 1
 
 
@@ -130,7 +132,6 @@ def start_(
     queue: QueueName = None,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
-    common: Common = Common(),
 ) -> int:
     """Begin a run that the server or the workers of the store drive, whatever becomes of this command.
 
@@ -158,10 +159,10 @@ def start_(
             await jobs.close()
         return await app.engine.result(run_id)
 
-    begun = common.do(work, settings.policy())
+    begun = settings.do(work)
     if isinstance(begun, Result):
-        return show_result(begun, common, shown)
-    return common.show({"run_id": begun}, begun)
+        return show_result(begun, settings.common, shown)
+    return settings.common.show({"run_id": begun}, begun)
 
 
 class Problem(NamedTuple):
@@ -326,8 +327,6 @@ def read_job(store: Store, priority: int | None, at: str | None, queue: str | No
         )
     from ...queues import read_queues
 
-    if not 0 <= (priority or 0) <= MAX_PRIORITY:
-        raise UsageError(f"--priority goes from 0 to {MAX_PRIORITY}, got {priority}", option="priority")
     name, *others = read_queues(queue or JobOptions().queue)
     if others:
         raise UsageError("--queue takes one name", option="queue")

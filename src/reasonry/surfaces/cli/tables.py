@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from ...core.text import inert
 from .arguments import local_time
@@ -131,15 +131,15 @@ def _narrowest(column: Column, widest: int) -> int:
     return natural if column.narrowest is None else min(column.narrowest, natural)
 
 
-def open_console() -> Console:
-    """Return what draws on standard output, as wide as its terminal.
+def open_console(stream: TextIO | None = None) -> Console:
+    """Return what draws on a stream, standard output where none is named, as wide as its terminal.
 
     Left to itself rich takes every terminal that calls itself dumb to be 80 columns wide.
     """
     from rich.console import Console
 
     width, height = shutil.get_terminal_size()
-    return Console(file=sys.stdout, highlight=False, width=width, height=height)
+    return Console(file=stream or sys.stdout, highlight=False, width=width, height=height)
 
 
 def draw_lines(console: Console, drawing: Any) -> list[str]:

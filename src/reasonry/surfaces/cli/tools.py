@@ -9,10 +9,10 @@ from ...extras import has_extra
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
-from .arguments import Json, Text, WholeNumber, read_text
+from .arguments import Text, WholeNumber, read_text
 from .output import print_line, print_note
-from .settings import run_async, show
-from .tables import Column, print_table
+from .settings import OutputOptions, run_async
+from .tables import Column
 
 _COLUMNS = (
     Column("NAME", "name"),
@@ -22,7 +22,7 @@ _COLUMNS = (
 _FAILED = present.EXIT_CODES["sandbox_denied"]
 
 
-def list_(*, json: Json = False) -> int:
+def list_(*, output: OutputOptions = OutputOptions()) -> int:
     """List the tools that come with Reasonry, and the sandboxes."""
     sandboxes = run_async(describe_sandboxes())
     tools = _tools(sandboxes)
@@ -30,8 +30,7 @@ def list_(*, json: Json = False) -> int:
         *tools,
         *({**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes),
     ]
-    show({"tools": tools, "sandboxes": sandboxes}, lambda: print_table(_COLUMNS, rows), as_json=json)
-    return 0
+    return output.show_rows({"tools": tools, "sandboxes": sandboxes}, _COLUMNS, rows)
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -49,7 +48,7 @@ def run_(
     max_seconds: float = 10.0,
     max_memory_mb: WholeNumber = 512,
     max_output_bytes: WholeNumber = 64 * 1024,
-    json: Json = False,
+    output: OutputOptions = OutputOptions(),
 ) -> int:
     """Run code in a sandbox and show what became of it.
 
@@ -75,7 +74,7 @@ def run_(
         raise UsageError(f"there is no code in {code}", option="code")
     limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
     document = run_async(open_sandbox(sandbox).run(text, limits)).document()
-    show(document, lambda: _show(document), as_json=json)
+    output.show(document, lambda: _show(document))
     return 0 if document["status"] == "ok" else _FAILED
 
 

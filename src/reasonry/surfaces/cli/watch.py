@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Pending, Step
-from ...core.text import clip
+from ...core.text import clip, inert
 from ...engine.follow import Observer, StreamedText
 from ...engine.run import Run
 from .. import present
 from ..run_report import plan_name, score_of, thought_title, whole_thought
+from .answer_text import drawn_start
 from .output import print_notes
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ class Watch(Observer):
         """See `Observer`."""
         self.run = run
         waiting = {pending.id for pending in run.open_effects}
-        self.in_flight = {key: pending for key, pending in self.in_flight.items() if key in waiting}
-        self.streams = {key: stream for key, stream in self.streams.items() if key in waiting}
-        self.streamed = {key: text for key, text in self.streamed.items() if key in waiting}
+        for known in (self.in_flight, self.streams, self.streamed):
+            for key in known.keys() - waiting:
+                del known[key]
 
     @property
     def header(self) -> str:
@@ -149,7 +150,7 @@ class Live(Watch):
         if self.run is None:
             return Text("")
         width = self.console.width
-        parts: list[RenderableType] = [Text(clip(self.header, width), style="dim")]
+        parts: list[RenderableType] = [Text(inert(self.header), style="dim")]
         progress, problem = progress_of(self.run), self.run.begun.problem
         tree = progress.get("tree")
         work = [Text(f"  {clip(line, width - 2)}", style=style) for line, style in _work(progress)]
@@ -171,23 +172,22 @@ class Live(Watch):
         return self.spinner
 
     def _spend(self) -> RenderableType:
+        from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
         assert self.run is not None
-        usage, table = self.run.usage, Table.grid(padding=(0, 2))
-        seconds = time.monotonic() - self.since
-        dollars = "" if usage.usd is None else f" · ${usage.usd:.4f}"
-        line = f"{usage.calls} calls · {self.run.snapshot.rounds} rounds · {usage.tokens:,} tokens{dollars}"
-        table.add_row(Text(f"{line} · {seconds:.1f} s", style="dim"))
+        usage = self.run.usage
+        parts = [present.count_of(usage.calls, "call"), present.count_of(self.run.snapshot.rounds, "round")]
+        parts += [f"{usage.tokens:,} tokens", *([] if usage.usd is None else [f"${usage.usd:.4f}"])]
+        line = " · ".join([*parts, f"{time.monotonic() - self.since:.1f} s"])
+        table = Table.grid(padding=(0, 1))
         for unit, spent, limit in bars(self):
-            row = Table.grid(padding=(0, 1))
             style = "red" if spent >= limit else "green"
             bar = ProgressBar(total=limit, completed=min(spent, limit), width=24, complete_style=style)
-            row.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
-            table.add_row(row)
-        return table
+            table.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
+        return Group(Text(line, style="dim"), table)
 
 
 def _work(progress: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -223,32 +223,33 @@ def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
     for number, thought in enumerate(run.thoughts[first_shown:], first_number):
         line = Text(f"  {thought_title(number, thought)}  ", style="cyan")
         room = max(width - len(line) - 1, 10)
-        first, *steps = present.thought_lines(thought.text, thought.data, max(width - 3, 10))
-        lines.append(line.append(clip(first, room), style="default"))
+        first, *steps = present.thought_lines(thought.text, thought.data, 4 * width)
+        lines.append(line.append_text(drawn_start(first, room)))
         if "planning" in thought.data:
             plan = steps or plan
         else:
-            lines += [Text(f"  {step}") for step in steps]
+            lines += [drawn_start(f"  {step}", width - 1) for step in steps]
     # The plan as it stands is enough here; `runs show` has the one of each thought.
-    lines += [Text(f"  {step}") for step in plan[:rows]]
+    lines += [drawn_start(f"  {step}", width - 1) for step in plan[:rows]]
     return Group(*lines)
 
 
 def bars(watch: Watch) -> list[tuple[str, float, float]]:
     """Return (unit, spent, limit) for each limit of the run's budget."""
-    run, budget = watch.run, watch.budget
+    run = watch.run
     if run is None:
         return []
     usage = run.usage
-    spent: dict[str, tuple[float, float | None]] = {
-        "calls": (usage.calls, budget.calls),
-        "tokens": (usage.tokens, budget.tokens),
-        "usd": (usage.usd or 0, budget.usd),
-        "seconds": (run.snapshot.at_ms / 1000, budget.seconds),
-        "thoughts": (len(run.thoughts), budget.thoughts),
-        "nodes": (progress_of(run).get("nodes", 0), budget.nodes),
+    spent: dict[str, float] = {
+        "calls": usage.calls,
+        "tokens": usage.tokens,
+        "usd": usage.usd or 0,
+        "seconds": run.snapshot.at_ms / 1000,
+        "thoughts": len(run.thoughts),
+        "nodes": progress_of(run).get("nodes", 0),
     }
-    return [(unit, value, limit) for unit, (value, limit) in spent.items() if limit is not None]
+    limits = ((unit, getattr(watch.budget, unit)) for unit in spent)
+    return [(unit, spent[unit], limit) for unit, limit in limits if limit is not None]
 
 
 def progress_of(run: Run) -> dict[str, Any]:

@@ -9,14 +9,13 @@ import msgspec
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...engine.policy import Policy
-from ...errors import UsageError
 from ...extras import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
-from .arguments import WholeNumber
-from .output import print_document, print_line, print_notes
+from .arguments import Count
+from .output import print_line, print_notes
 from .settings import AgentSettings, Common, ProviderRates
 from .submit import DRAIN_S
 from .tables import Column, print_table
@@ -30,7 +29,7 @@ _COLUMNS = (
 def worker(
     *,
     list: bool = False,
-    concurrency: WholeNumber = CONCURRENCY,
+    concurrency: Count = CONCURRENCY,
     queues: str = JobOptions().queue,
     agents: AgentSettings = AgentSettings(),
     rates: ProviderRates = ProviderRates(),
@@ -53,8 +52,6 @@ def worker(
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues
 
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be at least 1, got {concurrency}", option="concurrency")
     names = read_queues(queues)
     if list:
         return _show(common)
@@ -78,8 +75,8 @@ def worker(
         )
         driving = Worker(store, supervisor, names, concurrency)
         working = asyncio.create_task(driving.work())
-        if common.json:
-            print_document({"store": store.name, "queues": names, "concurrency": concurrency})
+        if common.as_data:
+            common.show({"store": store.name, "queues": names, "concurrency": concurrency}, "")
         print_notes([f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)"])
         await ending.wait()
         driving.end()

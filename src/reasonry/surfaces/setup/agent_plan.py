@@ -53,12 +53,14 @@ class SetupRequest(Struct, frozen=True):
     """What is wanted of an agent.
 
     Args:
+        agents: The names of all agents it is about, where it is about several.
         remove: Reasonry is to be taken out.
         force: An entry or a skill that is somebody else's is replaced or removed as well.
     """
 
     launch: Launch
     name: str
+    agents: tuple[str, ...] = ()
     remove: bool = False
     for_project: bool = False
     with_skills: bool = True
@@ -83,17 +85,19 @@ class AgentPlan(Struct, frozen=True):
 
     @property
     def changes(self) -> list[FileChange]:
-        """The files, in the order in which they change."""
-        return [*([self.change] if self.change else []), *(skill.change for skill in self.skills)]
-
-    @property
-    def does_something(self) -> bool:
-        """Whether a file would change."""
-        return any(change.does_something for change in self.changes)
+        """The changes of files, in their order."""
+        changes = [*([self.change] if self.change else []), *(skill.change for skill in self.skills)]
+        return [change for change in changes if change.does_something]
 
 
-def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
-    """Return what is to be written where. Nothing is written."""
+def plan_setup(
+    machine: Machine, agent: Agent, wanted: SetupRequest, planned: set[Path] | None = None
+) -> AgentPlan:
+    """Return the changes of an agent's files. Nothing is written.
+
+    Args:
+        planned: The folders of skills that other plans of the request have; that of this one is added.
+    """
     path = machine.config_file(agent, for_project=wanted.for_project)
     try:
         if path is None:
@@ -101,7 +105,7 @@ def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPla
                 f"{agent.title} has no file for a project; leave --project out", option="project"
             )
         state, diff, change = _plan_entry(agent, path, wanted)
-        skills = tuple(_plan_skills(machine, agent, wanted)) if wanted.with_skills else ()
+        skills = tuple(_plan_skills(machine, agent, wanted, set() if planned is None else planned))
     except ReasonryError as error:
         return AgentPlan(agent, path, "refused", error=error)
     return AgentPlan(agent, path, state, diff, change, skills)
@@ -154,38 +158,39 @@ def _conflict(path: Path, wanted: SetupRequest) -> ConflictError:
     )
 
 
-def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[SkillPlan]:
-    """Yield what puts the skills into the agent's folder, or takes them out; what is the user's own stays."""
+def _plan_skills(
+    machine: Machine, agent: Agent, wanted: SetupRequest, planned: set[Path]
+) -> Iterator[SkillPlan]:
+    """Yield the changes that put the skills into the agent's folder, or take them out; the user's own stay."""
     folder = machine.skills_folder(agent, for_project=wanted.for_project)
-    if folder is None:
+    if folder is None or folder in planned or not wanted.with_skills:
         return
+    planned.add(folder)
     users = _others_of(machine, agent, wanted, folder) if wanted.remove else ""
     for name, text in skill_files().items():
         path = real_path(folder / name)
         before = read_config(path)
-        note, state = "", "update"
+        if before is None and wanted.remove:
+            continue
+        note = ""
         if wanted.remove and users:
             note = f"{path} stays for {users}"
         elif wanted.remove and before != text and not wanted.force:
             note = f"{path} stays: it is not what this version writes; --force removes it"
-        elif wanted.remove:
-            state = "remove"
-        elif before in (None, text):
-            state = "add" if before is None else "unchanged"
-        elif not wanted.force and "reasonry" not in before.casefold():
+        elif not wanted.remove and not wanted.force and before and "reasonry" not in before.casefold():
             note = f"{path} is another skill of that name; --force replaces it"
-        if before is None and wanted.remove:
-            continue
         after = before if note else None if wanted.remove else text
-        yield SkillPlan("kept" if note else state, FileChange(path, before, after), note)
+        state = "remove" if wanted.remove else "add" if before is None else "update"
+        state = "kept" if note else "unchanged" if before == after else state
+        yield SkillPlan(state, FileChange(path, before, after), note)
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
-    """Return the other agents that are set up and read the same folder of skills."""
+    """Return the other agents that stay set up and read the same folder of skills."""
     return ", ".join(
         other.title
         for other in AGENTS
-        if other.name != agent.name
+        if other.name not in (agent.name, *wanted.agents)
         and machine.skills_folder(other, for_project=wanted.for_project) == folder
         and _is_set_up(machine, other, wanted)
     )

@@ -1,16 +1,14 @@
 """Files that belong to other programs: read, written whole or not at all, with the earlier text kept beside them.
 
-A new text is written to a file of its own in the same folder, which then takes the place of the old one. If setup is
-killed in between, that file stays behind; only its user may read it, and the next change removes it.
+A new text is written under the name of the backup, takes the place of the old one, and then the old one becomes the
+backup. So a setup that is killed at any instant leaves a whole file, and no other copy than the backup.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from .formats import find_entry, read_data
 
 MAX_CONFIG_BYTES = 64 << 20
 BACKUP_SUFFIX = ".reasonry.bak"
-_NEW_SUFFIX = ".reasonry-new"
 
 
 class FileChange(Struct, frozen=True):
@@ -78,31 +75,24 @@ def read_servers(agent: Agent, path: Path) -> Mapping[str, Any]:
 
 
 def make_change(change: FileChange) -> None:
-    """Make a change, and remove what an earlier one left behind when it was killed.
+    """Make a change; the earlier text of a file that was there is in the backup then.
 
     Raises:
         ConflictError: Another program has changed the file since the change was planned.
         WorldError: The system does not allow it.
     """
     path = change.path
+    if not change.does_something:
+        return
+    _check(path, change.before)
     try:
-        for stray in path.parent.glob(f".{glob.escape(path.name)}.*{_NEW_SUFFIX}"):
-            stray.unlink(missing_ok=True)
-        if not change.does_something:
-            return
-        _check_unchanged(change)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if change.after is None:
-            path.unlink()
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
+        if change.after is not None:
+            _replace(path, change.before, change.after)
             return
-        if change.before is not None:
-            backup = path.with_name(path.name + BACKUP_SUFFIX)
-            _replace(FileChange(backup, read_config(backup), change.before), 0o600, owned_as=path)
-            _replace(change, stat.S_IMODE(path.stat().st_mode), owned_as=path)
-        else:
-            _replace(change, 0o600)
+        path.unlink()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
     except OSError as error:
         why = error.strerror or str(error)
         raise WorldError(
@@ -110,31 +100,38 @@ def make_change(change: FileChange) -> None:
         ) from None
 
 
-def _replace(change: FileChange, mode: int, *, owned_as: Path | None = None) -> None:
-    path, text = change.path, change.after or ""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_NEW_SUFFIX, dir=path.parent)
+def _replace(path: Path, before: str | None, after: str) -> None:
+    backup = path.with_name(path.name + BACKUP_SUFFIX)
+    old = path.stat() if before is not None else None
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        if owned_as is not None and hasattr(os, "chown"):
-            # Where root writes it, the file stays its user's.
-            owner = owned_as.stat()
-            with contextlib.suppress(OSError):
-                os.chown(name, owner.st_uid, owner.st_gid)
-        # Syncing may have taken long.
-        _check_unchanged(change)
-        os.replace(name, path)
+        _write(backup, after, old)
+        if old is not None:
+            backup.chmod(stat.S_IMODE(old.st_mode))
+        # Syncing may have taken long, and another setup may be at work.
+        _check(path, before)
+        _check(backup, after)
+        os.replace(backup, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            backup.unlink()
         raise
+    if before is not None:
+        _write(backup, before, old)
 
 
-def _check_unchanged(change: FileChange) -> None:
-    if read_config(change.path) != change.before:
-        raise ConflictError(
-            f"{change.path} was changed by another program meanwhile; try again", file=str(change.path)
-        )
+def _write(path: Path, text: str, like: os.stat_result | None) -> None:
+    """Write a file anew that only its user may read, whatever stood in its place."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    if like is not None and hasattr(os, "chown"):
+        # Where root writes it, the file stays its user's.
+        with contextlib.suppress(OSError):
+            os.chown(path, like.st_uid, like.st_gid)
+
+
+def _check(path: Path, text: str | None) -> None:
+    if read_config(path) != text:
+        raise ConflictError(f"{path} was changed by another program meanwhile; try again", file=str(path))

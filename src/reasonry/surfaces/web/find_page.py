@@ -54,7 +54,8 @@ async def page_of_standing(
 
 async def _ids(app: App, prefix: str, limit: int) -> list[str]:
     runs = await app.store.run_ids(prefix, limit)
-    return [*runs, *await app.store.session_ids(prefix, limit)][:limit]
+    # A run and the session that it writes have the same id, unless the session's was named.
+    return [*dict.fromkeys([*runs, *await app.store.session_ids(prefix, limit)])][:limit]
 
 
 async def _last(app: App) -> str | None:
