@@ -99,7 +99,8 @@ async def test_naming_the_runs_session_again_goes_on_in_the_same_one(tmp_path: P
     async with App(str(tmp_path / "s.db"), strategies=ALL) as app:
         session_id = await a_loop(app)
         sessions = app.sessions()
-        replies = await asyncio.gather(*(sessions.think(call(4, session_id)) for _ in range(5)))
+        texts = [f"And now, {n}?" for n in range(5)]
+        replies = await asyncio.gather(*(sessions.think(call(4, session_id, thought=one)) for one in texts))
         ids = {reply["sessionId"] for reply in replies}
         assert len(ids) == 1
         assert ids != {session_id}

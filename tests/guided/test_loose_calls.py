@@ -117,7 +117,7 @@ async def test_a_gap_in_the_numbers_is_noticed_and_so_is_a_number_that_comes_aga
     gap = await at.think(7, sessionId=sid)
     assert reasons(gap) == ["number_gap"]
     assert "no thought here has number 6. The latest on this line is 2." in gap["notices"][0]["message"]
-    assert reasons(await at.think(7, sessionId=sid)) == ["number_repeated"]
+    assert reasons(await at.think(7, "Another.", sessionId=sid)) == ["number_repeated"]
     assert reasons(await at.think(7, sessionId=sid, isRevision=True)) == []
     assert reasons(await at.think(3, sessionId=sid)) == []
     assert reasons(await at.think(1, sessionId=sid, branchFromThought=2, branchId="b")) == []

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.guided.lines import MAX_PATH, Head, decode_record
+from reasonry.guided.lines import Head, decode_record
+from reasonry.guided.moves import MAX_PATH
 from reasonry.guided.thought import Placed
 from reasonry.strategies import STRATEGIES
 

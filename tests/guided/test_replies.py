@@ -20,7 +20,8 @@ from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.replies import HistoryBound
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Bound, Seen, Thinker
+from reasonry.guided.thinker import Thinker
+from reasonry.guided.which_session import Bound, Seen
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -143,7 +144,7 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
     @initialize(name=st.sampled_from(sorted(STRATEGIES)), adopts=st.booleans())
     def begin(self, name: str, adopts: bool) -> None:
         self.table = STRATEGIES[name].by_name
-        self.sessions = Sessions(MemoryStore(), STRATEGIES)
+        self.sessions, self.count = Sessions(MemoryStore(), STRATEGIES), 0
         self.offered, self.stood = set[str](), Counter[str]()
         self.session: dict[str, Any] = {}
         if adopts:
@@ -151,7 +152,9 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
         self.think(strategy=name)
 
     def think(self, **more: Any) -> bool:
-        call = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 9, "nextThoughtNeeded": True, **more}
+        self.count += 1
+        text = f"thought {self.count}"
+        call = {"thought": text, "thoughtNumber": 1, "totalThoughts": 9, "nextThoughtNeeded": True, **more}
         try:
             reply = asyncio.run(self.sessions.think({**call, **self.session}))
         except UsageError:
@@ -269,7 +272,7 @@ async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_pat
         sid = (await at.think(1, "a" * 20))["sessionId"]
         await at.think(2, "b" * 20, sessionId=sid)
         for more in ({"whole": True}, {"history": 9}):
-            reply = await at.think(3, "c" * 6_000, sessionId=sid, **more)
+            reply = await at.think(3, f"{more}" + "c" * 6_000, sessionId=sid, **more)
             assert (numbers(reply), reply["historyTruncated"]) == ([3], True)
         assert numbers(await at.think(4, "d", sessionId=sid, history=9)) == [4]
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonry.app.run_thoughts import rows_of_run
 from reasonry.core.strategy import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
-from reasonry.guided.replies import rows_of_run
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Bound, Thinker
+from reasonry.guided.thinker import Thinker
+from reasonry.guided.which_session import Bound
 from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -519,12 +520,16 @@ async def test_two_writers_on_one_session_are_serialised(at: Desk) -> None:
     other = Sessions(at.store, STRATEGIES, clock=at.clock)
     call = {"thoughtNumber": 2, "totalThoughts": 9, "nextThoughtNeeded": True, "sessionId": sid}
     await asyncio.gather(
-        *(one.think({**call, "thought": f"{who}"}) for who in range(20) for one in (at.sessions, other))
+        *(
+            one.think({**call, "thought": f"{who} {place}"})
+            for who in range(20)
+            for place, one in enumerate((at.sessions, other))
+        )
     )
     got = await at.sessions.get({"sessionId": sid, "limit": 100})
     assert [one["seq"] for one in got["thoughts"]] == list(range(1, 42))
     assert sorted(one["thought"] for one in got["thoughts"][1:]) == sorted(
-        f"{n}" for n in range(20) for _ in "ab"
+        f"{n} {place}" for n in range(20) for place in (0, 1)
     )
 
 
@@ -675,7 +680,7 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
 
     sessions = Sessions(store, STRATEGIES, run_thoughts=thoughts_of)
     now = sessions._clock()  # pyright: ignore[reportPrivateUsage]
-    row = SessionRow("s1", "tree_of_thoughts", now, now, purpose="make 24", run_id="r1")
+    row = SessionRow("s1", "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
     await store.create_run(
         RunRow("r1", "s1", "tree_of_thoughts", "offline", "make 24", "active", now, now), []
     )
@@ -725,7 +730,7 @@ def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, A
         before = await at.everything()
         taken = True
         try:
-            await at.think(**{"number": 2, "sessionId": sid, **change})
+            await at.think(**{"number": 2, "thought": "Another.", "sessionId": sid, **change})
         except UsageError:
             taken = False
         assert (await at.everything() == before) is not taken

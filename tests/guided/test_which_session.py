@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,11 +16,11 @@ from hypothesis import strategies as st
 
 from reasonry.app.wiring import App
 from reasonry.errors import NotFoundError, UsageError
-from reasonry.guided.lines import Head, ThoughtLine
+from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
 from reasonry.guided.thinker import Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import KnownSession, choose
-from reasonry.records import SessionRow, SessionView, ThoughtRow
+from reasonry.guided.which_session import KnownSession, SessionRequest, choose
+from reasonry.records import SessionRow, ThoughtRow
 
 from ..engine.answering import order
 from ..engine.crashing import ALL
@@ -29,38 +30,31 @@ from .desk import Desk, desk
 pytestmark = pytest.mark.anyio
 
 
-class Numbers:
-    """A view of a session that has the thoughts 1 to `count`."""
-
-    row = None
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def with_number(self, number: int) -> list[ThoughtRow]:
-        return [ThoughtRow(number, number, "…")] if 1 <= number <= self._count else []
-
-    def latest(self, count: int) -> list[ThoughtRow]:
-        raise NotImplementedError
-
-    def other(self, session_id: str) -> SessionView:
-        raise NotImplementedError
-
-
 def session(
-    name: str, number: int, *, strategy: str = "linear", stage: str = "", ended: bool = False
+    name: str, number: int, *, total: int = 9, strategy: str = "linear", stage: str = "", ended: bool = False
 ) -> KnownSession:
-    head = Head(ThoughtLine(stage, number=number, thoughts=number), thoughts=number, ended=ended)
-    return KnownSession(SessionRow(name, strategy, 1, 1, thoughts=number), head, Numbers(number))
-
-
-def call(number: int, **more: Any) -> ThinkingCall:
-    return ThinkingCall(
-        thought="…", thought_number=number, total_thoughts=9, next_thought_needed=True, **more
+    """Return a session that has the thoughts 1 to `number`."""
+    line = ThoughtLine(stage, number=number, total=total, thoughts=number)
+    row = SessionRow(name, strategy, 1, 1, thoughts=number)
+    thoughts = [
+        ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))) for n in range(1, number + 1)
+    ]
+    return KnownSession(
+        row, Head(line, thoughts=number, highest=number, ended=ended), RowsView(row, thoughts)
     )
 
 
-OPEN, ENDED = session("open", 3), session("ended", 3, ended=True)
+def call(number: int, total: int = 9, **more: Any) -> ThinkingCall:
+    plain = {"thought": "…", "thought_number": number, "total_thoughts": total, "next_thought_needed": True}
+    return ThinkingCall(**{**plain, **more})
+
+
+OPEN, ENDED, OLDER = session("open", 3), session("ended", 3, ended=True), session("older", 5)
+SHORT = session("short", 3, total=4)
+STAGED, REACT = (
+    session("a", 3, stage="initial_thought_planning"),
+    session("r", 3, stage="x", strategy="react"),
+)
 CHOICES: list[tuple[ThinkingCall, Sequence[KnownSession], str | None, list[str]]] = [
     (call(4), [], None, []),
     (call(1), [], None, []),
@@ -70,28 +64,52 @@ CHOICES: list[tuple[ThinkingCall, Sequence[KnownSession], str | None, list[str]]
     (call(1), [OPEN], None, ["session_begun"]),
     (call(1, is_revision=True), [OPEN], "open", []),
     (call(1, branch_id="b"), [OPEN], "open", []),
-    (call(4), [ENDED], None, ["session_begun"]),
-    (call(4, needs_more_thoughts=True), [ENDED], "ended", []),
-    (call(4, revises_thought=2), [ENDED], "ended", []),
-    (call(4, branch_id="new"), [ENDED], None, ["session_begun"]),
-    (call(4), [ENDED, session("older", 3)], "older", []),
-    (call(7), [ENDED, session("older", 3)], None, ["session_begun"]),
-    (call(6), [OPEN, session("older", 5)], "older", []),
+    (call(4), [ENDED], "ended", []),
+    (call(2), [ENDED], "ended", []),
+    (call(5), [ENDED], None, ["session_begun"]),
+    (call(5, needs_more_thoughts=True), [ENDED], "ended", []),
+    (call(5, revises_thought=2), [ENDED], "ended", []),
+    (call(5, branch_id="new"), [ENDED], None, ["session_begun"]),
+    (call(4), [ENDED, session("older", 3)], "ended", ["ambiguous_session"]),
+    (call(6), [ENDED, OLDER], "older", ["session_changed"]),
+    (call(7), [ENDED, OLDER], None, ["session_begun"]),
+    (call(6), [OPEN, OLDER], "older", ["session_changed"]),
     (call(4), [OPEN, session("older", 3)], "open", ["ambiguous_session"]),
+    (call(2), [OPEN, session("older", 1)], "open", ["ambiguous_session"]),
+    (call(4, 4), [OPEN, SHORT], "short", ["session_changed"]),
+    (call(3, 4), [OLDER, SHORT], "short", ["session_changed"]),
+    (call(3, 7), [OLDER, SHORT], "older", []),
     (call(4, revises_thought=5), [OPEN, session("older", 3)], "open", []),
-    (call(4, strategy="react"), [session("a", 3, stage="initial_thought_planning")], None, ["session_begun"]),
+    (call(4, strategy="react"), [STAGED], None, ["session_begun"]),
     (call(4, strategy="react"), [OPEN], "open", []),
-    (call(4, strategy="react"), [session("a", 3, stage="x", strategy="react")], "a", []),
+    (call(4, strategy="react"), [REACT], "r", []),
+    (call(4, strategy="react"), [STAGED, REACT], "r", ["session_changed"]),
+    (call(4, strategy="react"), [OPEN, REACT], "r", ["session_changed"]),
+    (call(2, thought="older 2"), [OPEN, OLDER], "older", []),
+    (call(1, thought="open 1"), [OPEN, OLDER], "open", []),
 ]
 
 
 @pytest.mark.parametrize(("thought", "known", "chosen", "reasons"), CHOICES)
-def test_the_session_is_chosen_by_number_strategy_and_end(
+def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
     thought: ThinkingCall, known: Sequence[KnownSession], chosen: str | None, reasons: list[str]
 ) -> None:
-    session, notices = choose(thought, known, thought.strategy)
-    found = None if session is None else session.row.session_id
-    assert (found, [notice.reason for notice in notices]) == (chosen, reasons)
+    request = SessionRequest(
+        call=thought,
+        session_id=None,
+        bound=None,
+        target="new",
+        new_id=str,
+        strategy=thought.strategy,
+        mark=thought.thought_number,
+    )
+    choice = choose(request, known)
+    found = None if choice.session is None else choice.session.id
+    assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
+    told = {frozenset(pair) for pair in choice.pairs}
+    assert choose(request, known, told).notices == ([] if told else choice.notices)
+    for notice in choice.notices:
+        assert all(f'"{name}"' in notice.message for pair in told for name in pair)
 
 
 THOUGHTS = st.fixed_dictionaries(
@@ -171,6 +189,87 @@ def test_no_sequence_of_calls_that_clears_nothing_makes_a_thought_unreachable_in
     async def attempt() -> None:
         async with desk("memory", Path()) as at:
             await _play(at, [step for step in steps if step[1] != "wait"], clears=False)
+
+    asyncio.run(attempt())
+
+
+# -- several agents on one connection
+
+
+class Agent(NamedTuple):
+    """An agent that thinks on a connection it shares."""
+
+    name: str
+    total: int
+
+
+AGENTS = st.lists(st.integers(2, 6), min_size=1, max_size=4).map(
+    lambda totals: [Agent("abcd"[place], total) for place, total in enumerate(totals)]
+)
+
+
+async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: list[bool]) -> None:
+    """Have agents think in turns without ids, and count what they are told."""
+    thinker, counts = Thinker(), dict.fromkeys(agents, 0)
+    homes, kept, named = dict[Agent, str](), dict[str, str](), Counter[frozenset[str]]()
+    current = ""
+    for turn, comes_again in zip(turns, repeats, strict=False):
+        agent = agents[turn % len(agents)]
+        if counts[agent] == agent.total:
+            continue
+        counts[agent] += 1
+        number = counts[agent]
+        call = {"nextThoughtNeeded": number < agent.total, "totalThoughts": agent.total, "thinker": thinker}
+        reply = await at.think(number, f"{agent.name}{number}", **call)
+        session, reasons = reply["sessionId"], [notice["reason"] for notice in reply.get("notices", [])]
+        homes.setdefault(agent, session)
+        kept[f"{agent.name}{number}"] = session
+        about = [notice for notice in reply.get("notices", []) if notice["reason"] in ABOUT_SESSIONS]
+        pairs = {
+            frozenset((session, other))
+            for one in about
+            for other in homes.values()
+            if other in one["message"]
+        }
+        if number == 1:
+            assert reasons.count("session_begun") == bool(current)
+            assert not current or current in reply["notices"][0]["message"]
+        else:
+            named.update(pair for pair in pairs if len(pair) == 2)
+            assert session in (current, homes[agent]) or not _is_alone(agent, agents)
+            if session != current:
+                assert named[frozenset((session, current))] == 1
+        current = session
+        if comes_again:
+            again = await at.think(number, f"{agent.name}{number}", **call)
+            assert again["sessionId"] == session
+            assert [notice["reason"] for notice in again["notices"]] == ["already_kept"]
+            assert again["thoughtHistoryLength"] == reply["thoughtHistoryLength"]
+    assert set(named.values()) <= {1}
+    for agent in agents:
+        if agent in homes and _is_alone(agent, agents):
+            assert {kept[f"{agent.name}{n}"] for n in range(1, counts[agent] + 1)} == {homes[agent]}
+    for thought, session in kept.items():
+        stored = (await at.sessions.get({"sessionId": session}))["thoughts"]
+        assert [one["thought"] for one in stored].count(thought) == 1
+
+
+ABOUT_SESSIONS = ("ambiguous_session", "session_changed")
+
+
+def _is_alone(agent: Agent, agents: list[Agent]) -> bool:
+    """Whether no other agent has the same estimate."""
+    return [other.total for other in agents].count(agent.total) == 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(AGENTS, st.lists(st.integers(0, 3), max_size=24), st.lists(st.booleans(), min_size=24, max_size=24))
+def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said_once(
+    agents: list[Agent], turns: list[int], repeats: list[bool]
+) -> None:
+    async def attempt() -> None:
+        async with desk("memory", Path()) as at:
+            await _interleave(at, agents, turns, repeats)
 
     asyncio.run(attempt())
 

@@ -11,7 +11,7 @@ import pytest
 
 from reasonry.core.machine import begin
 from reasonry.errors import IllegalTransitionError
-from reasonry.guided.lines import shortest_way
+from reasonry.guided.moves import shortest_way
 from reasonry.strategies import STRATEGIES, resolve
 from tests.guided.desk import desk
 from tests.guided.walking import Session, filled
@@ -200,7 +200,8 @@ def test_creating_branches_from_any_thought_at_any_stage(name: str) -> None:
     """ "Creating branches from any thought": the branch stands where that thought stood, numbered from 1 or on."""
     strategy = STRATEGIES[name]
     session, last = Session(strategy), strategy.stages[-1].name
-    walked = [strategy.first, *(shortest_way(strategy, strategy.first, last) or ())]
+    way = shortest_way(strategy, strategy.first, last)
+    walked = [strategy.first, *(() if way is None else way.stages)]
     for number, stage in enumerate(walked, 1):
         session.think(number, stage=stage, data=filled(strategy.by_name[stage]))
     for number, stage in enumerate(walked, 1):

@@ -22,11 +22,12 @@ from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.record import Record
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..guided.replies import instant, rows_of_run, thought_document
+from ..guided.replies import instant, thought_document
 from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
+from .run_thoughts import rows_of_run
 
 Document = dict[str, Any]
 

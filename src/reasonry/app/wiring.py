@@ -15,14 +15,13 @@ from ..engine.engine import Engine, Order
 from ..engine.policy import Performers, Policy
 from ..engine.record import Rows
 from ..errors import ConflictError, UsageError
-from ..guided.export import quote_thoughts
-from ..guided.replies import RowsOfRun, rows_of_run
 from ..guided.sessions import Sessions
 from ..guided.settings import SessionSettings
 from ..masking import SECRETS
 from ..records import Store
 from .installed import installed_strategies
 from .participants import PerformerPool
+from .run_thoughts import RowsOfRun, quote_thoughts, rows_of_run
 from .use_cases import RunRequest, UseCases
 
 

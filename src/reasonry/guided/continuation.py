@@ -11,19 +11,22 @@ import asyncio
 import contextlib
 import hashlib
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, UsageError
-from ..records import SessionRow, Store
+from ..records import RunRow, SessionRow, SessionView, Store, ThoughtRow
 from .lines import RowsView
-from .search import RunThoughts
 from .settings import SessionSettings
 from .thinking_tool import Notice
-from .transcripts import Transcript, copy_run
+from .transcripts import copy_run
 from .turn import Find, Taken, ThinkingTurn
+
+RunThoughts = Callable[[str], Awaitable[Sequence[ThoughtRow]]]
+"""Reads the thoughts of a session that a run writes, by run id."""
 
 
 def continuation_id(session_id: str) -> str:
@@ -59,60 +62,47 @@ class RunContinuations:
             UsageError: The call breaks a rule; nothing has changed.
         """
         if turn.call.clear_session:
-            turn.request = structs.replace(
-                turn.request, session_id=None, bound=None, target=turn.request.new_id()
-            )
+            turn.request = replace(turn.request, session_id=None, bound=None, target=turn.request.new_id())
             return await self._store.change(turn.request.target, turn.decide)
-        copy, notice = await self._copy(own_id, turn.now_ms)
         target = continuation_id(own_id)
-        turn.request = structs.replace(turn.request, session_id=target, target=target)
-        if copy is not None:
-            view = RowsView(copy.row)
-            for thought in copy.thoughts:
-                view.add(thought)
-            change = turn.decide(view)
-            assert change.row is not None, "a thought that is taken is written"
-            assert change.thought is not None, "a thought that is taken is written"
-            # Another call may have begun the session meanwhile.
-            with contextlib.suppress(ConflictError):
-                await self._store.import_session(change.row, [*copy.thoughts, change.thought])
-                change.value.notices.append(notice)
-                return change.value
+        turn.request = replace(turn.request, session_id=target, target=target)
+        _, notice = await self.begin(own_id, turn.now_ms, turn.decide)
         taken = await self._store.change(target, turn.decide)
         taken.notices.append(notice)
         return taken
 
-    async def begin(self, own_id: str, now_ms: int) -> tuple[str, Notice]:
+    async def begin(
+        self, own_id: str, now_ms: int, check: Callable[[SessionView], object] = id
+    ) -> tuple[str, Notice]:
         """Begin the session in which a run is continued, unless it is there; return its id, and what to say.
+
+        Args:
+            check: Raises where the session, as it is going to be, is not to be begun.
 
         Raises:
             ConflictError: The run has not ended.
         """
-        copy, notice = await self._copy(own_id, now_ms)
-        if copy is not None:
-            with contextlib.suppress(ConflictError):
-                await self._store.import_session(copy.row, copy.thoughts)
-        return continuation_id(own_id), notice
-
-    async def _copy(self, own_id: str, now_ms: int) -> tuple[Transcript | None, Notice]:
-        """Return the session to begin in which a run is continued, None if it is there; and what to say."""
-        own, answer = await self._read_ended(own_id)
-        assert own.run_id is not None, "only sessions of runs are copied"
-        target, copy, left_out = continuation_id(own_id), None, 0
+        own, run = await self._read_ended(own_id)
+        target, left_out = continuation_id(own_id), 0
         try:
             await self._store.session(target)
         except NotFoundError:
-            thoughts = await self._run_thoughts(own.run_id)
+            thoughts = await self._run_thoughts(run.run_id)
+            strategy = self._strategy(own)
             copy = await asyncio.to_thread(
-                copy_run, own, thoughts, answer, self._strategy(own), self._settings, now_ms
+                copy_run, own, thoughts, run.answer, strategy, self._settings, now_ms
             )
-            copy = copy._replace(row=structs.replace(copy.row, session_id=target))
-            left_out = len(thoughts) + bool(answer) - len(copy.thoughts)
+            left_out = len(thoughts) + bool(run.answer) - len(copy.thoughts)
+            row = replace(copy.row, session_id=target)
+            check(RowsView(row, copy.thoughts))
+            # Another call may have begun the session meanwhile.
+            with contextlib.suppress(ConflictError):
+                await self._store.import_session(row, copy.thoughts)
         message = (
-            f"That session is the record of run {own.run_id}, which has ended and stays as it is; this session "
+            f"That session is the record of run {run.run_id}, which has ended and stays as it is; this session "
             f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
         )
-        return copy, Notice("run_continued", message, own.session_id)
+        return target, Notice("run_continued", message, own.session_id)
 
     def _strategy(self, own: SessionRow) -> Strategy[Any, Any]:
         try:
@@ -120,8 +110,8 @@ class RunContinuations:
         except UsageError:
             return self._find(None)
 
-    async def _read_ended(self, session_id: str) -> tuple[SessionRow, str | None]:
-        """Return the row of a run's session, and the run's answer."""
+    async def _read_ended(self, session_id: str) -> tuple[SessionRow, RunRow]:
+        """Return the row of a run's session, and that of the run."""
         own = await self._store.session(session_id)
         assert own.run_id is not None, "only sessions of runs are continued here"
         run = await self._store.run(own.run_id)
@@ -133,4 +123,4 @@ class RunContinuations:
                 session_id=session_id,
                 run_id=own.run_id,
             )
-        return own, run.answer
+        return own, run

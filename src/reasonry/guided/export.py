@@ -1,4 +1,4 @@
-"""A whole session as JSON data that can be imported again, as Markdown to read, as Mermaid to look at, or quoted.
+"""A whole session as JSON data that can be imported again, as Markdown to read, or as Mermaid to look at.
 
 Thoughts are somebody else's text. In Markdown they keep lists, headings, emphasis and fenced code, but hold no link, no
 image and no tag; in Mermaid they cannot leave their label; in both, characters that act unseen are spelled out. As JSON
@@ -10,18 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..core.text import beginning, inert, inline_text, prose_lines
+from ..core.text import inert, inline_text, prose_lines
 from ..patterns import lazy_pattern
-from ..records import ThoughtRow
-from .lines import decode_record
 
 Format = Literal["json", "markdown", "mermaid"]
 KIND = "reasonry.session"
 VERSION = 1
 _LABEL_CHARS = 60
-MAX_QUOTED_CHARS = 16_000
-"""Of all thoughts together: the first one, and of the others the latest that fit."""
-MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 Document = Mapping[str, Any]
 
@@ -190,36 +185,3 @@ def plain_value(value: Any) -> str:
 def _inside(value: Any) -> str:
     text = plain_value(value)
     return f"({text})" if isinstance(value, dict | list | tuple) and value else text
-
-
-# -- below the problem of a run
-
-
-def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:
-    """Return thoughts under their numbers, branches and revisions, in the order they were had.
-
-    What does not fit is left out between the first thought and the latest ones, and the text says so.
-    """
-    texts = [_text_of(thought) for thought in thoughts]
-    first, latest = texts[:1], list[str]()
-    room = MAX_QUOTED_CHARS - sum(map(len, first))
-    for text in reversed(texts[1:]):
-        room -= len(text) + 1
-        if room < 0:
-            break
-        latest.append(text)
-    left_out = len(texts) - len(first) - len(latest)
-    gap = [f"({left_out} thoughts are left out here)"] if left_out else []
-    return "\n".join([*first, *gap, *reversed(latest)])
-
-
-def _text_of(thought: ThoughtRow) -> str:
-    record = decode_record(thought)
-    about = [
-        f"branch {thought.branch}" if thought.branch else "",
-        f"revises thought {record.revises}" if record.revises is not None else "",
-        f"takes branch {record.merges} back in" if record.merges else "",
-    ]
-    shown = ", ".join(filter(None, about))
-    text = beginning(thought.text, MAX_QUOTED_THOUGHT_CHARS)
-    return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"

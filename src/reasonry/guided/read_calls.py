@@ -5,7 +5,9 @@ The tool's schema and its reader are made from these Structs; a member of one na
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -13,7 +15,7 @@ from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
 from ..masking import SECRETS
-from ..reading.arguments import json_value, name_arguments, read_argument, read_arguments
+from ..reading.arguments import MAX_INT, json_value, name_arguments, read_argument, read_arguments, read_text
 from .export import Format
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
@@ -23,6 +25,9 @@ T = TypeVar("T", bound=Struct)
 
 _ACTION: Mapping[str, Any] = {"properties": {"action": {}}, "required": ["action"]}
 _IDS = ("sessionId", "session_id")
+_APART = frozenset({"thought", "session_id", "clear_session", "history"})
+_said = attrgetter(*(name for name in ThinkingCall.__struct_fields__ if name not in _APART))
+_encode = msgspec.json.Encoder().encode
 PAGE = 50
 MAX_PAGE = 500
 MAX_QUERY_CHARS = 1_000
@@ -119,7 +124,10 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
     """
     schema = tool_schema(ThinkingCall)
     try:
-        named = name_arguments(schema, SECRETS.mask_data(arguments))
+        masked = SECRETS.mask_data(arguments)
+        if (plain := _read_plain(masked, settings.max_thought_chars)) is not None:
+            return plain, {}
+        named = name_arguments(schema, masked)
     except RecursionError:
         raise UsageError("the arguments are nested too deeply") from None
     others = {name: value for name, value in named.items() if name not in schema["properties"]}
@@ -131,6 +139,42 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
         others["data"] = named.pop("data")
     long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
     return read_form(ThinkingCall, named, long), others
+
+
+class _PlainCall(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A thought without anything beside it, as most are: read at once."""
+
+    thought: str
+    next_thought_needed: bool
+    thought_number: Annotated[int, Meta(ge=1, le=MAX_INT)]
+    total_thoughts: Annotated[int, Meta(ge=1, le=MAX_INT)]
+    session_id: Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")] | None = None
+
+
+def _read_plain(arguments: Arguments, max_chars: int) -> ThinkingCall | None:
+    try:
+        plain = msgspec.convert(arguments, _PlainCall)
+    except msgspec.ValidationError:
+        return None
+    read_text("thought", plain.thought, max_chars)
+    return ThinkingCall(
+        thought=plain.thought,
+        next_thought_needed=plain.next_thought_needed,
+        thought_number=plain.thought_number,
+        total_thoughts=plain.total_thoughts,
+        session_id=plain.session_id,
+    )
+
+
+def call_mark(call: ThinkingCall, others: Arguments) -> int:
+    """Return a number that two calls share where all but their thoughts and sessions is the same.
+
+    It is 0 where there is no such number: the call has something that JSON cannot hold.
+    """
+    try:
+        return zlib.crc32(_encode((*_said(call), others))) or 1
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return 0
 
 
 def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:

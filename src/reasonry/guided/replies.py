@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from ..core.describe import required_fields
-from ..core.strategy import Strategy, Thought
+from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
-from .lines import Head, ThoughtLine, ThoughtRecord, decode_head, decode_record, encode
+from .lines import Head, ThoughtLine, ThoughtRecord, decode_head, decode_record
 from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
 from .thought import guidance_due
 from .turn import HistoryBound, Taken
@@ -253,40 +253,6 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
     start, end = max(place - _EXCERPT_CHARS, 0), place + len(query) + _EXCERPT_CHARS
     excerpt = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
     return {"session_id": session_id, **document, "excerpt": excerpt}
-
-
-class RowsOfRun:
-    """Turns the thoughts of a run, as they are had, into the rows of its session, numbered in this order."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._numbers = dict[str, int]()
-
-    def add(self, thoughts: Iterable[Thought]) -> list[ThoughtRow]:
-        """Return the rows of the thoughts that come next."""
-        return [self._row(thought) for thought in thoughts]
-
-    def _row(self, thought: Thought) -> ThoughtRow:
-        self.count += 1
-        number, numbers = self.count, self._numbers
-        record = ThoughtRecord(
-            stage=thought.stage,
-            is_revision=thought.revises is not None,
-            revises=thought.revises,
-            branch_from=None
-            if thought.branch is None or thought.leaves is None
-            else numbers.get(thought.leaves),
-            data=thought.data or None,
-            score=thought.score,
-        )
-        if thought.branch is not None:
-            numbers.setdefault(thought.branch, number)
-        return ThoughtRow(number, number, thought.text, thought.branch, encode(record))
-
-
-def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
-    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
-    return RowsOfRun().add(thoughts)
 
 
 def instant(at_ms: int) -> str:

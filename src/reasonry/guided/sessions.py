@@ -7,26 +7,24 @@ Rule 3: nothing runs by itself. What has expired is swept, at most once a minute
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import contextlib
-import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
 from ..core.strategy import Strategy
-from ..errors import ConflictError, NotFoundError, StoreError, UsageError
-from ..ids import find_id
+from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from ..ids import find_id, may_be_short
 from ..ids import new_id as new_uuid
 from ..reading.arguments import bad_cursor, name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import export
 from . import read_calls as read
-from .continuation import RunContinuations
+from .continuation import RunContinuations, RunThoughts
 from .directory import (
     Following,
     begun_here,
@@ -58,17 +56,15 @@ from .replies import (
     standing_document,
     thought_document,
 )
-from .search import RunThoughts, search
 from .settings import SessionSettings
-from .thinker import Bound, Thinker
+from .thinker import Thinker
 from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .thought import with_guidance_given
-from .transcripts import Transcript, read_session
-from .turn import HistoryBound, Taken, ThinkingTurn, is_over, read_latest
-from .which_session import SessionRequest, is_lost, no_session
+from .transcripts import read_session
+from .turn import HistoryBound, Taken, ThinkingTurn, is_over
+from .which_session import Bound, Seen, SessionRequest, is_lost, no_session
 
 Arguments = Mapping[str, Any]
-T = TypeVar("T")
 
 SWEEP_EVERY_MS = 60_000
 MOST_LOOKED_AT = 500
@@ -115,8 +111,8 @@ class Sessions:
         self._strategies = strategies
         self._clock = clock
         self._new_id = new_id
-        self._run_thoughts = run_thoughts
-        self._continuations = RunContinuations(store, self._thoughts_of_run, self.strategy, self.settings)
+        self._run_thoughts = run_thoughts or _no_thoughts
+        self._continuations = RunContinuations(store, self._run_thoughts, self.strategy, self.settings)
         self._directory = directory
         self._chooses_ids = chooses_ids
         self._swept_at_ms = 0
@@ -151,6 +147,7 @@ class Sessions:
         exact_id: str | None = None,
         history: int | None = 0,
         begins: bool = True,
+        forgives: bool = True,
     ) -> Document:
         """Take a thought and say where the session stands.
 
@@ -161,25 +158,51 @@ class Sessions:
             history: How many thoughts the reply shows where the call does not say; None: all.
             begins: Whether a new session may take the place of one that the call names and that is not there, or is
                 the record of a run. A session is named by its whole id where it may not.
+            forgives: Whether a call that comes again is the same thought, rather than another one.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
         call, others = read.read_thought(arguments, self.settings)
+        mark = read.call_mark(call, others) if forgives else 0
 
-        async def think() -> Document:
+        async def take() -> Document:
             bound = None if thinker is None else thinker.bound
-            request = await self._request(call, bound, exact_id, begins)
+            request = await self._request(call, bound, mark, exact_id, begins)
             return await self._think(request, others, history)
 
-        return await (think() if thinker is None else thinker.think(call, think))
+        return await (take() if thinker is None else thinker.think(call, take))
+
+    async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
+        call, bound, now_ms = request.call, request.bound, self._clock()
+        turn = ThinkingTurn(
+            request, others, self._lapses, self._directory, now_ms, self.settings, self.strategy, history
+        )
+        try:
+            taken = await self._take(turn)
+        except UsageError as error:
+            raise await self._with_way_back(error, turn) from None
+        if is_lost(request):
+            # The thought is kept, whatever can be said about earlier ones.
+            with contextlib.suppress(StoreError):
+                if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
+                    taken.notices.append(unfinished_notice(call.thought_number, found, now_ms))
+        if request.exact and call.session_id not in (None, request.session_id):
+            message = "This tool thinks in one session of its own, whatever sessionId says."
+            taken.notices.append(Notice("bound", message, call.session_id))
+        if bound is not None and taken.placed.head is not taken.earlier:
+            _learn(bound, call, taken)
+        # The thought is kept; a sweep that fails now is made up for by the next one.
+        with contextlib.suppress(StoreError):
+            await self.sweep()
+        return reply_document(taken)
 
     async def _request(
-        self, call: ThinkingCall, bound: Bound | None, exact_id: str | None, begins: bool
+        self, call: ThinkingCall, bound: Bound | None, mark: int, exact_id: str | None, begins: bool
     ) -> SessionRequest:
         """Return a call with the session that it names, however that is written."""
         named = exact_id or (call.session_id if bound is None else bound.session_of(call))
-        if begins and exact_id is None and named:
+        if named and begins and exact_id is None and may_be_short(named):
             named = await self._id_of_guided(named)
         current = None if bound is None else bound.current
         return SessionRequest(
@@ -189,32 +212,11 @@ class Sessions:
             target=named or current or self._new_id(),
             new_id=self._new_id,
             strategy=None if call.strategy is None else self.strategy(call.strategy).name,
+            mark=mark,
             exact=exact_id is not None,
             begins=begins and (exact_id is None or self._chooses_ids),
             keeps=self.store.durable,
         )
-
-    async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
-        turn = ThinkingTurn(
-            request=request,
-            others=others,
-            lapses=self._lapses,
-            directory=self._directory,
-            now_ms=self._clock(),
-            settings=self.settings,
-            find=self.strategy,
-            history=history,
-        )
-        try:
-            taken = await self._take(turn)
-        except UsageError as error:
-            raise await self._with_way_back(error, turn) from None
-        taken.notices.extend(await self._notices_beside(taken, request, turn.now_ms))
-        document = reply_document(taken)
-        # The thought is kept; a sweep that fails now is made up for by the next one.
-        with contextlib.suppress(StoreError):
-            await self.sweep()
-        return document
 
     async def _take(self, turn: ThinkingTurn) -> Taken:
         request = turn.request
@@ -224,21 +226,6 @@ class Sessions:
             if "run_id" not in error.details or request.exact or not request.begins:
                 raise
         return await self._continuations.think(request.target, turn)
-
-    async def _notices_beside(
-        self, taken: Taken, request: SessionRequest, now_ms: int
-    ) -> builtins.list[Notice]:
-        """Return what else is to be said: unfinished sessions that were meant, perhaps; an id that was passed over."""
-        call, notices = request.call, builtins.list[Notice]()
-        if is_lost(request):
-            # The thought is kept, whatever can be said about earlier ones.
-            with contextlib.suppress(StoreError):
-                if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
-                    notices.append(unfinished_notice(call.thought_number, found, now_ms))
-        if request.exact and call.session_id not in (None, request.session_id):
-            message = "This tool thinks in one session of its own, whatever sessionId says."
-            notices.append(Notice("bound", message, call.session_id))
-        return notices
 
     async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
         """Name the sessions of this directory where a call refers to what a new session cannot have."""
@@ -273,7 +260,7 @@ class Sessions:
         """Return where the session stands that a thought for this name goes to; None where that cannot be told yet."""
         with contextlib.suppress(NotFoundError, StoreError):
             row = await self.store.session(await self._id_of_guided(text))
-            return decode_head(row) if _is_guided(row) else None
+            return decode_head(row) if row.run_id is None else None
         return None
 
     async def sweep(self, *, now: bool = False) -> None:
@@ -358,88 +345,73 @@ class Sessions:
         a cursor.
         """
         call = read.read_call(ListSessions, arguments)
-        limit = call.limit
-        which["status"] = "active" if call.status == "active" else None
-        if call.status == "unfinished":
+        limit, status = call.limit, call.status
+        which["status"] = "active" if status == "active" else None
+        if status == "unfinished":
             if which.get("guided") is False:
                 return {"sessions": [], "next_cursor": None}
             which["guided"] = True
-        if call.status == "archived":
+        if status == "archived":
             which["archived_ms"] = self._clock() - int(self.settings.ttl_s * 1_000)
         if self._lapses:
             await self.sweep(now=True)
-        looked_at = limit if call.status in ("all", "archived") else MOST_LOOKED_AT
+        looked_at = limit if status in ("all", "archived") else MOST_LOOKED_AT
         try:
             rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
         except NotFoundError:
             raise bad_cursor(call.cursor or "") from None
         shown = builtins.list[Document]()
         for row in rows[:looked_at]:
-            entry = await self._list_entry(row)
-            if _is_listed(entry, call.status):
+            entry = await self._document(row)
+            with contextlib.suppress(StoreError):
+                if row.run_id is None and decode_head(row).ended:
+                    entry["ended"] = True
+            if not (
+                (status == "active" and entry["status"] != "active")
+                or (status == "unfinished" and "ended" in entry)
+            ):
                 shown.append(entry)
             if len(shown) > limit:
                 return {"sessions": shown[:limit], "next_cursor": shown[limit - 1]["session_id"]}
         more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
         return {"sessions": shown, "next_cursor": more}
 
-    async def _list_entry(self, row: SessionRow) -> Document:
-        document = await self._document(row)
-        with contextlib.suppress(StoreError):
-            if _is_guided(row) and decode_head(row).ended:
-                document["ended"] = True
-        return document
-
     async def get(self, arguments: Arguments | GetSession) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
         call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
-        limit = call.limit
-        document, rows = await self._select(call, limit)
+        document, rows = await self._select(call, call.limit + 1)
         return {
             **document,
-            "thoughts": [thought_document(row) for row in rows[:limit]],
-            "next_cursor": str(rows[limit - 1].seq) if len(rows) > limit else None,
+            "thoughts": [thought_document(row) for row in rows[: call.limit]],
+            "next_cursor": str(rows[call.limit - 1].seq) if len(rows) > call.limit else None,
         }
 
     async def get_all(self, arguments: Arguments | GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
-        document, rows = await self._select(
-            read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE), None
-        )
+        call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
+        document, rows = await self._select(call, None)
         return document, map(thought_document, rows)
 
-    async def _select(self, call: GetSession, limit: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
-        """Return a session, and of the thoughts asked for one more than `limit`."""
+    async def _select(self, call: GetSession, count: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
+        """Return a session, and at most so many of the thoughts asked for."""
         row = await self._row(call.session_id)
-        first, last, branch, after = call.first, call.last, call.branch_id, position_of(call.cursor)
-        count = None if limit is None else limit + 1
-        if row.run_id is None:
-            _check_branch(row.session_id, branch, decode_head(row).branches if branch else ())
-            rows = await self._pages(row.session_id, after, count, first=first, last=last, branch=branch)
-        else:
-            everything = await self._thoughts_of_run(row.run_id)
-            _check_branch(
-                row.session_id, branch, (thought.branch for thought in everything if thought.branch)
-            )
-            row = replace(row, thoughts=len(everything))
-            chosen = (
-                thought
-                for thought in itertools.islice(everything, after, None)
-                if (first is None or thought.number >= first)
-                and (last is None or thought.number <= last)
-                and (branch is None or (thought.branch or "") == branch)
-            )
-            rows = await asyncio.to_thread(lambda: builtins.list(itertools.islice(chosen, count)))
+        chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
+        rows = await self._thoughts(row, position_of(call.cursor), count, **chosen)
+        if call.branch_id and not rows:
+            there = await self._thoughts(row, 0, None)
+            _check_branch(row.session_id, call.branch_id, (row.branch for row in there if row.branch))
         return {**await self._document(row), **standing_document(row)}, rows
 
-    async def _pages(
-        self, session_id: str, after: int, count: int | None, **which: Any
-    ) -> builtins.list[ThoughtRow]:
-        """Return thoughts behind `after`, at most `count` of them."""
+    async def _thoughts(
+        self, row: SessionRow, after: int = 0, count: int | None = None, **which: Any
+    ) -> Sequence[ThoughtRow]:
+        """Return thoughts behind `after`, at most `count` of them; those of a run are read from its journal first."""
+        if row.run_id is not None:
+            await self._read_journals(row.session_id)
         if count is not None:
-            return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
+            return await self.store.thoughts(row.session_id, after_seq=after, limit=count, **which)
         rows = builtins.list[ThoughtRow]()
-        while page := await self.store.thoughts(session_id, after_seq=after, limit=MAX_PAGE, **which):
+        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE, **which):
             rows += page
             after = page[-1].seq
         return rows
@@ -455,17 +427,36 @@ class Sessions:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
             session_id = (await self._row(session_id)).session_id
-        page = await search(self.store, self._thoughts_of_run, query, session_id, after, call.limit)
-        notices = [*page.notices]
-        if not page.matches and page.next is None and after == 0 and len(query.split()) > 1:
-            notices.append(
-                Notice("no_match", "No thought has these words in just this order; try one of them.")
-            )
+        notices = await self._read_journals(session_id)
+        found = await self.store.search_thoughts(
+            query, session_id=session_id, after=after, limit=call.limit + 1
+        )
+        matches = found[: call.limit]
+        if not matches and after == 0 and len(query.split()) > 1:
+            message = "No thought has these words in just this order; try one of them."
+            notices.append(Notice("no_match", message))
         return {
-            "matches": [match_document(owner, thought, query) for _, owner, thought in page.matches],
-            "next_cursor": None if page.next is None else str(page.next),
+            "matches": [match_document(owner, thought, query) for _, owner, thought in matches],
+            "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
             "notices": notice_documents(notices),
         }
+
+    async def _read_journals(self, session_id: str | None) -> builtins.list[Notice]:
+        """Have the store keep the thoughts that are in the journals of runs alone, of all sessions or one.
+
+        A journal that cannot be read hides nothing but itself; the notices say so.
+        """
+        notices = builtins.list[Notice]()
+        for behind, run_id in await self.store.sessions_behind(session_id):
+            try:
+                # Either may be deleted meanwhile.
+                with contextlib.suppress(NotFoundError):
+                    await self.store.keep_thoughts(behind, await self._run_thoughts(run_id))
+            except ReasonryError as error:
+                if session_id is not None:
+                    raise
+                notices.append(Notice("unreadable", error.message, behind))
+        return notices
 
     async def resume(self, arguments: Arguments | ResumeSession) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts.
@@ -487,7 +478,7 @@ class Sessions:
             head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
-            return SessionChange(row, value=(row, read_latest(view, bound, row.thoughts)))
+            return SessionChange(row, value=(row, bound.read(view, row.thoughts)))
 
         notices = builtins.list[Notice]()
         try:
@@ -512,7 +503,7 @@ class Sessions:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
         call = read.read_call(ExportSession, arguments)
         row = await self._row(call.session_id)
-        thoughts = await self._all_thoughts(row)
+        thoughts = await self._thoughts(row)
         whole = {
             **await self._document(replace(row, thoughts=len(thoughts))),
             **standing_document(row),
@@ -530,20 +521,16 @@ class Sessions:
             TooLargeError: A thought or the session is over the limits.
         """
         brought = read_session(content, self.strategy, self.settings, self._clock())
-        notices = builtins.list(brought.notices)
-        session_id = (brought.row.session_id if self._chooses_ids else "") or self._new_id()
+        wanted, notices = brought.row.session_id if self._chooses_ids else "", [*brought.notices]
+        row = replace(brought.row, session_id=wanted or self._new_id())
         try:
-            row = await self._import(brought, session_id)
+            await self.store.import_session(row, brought.thoughts)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
-            notices.append(Notice("exists", message, session_id))
-            row = await self._import(brought, self._new_id())
+            notices.append(Notice("exists", message, row.session_id))
+            row = replace(row, session_id=self._new_id())
+            await self.store.import_session(row, brought.thoughts)
         return {**await self._document(row), "notices": notice_documents(notices)}
-
-    async def _import(self, brought: Transcript, session_id: str) -> SessionRow:
-        row = replace(brought.row, session_id=session_id)
-        await self.store.import_session(row, brought.thoughts)
-        return row
 
     # -- keeping and forgetting
 
@@ -613,7 +600,7 @@ class Sessions:
         Raises:
             NotFoundError: There is no such session.
         """
-        return await self._all_thoughts(await self._row(session_id))
+        return await self._thoughts(await self._row(session_id))
 
     async def _document(self, row: SessionRow) -> Document:
         over = row.status == "active" and is_over(row, self.settings, self._clock())
@@ -642,13 +629,19 @@ class Sessions:
             raise no_session(session_id)
         return view.row
 
-    async def _all_thoughts(self, row: SessionRow) -> Sequence[ThoughtRow]:
-        if row.run_id is not None:
-            return await self._thoughts_of_run(row.run_id)
-        return await self._pages(row.session_id, 0, None)
 
-    async def _thoughts_of_run(self, run_id: str) -> Sequence[ThoughtRow]:
-        return [] if self._run_thoughts is None else await self._run_thoughts(run_id)
+async def _no_thoughts(_: str) -> Sequence[ThoughtRow]:
+    return ()
+
+
+def _learn(bound: Bound, call: ThinkingCall, taken: Taken) -> None:
+    """Have a caller keep in mind where a thought went."""
+    session_id, head, choice = taken.row.session_id, taken.placed.head, taken.choice
+    is_copy = session_id not in bound.ids and any(
+        notice.reason == "run_continued" for notice in taken.notices
+    )
+    now = Seen(head.thoughts, not head.ended, head.thoughts == 1 < taken.thought.number)
+    bound.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)
 
 
 def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) -> None:
@@ -664,17 +657,3 @@ def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) 
             field="branch_id",
             choices=known,
         )
-
-
-def _is_listed(entry: Document, status: str) -> bool:
-    """Whether a session, as lists show it, is in the list that was asked for."""
-    if status == "active":
-        return entry["status"] == "active"
-    if status == "unfinished":
-        return not ("run_id" in entry or entry.get("ended"))
-    return True
-
-
-def _is_guided(row: SessionRow) -> bool:
-    """Whether an agent's thoughts are in a session."""
-    return row.run_id is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +42,8 @@ class SessionSettings(Struct, frozen=True):
             UsageError: A value is no legal one; `option` names the variable.
         """
         written = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
-        return _read(SessionSettings(), {name: text for name, text in written.items() if text}, _VARIABLES)
+        read = {name: _value(name, text, _VARIABLES[name]) for name, text in written.items() if text}
+        return SessionSettings(**read)
 
 
 _VARIABLES = {
@@ -56,61 +58,30 @@ _VARIABLES = {
 _UNITS = {"ttl_s": "seconds", "retention_days": "days"}
 
 
-def change_settings(
-    settings: SessionSettings,
-    *,
-    ttl_s: float | None = None,
-    max_thoughts: int | None = None,
-    max_thought_chars: int | None = None,
-    on_expiry: OnExpiry | None = None,
-) -> SessionSettings:
+def change_settings(settings: SessionSettings, **values: object) -> SessionSettings:
     """Return settings with those that are not None in place of them.
 
     Raises:
         UsageError: A value is no legal one; `option` names it.
     """
-    values = {
-        "ttl_s": ttl_s,
-        "max_thoughts": max_thoughts,
-        "max_thought_chars": max_thought_chars,
-        "on_expiry": on_expiry,
-    }
-    return _read(settings, {name: value for name, value in values.items() if value is not None}, {})
+    named = {name: _value(name, value, name) for name, value in values.items() if value is not None}
+    return replace(settings, **named)
 
 
-def _read(
-    settings: SessionSettings, values: Mapping[str, object], called: Mapping[str, str]
-) -> SessionSettings:
-    """Return settings with values of theirs, each a number or a text, read.
-
-    Args:
-        called: What errors call a setting, where it is not its name.
-    """
-    read = {name: _value(name, value, called.get(name, name)) for name, value in values.items()}
-    return replace(settings, **read)
-
-
-def _value(name: str, value: object, option: str) -> object:
+def _value(name: str, value: object, option: str) -> Any:
+    number = math.nan
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError, OverflowError):
+            number = float(value)
     if name == "on_expiry":
-        wanted, found = "archive or delete", value.lower() if isinstance(value, str) else value
-        if found in ("archive", "delete"):
-            return found
+        wanted, found = "archive or delete", str(value).lower()
+        is_legal = found in ("archive", "delete")
     elif name in _UNITS:
-        wanted, found = f"a number of {_UNITS[name]} over 0", _number(value)
-        if 0 < found < math.inf:
-            return found
+        wanted, found, is_legal = f"a number of {_UNITS[name]} over 0", number, 0 < number < math.inf
     else:
-        wanted, found = f"a whole number from 1 to {MAX_COUNT:,}", _number(value)
-        if 1 <= found <= MAX_COUNT and found % 1 == 0:
-            return int(found)
-    raise UsageError(f"{option} must be {wanted}, not {value!r:.60}", option=option)
-
-
-def _number(value: object) -> float:
-    """Return a number, or the one that a text is; otherwise not a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return math.nan
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return math.nan
+        wanted, is_legal = f"a whole number from 1 to {MAX_COUNT:,}", 1 <= number <= MAX_COUNT
+        is_legal = is_legal and number % 1 == 0
+        found = int(number) if is_legal else number
+    if not is_legal:
+        raise UsageError(f"{option} must be {wanted}, not {value!r:.60}", option=option)
+    return found

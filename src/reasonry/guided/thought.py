@@ -28,22 +28,15 @@ from .lines import (
     NOT_RECORDED,
     Head,
     Recorded,
-    RefusedMove,
     ThoughtLine,
     ThoughtRecord,
-    Walk,
     ancestry,
-    check_path_length,
     decode_record,
-    distance,
     find_thought,
-    show_arguments,
     show_lines,
     show_name,
-    stages_named,
-    thought_left,
-    walk,
 )
+from .moves import RefusedMove, Walk, distance, show_arguments, stages_named, thought_left, walk
 from .thinking_tool import ThinkingCall
 
 
@@ -69,12 +62,14 @@ def submit(
     at_ms: int = 0,
     demand_fields: bool = True,
     recorded: Recorded = NOT_RECORDED,
+    mark: int = 0,
 ) -> Placed:
     """Take one thought.
 
     Args:
         demand_fields: Whether the stages that are named demand their fields.
         recorded: Which thoughts the call's numbers mean, where that is known.
+        mark: Tells the call from others.
 
     Raises:
         IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
@@ -82,7 +77,6 @@ def submit(
         UsageError: Another rule is broken; `field` names the part of the call.
     """
     stages = stages_named(call)
-    check_path_length(stages)
     thinker = _thinker_of(strategy, head, call, view, stages, recorded)
     _check_merge(head, call, thinker.branch)
     revised = None
@@ -95,9 +89,7 @@ def submit(
     )
     if demand_fields and stages:
         check_fields(parts)
-    total = max(call.total_thoughts, call.thought_number)
-    if call.needs_more_thoughts and total == call.thought_number:
-        total += 1
+    total = _total(call)
     line = replace(
         thinker.line,
         stage=walked.stages[-1],
@@ -122,8 +114,14 @@ def submit(
         path=walked.stages if len(walked.stages) > 1 else (),
         revises_seq=None if revised is None else revised.seq,
         branch_from_seq=thinker.left_seq,
+        mark=mark,
     )
     return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record)
+
+
+def _total(call: ThinkingCall) -> int:
+    """Return the estimate, raised to the thought's number, and past it where more are needed."""
+    return max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
 
 
 def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float | None:
@@ -146,6 +144,7 @@ def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: Thinkin
         branches=branches,
         latest=branch,
         thoughts=head.thoughts + 1,
+        highest=max(head.highest, line.number),
         ended=not call.next_thought_needed,
     )
 

@@ -8,7 +8,7 @@ Rule 2: think-strategies lets its thinkers break the rules, and a run passes thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -32,8 +32,8 @@ from .thinking_tool import Notice, ThinkingCall
 from .thought import open_session, submit
 from .turn import PURPOSE_CHARS, Find
 
-_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _INSTANT = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _REFERENCES = ("revises_thought", "branch_from_thought")
 
 Document = Mapping[str, Any]
@@ -80,9 +80,8 @@ class _Walk:
 
     def take(self, thought: Document) -> None:
         """Take a thought as exports have it; raises where it breaks a rule."""
-        call = self._read(thought)
         recorded = Recorded(_positive(thought.get("branch_from_seq")), _positive(thought.get("revises_seq")))
-        self._add(call, instant_ms(thought.get("at"), self._now_ms), recorded)
+        self._add(self._read(thought), thought.get("at"), recorded)
 
     def take_loosely(self, thought: Document) -> None:
         """Take a thought; where it breaks a rule, what cannot be followed is kept in its `data`."""
@@ -93,15 +92,26 @@ class _Walk:
             number = known.get(name)
             if number is not None and not self.view.with_number(number):
                 aside[name] = known.pop(name)
-        call, at_ms = self._with_data(self._read(known), aside), instant_ms(thought.get("at"), self._now_ms)
+        call, at = self._with_data(self._read(known), aside), thought.get("at")
         try:
-            self._add(call, at_ms)
+            self._add(call, at)
         except IllegalTransitionError as error:
             instead = error.details.get("instead", {})
             if instead.keys() == {"stage"}:
-                self._add(replace(call, stage=instead["stage"]), at_ms)
+                self._add(replace(call, stage=instead["stage"]), at)
             else:
-                self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at_ms)
+                self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
+
+    def row(self, **about: Any) -> SessionRow:
+        """Return the row of the session."""
+        head = replace(self.head, from_run=about.pop("from_run", 0))
+        return SessionRow(
+            strategy=self._strategy.name,
+            used_at_ms=self._now_ms,
+            thoughts=len(self.view.rows),
+            head=encode(head),
+            **about,
+        )
 
     def _read(self, thought: Document) -> ThinkingCall:
         known = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True, **thought}
@@ -120,8 +130,9 @@ class _Walk:
         data = plain_json("data", {**(call.data or {}), **more}, self._settings.max_thought_chars)
         return replace(call, data=data or None)
 
-    def _add(self, call: ThinkingCall, at_ms: int, recorded: Recorded = NOT_RECORDED) -> None:
+    def _add(self, call: ThinkingCall, at: Any, recorded: Recorded = NOT_RECORDED) -> None:
         """Take a thought, whose fields need not be complete."""
+        at_ms = instant_ms(at, self._now_ms)
         placed = submit(
             self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=recorded
         )
@@ -131,9 +142,8 @@ class _Walk:
 
 
 def _positive(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= MAX_INT:
-        return None
-    return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 1 <= value <= MAX_INT else None
 
 
 def instant_ms(written: Any, default: int) -> int:
@@ -144,43 +154,10 @@ def instant_ms(written: Any, default: int) -> int:
         at = datetime.fromisoformat(written)
     except ValueError:
         return default
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(int(at.timestamp() * 1_000), 0)
+    return max(int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
 
 
 # -- files
-
-
-def read_session(
-    content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
-) -> Transcript:
-    """Read a session file.
-
-    Raises:
-        UsageError: It is no session, or breaks its rules; `line` or `thought` says where.
-        TooLargeError: It is over the limits.
-    """
-    document = _document(content)
-    if document.get("kind") == KIND:
-        return _own(document, find, settings, now_ms)
-    if isinstance(document.get("thoughtHistory"), list):
-        return _foreign(document, find, settings, now_ms)
-    raise UsageError(
-        "This is no session: expected a JSON export of `reasonry sessions export`, "
-        "or a session.json of think-strategies"
-    )
-
-
-def _document(content: str | bytes | Document) -> Document:
-    try:
-        document = SECRETS.mask_data(
-            content if isinstance(content, Mapping) else msgspec.json.decode(content)
-        )
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UsageError(f"This is no session: it is not JSON ({error})") from None
-    if not isinstance(document, Mapping):
-        raise UsageError("This is no session: expected a JSON object")
-    return document
 
 
 class _About(Struct, frozen=True):
@@ -192,76 +169,95 @@ class _About(Struct, frozen=True):
     session_id: str | None = None
 
 
-def _own(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
+def read_session(
+    content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
+) -> Transcript:
+    """Read a session file.
+
+    Raises:
+        UsageError: It is no session, or breaks its rules; `thought` says where.
+        TooLargeError: It is over the limits.
+    """
+    document = _document(content)
+    if document.get("kind") != KIND:
+        return _read_foreign(document, find, settings, now_ms)
     if document.get("version") != VERSION:
         raise UsageError(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about = read_call(_About, document, keep_empty=("session_id",))
-    strategy, thoughts = find(about.strategy), _list_of_objects(document.get("thoughts"))
-    has_stages = any(thought.get("stage") for thought in thoughts)
-    walk = _Walk(
-        strategy, open_session(None if has_stages or about.strategy is None else strategy), settings, now_ms
-    )
+    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
+    strategy = find(about.strategy)
+    is_unnamed = about.strategy is None or any(thought.get("stage") for thought in thoughts)
+    walk = _Walk(strategy, open_session(None if is_unnamed else strategy), settings, now_ms)
     walk.take_all(thoughts, walk.take)
-    row = SessionRow(
-        about.session_id or "",
-        strategy.name,
-        instant_ms(document.get("created_at"), now_ms),
-        now_ms,
+    row = walk.row(
+        session_id=about.session_id or "",
+        created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
-        thoughts=len(walk.view.rows),
         purpose=about.purpose[:PURPOSE_CHARS],
-        head=encode(walk.head),
     )
     return Transcript(row, walk.view.rows)
 
 
-def _foreign(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
-    history = _list_of_objects(_with_branches(document))
-    named = document.get("strategy") or next((thought.get("strategy") for thought in history), None)
-    strategy, notices = _foreign_strategy(named, find)
+def _document(content: str | bytes | Document) -> Document:
+    try:
+        document = SECRETS.mask_data(
+            content if isinstance(content, Mapping) else msgspec.json.decode(content)
+        )
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"This is no session: it is not JSON ({error})") from None
+    if not isinstance(document, Mapping) or not (
+        document.get("kind") == KIND or "thoughtHistory" in document
+    ):
+        raise UsageError(
+            "This is no session: expected a JSON export of `reasonry sessions export`, "
+            "or a session.json of think-strategies"
+        )
+    return document
+
+
+def _objects(document: Document, name: str) -> list[dict[str, Any]]:
+    thoughts = document.get(name)
+    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
+        raise UsageError("This is no session: its thoughts must be a list of objects")
+    return thoughts
+
+
+def _read_foreign(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
+    thoughts = [_own_form(thought, place) for place, thought in enumerate(_foreign_thoughts(document), 1)]
+    named = document.get("strategy") or next(
+        filter(None, (thought["strategy"] for thought in thoughts)), None
+    )
+    notices = list[Notice]()
+    try:
+        strategy = find(str(named))
+    except UsageError:
+        strategy = find(None)
+        message = (
+            f"Strategy {show_value(named)} is not known here; the session was imported as {strategy.name}."
+        )
+        notices.append(Notice("strategy", message))
     ended_at = instant_ms(document.get("timestamp"), now_ms)
     walk = _Walk(strategy, open_session(strategy), settings, ended_at)
-    thoughts = [_own_form(thought, place) for place, thought in enumerate(history, 1)]
     walk.take_all(thoughts, walk.take_loosely)
-    row = SessionRow(
-        "",
-        strategy.name,
-        min([instant_ms(thought["at"], ended_at) for thought in thoughts], default=ended_at),
-        now_ms,
-        thoughts=len(walk.view.rows),
-        purpose=first_words(
-            str(document.get("sessionPurpose") or (walk.view.rows[0].text if walk.view.rows else "")),
-            PURPOSE_CHARS,
-        ),
-        head=encode(walk.head),
+    purpose = document.get("sessionPurpose") or (thoughts[0]["thought"] if thoughts else "")
+    row = walk.row(
+        session_id="",
+        created_at_ms=min([instant_ms(thought["at"], ended_at) for thought in thoughts], default=ended_at),
+        purpose=first_words(str(purpose), PURPOSE_CHARS),
     )
-    return Transcript(row, walk.view.rows, notices)
+    return Transcript(replace(row, used_at_ms=now_ms), walk.view.rows, notices)
 
 
-def _foreign_strategy(name: Any, find: Find) -> tuple[Strategy[Any, Any], Sequence[Notice]]:
-    try:
-        return find(str(name)), ()
-    except UsageError:
-        default = find(None)
-        message = (
-            f"Strategy {show_value(name)} is not known here; the session was imported as {default.name}."
-        )
-        return default, (Notice("strategy", message),)
-
-
-def _with_branches(document: Document) -> list[Any]:
-    """Return the history, and behind it the branches whose thoughts it lacks."""
-    thoughts: list[Any] = list(document["thoughtHistory"])
-    names = [thought.get("branchId") for thought in thoughts if isinstance(thought, dict)]
-    there = {name for name in names if isinstance(name, str)}
-    branches = document.get("branches")
+def _foreign_thoughts(document: Document) -> Iterator[Document]:
+    """Yield the history, and behind it the branches whose thoughts it lacks."""
+    history, branches = _objects(document, "thoughtHistory"), document.get("branches")
+    yield from history
+    there = [thought.get("branchId") for thought in history]
     for name, own in (branches if isinstance(branches, dict) else {}).items():
         if name not in there and isinstance(own, list):
-            thoughts += [{"branchId": name, **thought} for thought in own if isinstance(thought, dict)]
-    return thoughts
+            yield from ({"branchId": name, **thought} for thought in own if isinstance(thought, dict))
 
 
 def _own_form(thought: Document, place: int) -> Document:
@@ -280,13 +276,8 @@ def _own_form(thought: Document, place: int) -> Document:
         "stage": stage if isinstance(stage, str) else None,
         "data": {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None} or None,
         "at": thought.get("timestamp"),
+        "strategy": thought.get("strategy"),
     }
-
-
-def _list_of_objects(thoughts: Any) -> list[dict[str, Any]]:
-    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
-        raise UsageError("This is no session: its thoughts must be a list of objects")
-    return thoughts
 
 
 # -- runs
@@ -318,15 +309,7 @@ def copy_run(
     if answer:
         number = copied[-1].number + 1 if copied else 1
         walk.take_loosely({"thought": answer, "thought_number": number, "stage": last})
-    row = SessionRow(
-        "",
-        strategy.name,
-        now_ms,
-        now_ms,
-        thoughts=len(walk.view.rows),
-        purpose=own.purpose,
-        head=encode(replace(walk.head, from_run=len(walk.view.rows))),
-    )
+    row = walk.row(session_id="", created_at_ms=now_ms, purpose=own.purpose, from_run=len(walk.view.rows))
     return Transcript(row, walk.view.rows)
 
 

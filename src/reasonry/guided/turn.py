@@ -15,28 +15,27 @@ from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .lines import Head, RowsView, ThoughtLine, decode_head, encode
+from .lines import Head, RowsView, decode_head, decode_record, encode, find_kept
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall, tool_schema
 from .thought import Placed, open_session, settle_fields, submit, with_guidance_given
-from .which_session import KnownSession, SessionRequest, which_session
+from .which_session import KnownSession, SessionChoice, SessionRequest, which_session
 
 PURPOSE_CHARS = 100
 SHOWN_CHARS = 20_000
 """Characters of thoughts that a reply shows where no other bound is set, but for replies that show all by contract."""
-_FIRST_READ = 20
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
 
 
-class Taken(Struct, frozen=True):
+class Taken(Struct):
     """What came of a turn: the session and the thought as written.
 
     Attributes:
         earlier: Where the session stood before.
         before: The latest thoughts before, as many as the reply needs; at the end all.
-        recalls: Whether the connection sees an earlier session for the first time.
+        recalls: Whether all that a thinker needs is said again: the connection sees the session for the first time.
     """
 
     strategy: Strategy[Any, Any]
@@ -44,13 +43,14 @@ class Taken(Struct, frozen=True):
     thought: ThoughtRow
     placed: Placed
     earlier: Head
-    before: list[ThoughtRow]
+    before: Sequence[ThoughtRow]
     bound: HistoryBound
     recalls: bool
     notices: list[Notice]
+    choice: SessionChoice
 
 
-@dataclass
+@dataclass(slots=True)
 class ThinkingTurn:
     """One call, and what it needs to be decided.
 
@@ -82,41 +82,76 @@ class ThinkingTurn:
         Raises:
             UsageError: The call breaks a rule.
         """
-        choice = which_session(self.request, self._look(view), list(self._candidates(view)))
+        call, request = self.call, self.request
+        choice = which_session(request, self._look(view), list(self._candidates(view)))
         if choice.session is None:
-            strategy = self.find(self.call.strategy)
-            purpose = first_words(self.call.thought, PURPOSE_CHARS)
+            strategy = self.find(call.strategy)
+            purpose = first_words(call.thought, PURPOSE_CHARS)
             row = SessionRow(choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
-            head = replace(open_session(), directory=self.directory)
+            head, view = replace(open_session(), directory=self.directory), RowsView()
         else:
-            row, head, view, _ = choice.session
-            assert head is not None, "a session that is continued is read"
+            row, head, view = choice.session.row, choice.session.stands, choice.session.view
+            if (kept := find_kept(view, head, call.thought_number, call.thought, request.mark)) is not None:
+                return SessionChange(value=self._keep_once(choice, row, head, view, kept))
             strategy = self._strategy_of(row, head)
-        call, unknown = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
-        placed = submit(strategy, head, call, view if row.thoughts else RowsView(), at_ms=self.now_ms)
+        call, unknown = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
+        placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=request.mark)
         placed = replace(placed, head=with_guidance_given(strategy, placed.head))
         self._check_limits(row, head, placed)
-        line = head.main if placed.branch is None else head.branches.get(placed.branch, head.main)
-        notices = [
-            *choice.notices,
-            *call_notices(call, unknown, line if head.thoughts else None, view),
-        ]
+        notices = [*choice.notices, *call_notices(call, unknown, head, placed.branch, view)]
+        after = replace(
+            row,
+            strategy=strategy.name,
+            used_at_ms=self.now_ms,
+            status="active",
+            thoughts=row.thoughts + 1,
+            head=encode(placed.head),
+        )
+        thought = ThoughtRow(
+            after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
+        )
+        taken = self._turn_out(strategy, after, thought, placed, head, view, notices, choice)
+        elsewhere = choice.session is not None and row.session_id != request.target
+        return SessionChange(
+            after,
+            thought,
+            choice.delete,
+            taken,
+            archive_as=choice.archive_as,
+            instead=row.session_id if elsewhere else None,
+        )
+
+    def _turn_out(
+        self,
+        strategy: Strategy[Any, Any],
+        row: SessionRow,
+        thought: ThoughtRow,
+        placed: Placed,
+        earlier: Head,
+        view: SessionView,
+        notices: list[Notice],
+        choice: SessionChoice,
+    ) -> Taken:
         seen = None if self.request.bound is None else self.request.bound.seen
         recalls = choice.session is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
-        before = list[ThoughtRow]()
-        if row.thoughts:
+        before: Sequence[ThoughtRow] = ()
+        if earlier.thoughts:
             is_end = not self.call.next_thought_needed
-            before = view.latest(row.thoughts) if is_end else read_latest(view, bound, row.thoughts)
-        row, thought = self._rows_after(replace(row, strategy=strategy.name), placed)
-        elsewhere = choice.session is not None and row.session_id != self.request.target
-        return SessionChange(
-            row,
-            thought,
-            choice.delete,
-            Taken(strategy, row, thought, placed, head, before, bound, recalls, notices),
-            archive_as=choice.archive_as,
-            instead=row.session_id if elsewhere else None,
+            before = view.latest(earlier.thoughts) if is_end else bound.read(view, earlier.thoughts)
+        return Taken(strategy, row, thought, placed, earlier, before, bound, recalls, notices, choice)
+
+    def _keep_once(
+        self, choice: SessionChoice, row: SessionRow, head: Head, view: SessionView, thought: ThoughtRow
+    ) -> Taken:
+        """Return what came of the same call when it came first."""
+        message = f"This is thought {thought.number} of session {row.session_id} already; nothing was added."
+        record = decode_record(thought)
+        before = () if record.next_needed else view.latest(head.thoughts)[: thought.seq - 1]
+        placed, bound = Placed(head, thought.branch, record), HistoryBound(0, None)
+        notices = [Notice("already_kept", message)]
+        return Taken(
+            self.find(row.strategy), row, thought, placed, head, before, bound, True, notices, choice
         )
 
     def _look(self, view: SessionView) -> KnownSession | None:
@@ -140,14 +175,6 @@ class ThinkingTurn:
                     continue
                 if not (self.lapses and is_over(row, self.settings, self.now_ms)):
                     yield KnownSession(row, decode_head(row), seen)
-
-    def _rows_after(self, row: SessionRow, placed: Placed) -> tuple[SessionRow, ThoughtRow]:
-        call, count = self.call, row.thoughts + 1
-        thought = ThoughtRow(count, call.thought_number, call.thought, placed.branch, encode(placed.record))
-        after = replace(
-            row, used_at_ms=self.now_ms, status="active", thoughts=count, head=encode(placed.head)
-        )
-        return after, thought
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
         """Return the strategy of a session; the first one named in a session without one is taken up."""
@@ -191,28 +218,31 @@ def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
 
 
 def call_notices(
-    call: ThinkingCall, unknown: Sequence[str], line: ThoughtLine | None, view: SessionView
+    call: ThinkingCall, unknown: Sequence[str], head: Head, branch: str | None, view: SessionView
 ) -> Iterator[Notice]:
     """Yield what a thinker is told of a thought that was taken, though something may not be as it was meant.
 
     Args:
         unknown: The arguments of which nothing was made.
-        line: Where the thought's line stood before it; None: it begins the session.
+        head: Where the session stood before it.
+        branch: Its line.
     """
     number = call.thought_number
     if not call.thought.strip() and not call.data:
         yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
-    known = tool_schema(ThinkingCall)["properties"]
-    for sentence in unknown_arguments("sequentialthinking", unknown, known):
-        yield Notice("unknown_argument", f"{sentence} It was not kept; a stage's fields go into data.")
-    if line is None:
+    if unknown:
+        known = tool_schema(ThinkingCall)["properties"]
+        for sentence in unknown_arguments("sequentialthinking", unknown, known):
+            yield Notice("unknown_argument", f"{sentence} It was not kept; a stage's fields go into data.")
+    if not head.thoughts:
         return
-    if number == line.number and not call.is_revision and call.revises_thought is None:
+    latest = (head.branches.get(branch, head.main) if branch else head.main).number
+    if number == latest and not call.is_revision and call.revises_thought is None:
         message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
         yield Notice("number_repeated", message)
-    elif number > 1 and line.number not in (number, number - 1) and not view.with_number(number - 1):
+    elif number > 1 and latest not in (number, number - 1) and not view.with_number(number - 1):
         message = f"Taken as thought {number}, though no thought here has number {number - 1}."
-        yield Notice("number_gap", f"{message} The latest on this line is {line.number}.")
+        yield Notice("number_gap", f"{message} The latest on this line is {latest}.")
 
 
 # -- how much history: none but what was asked for, except when a connection first continues an earlier session
@@ -239,6 +269,10 @@ class HistoryBound(Struct, frozen=True):
         thoughts = asked if asked is not None or (recalls and default == 0) else default
         return HistoryBound(thoughts, chars)
 
+    def read(self, view: SessionView, there: int) -> Sequence[ThoughtRow]:
+        """Return at least the thoughts that fit, of a session that has so many."""
+        return view.latest(there if self.thoughts is None else min(self.thoughts, there))
+
     def cut(self, thoughts: Sequence[ThoughtRow]) -> Sequence[ThoughtRow]:
         """Return the latest of the thoughts that fit; the latest one of all does, however long."""
         count = len(thoughts) if self.thoughts is None else min(self.thoughts, len(thoughts))
@@ -249,20 +283,3 @@ class HistoryBound(Struct, frozen=True):
             start -= 1
             room -= len(thoughts[start].text)
         return thoughts[start:]
-
-
-def read_latest(view: SessionView, bound: HistoryBound, there: int) -> list[ThoughtRow]:
-    """Return at least the thoughts that fit, reading on only while they do.
-
-    Args:
-        there: How many thoughts the session has.
-    """
-    wanted = there if bound.thoughts is None else min(bound.thoughts, there)
-    count = min(wanted, _FIRST_READ)
-    while True:
-        thoughts = view.latest(count)
-        if count >= wanted or (
-            bound.chars is not None and sum(len(thought.text) for thought in thoughts) > bound.chars
-        ):
-            return thoughts
-        count = min(wanted, 4 * count)

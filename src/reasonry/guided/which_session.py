@@ -1,25 +1,133 @@
-"""Which session a thought goes to: decided from the call, what its caller is bound to, and what the store has.
+"""Which session a call means: decided from the call, what its caller has in mind, and what the store has.
 
 Rule 1: all of this is pure, but for new ids. `turn` asks `which_session` inside the transaction that writes the
         thought, with the sessions as they stand.
-Rule 2: where a new session begins though there is another, or where several could be meant, a notice says which.
+Rule 2: a thought that names no session stays in the current one where that has its number, or the number before. A
+        thought that is kept already is where it was. Number 1 begins a session, and so does another strategy.
+Rule 3: of several sessions that a thought may continue, the branch, `totalThoughts` and the strategy decide, else the
+        latest is taken; no session is left or chosen without a notice that names both, once for each two of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from ..errors import ConflictError, NotFoundError, UsageError
+from ..ids import LAST
 from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
-from .lines import Head
-from .thinker import Bound
+from .lines import Head, find_kept
 from .thinking_tool import Notice, ThinkingCall
 
+MAX_OPEN = 16
+"""Sessions that a call may continue; the one used longest ago is forgotten beyond that."""
 _MAX_NAMED = 3
+
+Pair = frozenset[str]
+
+
+# -- what a caller has in mind
+
+
+class Seen(NamedTuple):
+    """A session as its caller last saw it."""
+
+    thoughts: int = 0
+    is_open: bool = True
+    is_stray: bool = False
+    """Whether an agent began it that had lost the id of the session it meant."""
+
+
+@dataclass
+class Bound:
+    """The sessions that a caller's thoughts may continue when they name none.
+
+    A session becomes the current one when it is begun or resumed here. An existing one that a call names is for
+    that call; where no other is open, or the current one is a stray, it becomes the current one.
+
+    Attributes:
+        ids: The current session first; empty for a caller that is new.
+        seen: The sessions whose thoughts the caller knows; None: nothing is kept in mind between its calls.
+        begun_for: The session that was begun for a name of which no session was known.
+        pairs: The sessions that a notice has named together.
+    """
+
+    ids: list[str] = field(default_factory=list[str])
+    seen: dict[str, Seen] | None = None
+    begun_for: dict[str, str] = field(default_factory=dict[str, str])
+    pairs: set[Pair] = field(default_factory=set[Pair])
+
+    @property
+    def current(self) -> str | None:
+        """The current session; None: the next call begins one."""
+        return self.ids[0] if self.ids else None
+
+    def session_of(self, call: ThinkingCall) -> str | None:
+        """Return the session that a call names; a name of which none was known means the one begun for it."""
+        named = call.session_id
+        if named is None or call.thought_number == 1 or call.clear_session:
+            return named
+        return self.begun_for.get(named, named)
+
+    def may_change(self, call: ThinkingCall) -> bool:
+        """Whether a call may change what the caller is bound to."""
+        if call.session_id is not None and not call.clear_session:
+            return self.session_of(call) not in (self.seen or {})
+        return (
+            call.clear_session or len(self.ids) != 1 or call.strategy is not None or call.thought_number == 1
+        )
+
+    def learn(
+        self,
+        call: ThinkingCall,
+        session_id: str,
+        now: Seen,
+        *,
+        leads: bool = False,
+        pairs: Iterable[Pair] = (),
+    ) -> None:
+        """Keep in mind where a thought went.
+
+        Args:
+            leads: Whether the session becomes the current one, even where the call names it.
+            pairs: The sessions that its notices named together.
+        """
+        named, before = call.session_id, self._seen(self.current or "")
+        if call.clear_session:
+            self.forget(named or self.current)
+        elif named is not None and before.is_stray and self.current != session_id:
+            self.forget(self.current)
+        if named is None or leads or self.current is None or not before.is_open or before.is_stray:
+            self.bind(session_id)
+        elif session_id not in self.ids:
+            self.ids.append(session_id)
+        if named not in (None, session_id, LAST) and not call.clear_session:
+            self.begun_for[named] = session_id
+        self.pairs.update(pairs)
+        self.see(session_id, now)
+
+    def bind(self, session_id: str) -> None:
+        """Make a session the current one; of the others those stay that have not ended."""
+        others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
+        self.ids = [session_id, *others][:MAX_OPEN]
+
+    def see(self, session_id: str, now: Seen) -> None:
+        """Note how a session stands; replies to calls side by side may come in any order."""
+        if self.seen is not None and now.thoughts >= self._seen(session_id).thoughts:
+            self.seen[session_id] = now
+
+    def forget(self, session_id: str | None) -> None:
+        """Let no later call continue a session."""
+        self.ids = [known for known in self.ids if known != session_id]
+        if self.seen is not None and session_id is not None:
+            self.seen.pop(session_id, None)
+
+    def _seen(self, session_id: str) -> Seen:
+        return (self.seen or {}).get(session_id, Seen())
 
 
 # -- the decision
@@ -33,6 +141,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         target: The id under which the store looks first; also that of a new session if none was named.
         new_id: Returns the id of a new session where `target` is taken.
         strategy: The canonical name of the strategy that the call names.
+        mark: Tells the call from others; 0: an identical one is a thought of its own.
         exact: Whether a new session gets exactly the id asked for.
         begins: Whether a new session may take the place of one that is named and is not there.
         keeps: Whether a session that is cleared is archived, rather than deleted.
@@ -44,6 +153,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     target: str
     new_id: Callable[[], str]
     strategy: str | None = None
+    mark: int = 0
     exact: bool = False
     begins: bool = True
     keeps: bool = True
@@ -62,15 +172,31 @@ class KnownSession(NamedTuple):
     view: SessionView
     is_over: bool = False
 
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.row.session_id
+
+    @property
+    def stands(self) -> Head:
+        """Where it stands, of one that a thought may be added to."""
+        assert self.head is not None, "a session that may be continued is read"
+        return self.head
+
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues, None for a new one, and what becomes of the one it leaves."""
+    """The session that a call continues, None for a new one, and what becomes of the one it leaves.
+
+    Attributes:
+        pairs: The sessions that the notices name together for the first time.
+    """
 
     session: KnownSession | None
-    new_id: str
-    notices: list[Notice]
+    new_id: str = ""
+    notices: Sequence[Notice] = ()
     delete: bool = False
     archive_as: str | None = None
+    pairs: Sequence[Pair] = ()
 
 
 def is_lost(request: SessionRequest) -> bool:
@@ -96,20 +222,20 @@ def which_session(
     """
     if request.session_id is not None:
         return _by_name(request, there)
-    ids = request.bound.ids if request.bound is not None else ()
-    if not ids:
+    bound, call = request.bound, request.call
+    if bound is None or not bound.ids:
         return _new(request, there)
-    if request.call.clear_session:
+    if call.clear_session:
         return _new(request, None) if there is None else _after_clearing(request, there)
-    session, notices = choose(request.call, known, request.strategy)
-    if session is not None:
-        return SessionChoice(session, "", notices)
-    if known and known[0].row.session_id == ids[0]:
-        return _new(request, there, *notices)
+    choice = choose(request, known, bound.pairs)
+    if choice.session is not None:
+        return choice
+    if known and known[0].id == bound.ids[0]:
+        return _new(request, there, *choice.notices)
     if there is not None:
         return _after_expiry(request, there)
     message = "The session of this connection is not there any more; a new one was begun."
-    return _new(request, None, Notice("unknown", message, ids[0]))
+    return _new(request, None, Notice("unknown", message, bound.ids[0]))
 
 
 def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoice:
@@ -119,14 +245,14 @@ def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoi
         return _new(request, None, *([] if request.exact else [_unknown(request.target)]))
     if there.row.run_id is not None:
         raise ConflictError(
-            f"session {there.row.session_id} is the record of run {there.row.run_id}; begin a session of your "
-            "own, or resume the run",
-            session_id=there.row.session_id,
+            f"session {there.id} is the record of run {there.row.run_id}; begin a session of your own, or resume the "
+            "run",
+            session_id=there.id,
             run_id=there.row.run_id,
         )
     if request.call.clear_session:
         return _after_clearing(request, there)
-    return _after_expiry(request, there) if there.is_over else SessionChoice(there, "", [])
+    return _after_expiry(request, there) if there.is_over else SessionChoice(there)
 
 
 def _new(
@@ -140,19 +266,19 @@ def _new(
     is_free = there is None or delete or archive_as not in (None, request.target)
     takes_target = is_free and (request.exact or (request.session_id is None and there is None))
     new_id = request.target if takes_target else request.new_id()
-    return SessionChoice(None, new_id, [*notices], delete, archive_as)
+    return SessionChoice(None, new_id, notices, delete, archive_as)
 
 
 def _after_clearing(request: SessionRequest, there: KnownSession) -> SessionChoice:
     if not request.keeps:
         return _new(request, there, delete=True)
-    kept_as = request.new_id() if request.exact else there.row.session_id
+    kept_as = request.new_id() if request.exact else there.id
     message = f'The earlier session was archived; to continue it, pass sessionId "{kept_as}".'
     return _new(request, there, Notice("archived", message), archive_as=kept_as)
 
 
 def _after_expiry(request: SessionRequest, there: KnownSession) -> SessionChoice:
-    notice = Notice("expired", "This session has expired; a new one was begun.", there.row.session_id)
+    notice = Notice("expired", "This session has expired; a new one was begun.", there.id)
     return _new(request, there, notice, delete=request.exact or there.row.status == "active")
 
 
@@ -178,95 +304,102 @@ def no_session(session_id: str) -> NotFoundError:
 
 
 def choose(
-    call: ThinkingCall, known: Sequence[KnownSession], strategy: str | None
-) -> tuple[KnownSession | None, list[Notice]]:
-    """Return the session that a call which names none continues, None for a new one, and what to say about it.
-
-    It is the open session whose next number the thought has; where several have, or none, the latest one. A new session
-    begins where the latest one has ended, where another strategy is named than its own, and where numbers begin at 1
-    again.
+    request: SessionRequest, known: Sequence[KnownSession], pairs: Collection[Pair] = ()
+) -> SessionChoice:
+    """Return the session that a call which names none continues; None for a new one.
 
     Args:
-        known: The sessions of the caller, the latest first.
-        strategy: The canonical name of the strategy that the call names.
+        known: The sessions of the caller, the current one first.
+        pairs: The sessions that a notice has named together.
     """
     if not known:
-        return None, []
-    latest = known[0]
-    if _begins_anew(call):
-        return None, [_begun_notice("thoughtNumber is 1", latest)]
-    fitting = [found for found in known if _thinks_by(found, strategy)]
-    open_ones = [
-        found
-        for found in fitting
-        if not _head(found).ended or (found is latest and _refers_back(call, _head(found)))
-    ]
-    expecting = [found for found in open_ones if _expects(found, call)]
-    if call.branch_id:
-        expecting = [found for found in expecting if call.branch_id in _head(found).branches] or expecting
-    if expecting:
-        return expecting[0], [_ambiguous(call, expecting)] if len(expecting) > 1 else []
-    if latest in open_ones:
-        return latest, []
-    why = "the earlier one has ended" if latest in fitting else f"the strategy is {strategy}"
-    return None, [_begun_notice(why, latest)]
+        return SessionChoice(None)
+    call, strategy, current, number = request.call, request.strategy, known[0], request.call.thought_number
+    for found in known:
+        if find_kept(found.view, found.stands, number, call.thought, request.mark):
+            return SessionChoice(found)
+    if (
+        number == 1
+        and not _is_revision(call)
+        and not (call.branch_from_thought or call.branch_id or call.merge_branch)
+    ):
+        return SessionChoice(None, notices=[_begun("thoughtNumber is 1", current)])
+    able = [found for found in known if strategy in (None, found.row.strategy) or not found.stands.has_stage]
+    fitting = [found for found in able if _fits(call, found, is_current=found is current)]
+    if not fitting:
+        if current in able and not current.stands.ended:
+            return SessionChoice(current)
+        why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
+        return SessionChoice(None, notices=[_begun(why, current)])
+    taken = _narrow(call, fitting, strategy)
+    rivals = [] if taken is current else [current]
+    rivals += [found for found in fitting if found is not taken and found is not current]
+    new = [found.id for found in rivals if Pair((taken.id, found.id)) not in pairs]
+    notices = [_chosen(number, taken.id, current.id, new)] if new else []
+    return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
 
 
-def _head(found: KnownSession) -> Head:
-    assert found.head is not None, "a session that may be continued is read"
-    return found.head
+def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
+    """Whether a session has all that a thought refers to, and the thought's number or the one before.
+
+    One that is not the current one must be open, and have the thought as its next, or the same estimate.
+    """
+    head, number, view = found.stands, call.thought_number, found.view
+    if head.ended and not is_current:
+        return False
+    references = [number for number in (call.revises_thought, call.branch_from_thought) if number is not None]
+    if not all(map(view.with_number, references)) or (call.merge_branch or None) not in (
+        None,
+        *head.branches,
+    ):
+        return False
+    line = head.branches.get(call.branch_id) if call.branch_id else head.main
+    if number in {found.number + 1 for found in (line, head.line(head.latest)) if found is not None}:
+        return True
+    if not is_current:
+        return _total(head) == call.total_thoughts and bool(view.with_number(number))
+    refers = bool(references) or call.is_revision or call.needs_more_thoughts or bool(call.merge_branch)
+    return refers or call.branch_id in head.branches or bool(view.with_number(number))
 
 
-def _refers_back(call: ThinkingCall, head: Head) -> bool:
-    """Whether a call refers to earlier thoughts of a session, so that it is meant even after its end."""
-    return (
-        _is_revision(call)
-        or call.needs_more_thoughts
-        or call.branch_from_thought is not None
-        or call.branch_id in head.branches
-        or call.merge_branch in head.branches
+def _narrow(call: ThinkingCall, fitting: Sequence[KnownSession], strategy: str | None) -> KnownSession:
+    """Return the session that a thought is added to: branch, estimate and strategy decide where they can."""
+    return max(
+        fitting,
+        key=lambda found: (
+            call.branch_id in found.stands.branches,
+            _total(found.stands) == call.total_thoughts,
+            found.stands.has_stage and found.row.strategy == strategy,
+        ),
     )
+
+
+def _total(head: Head) -> int:
+    return head.line(head.latest).total
 
 
 def _is_revision(call: ThinkingCall) -> bool:
     return call.is_revision or call.revises_thought is not None
 
 
-def _begins_anew(call: ThinkingCall) -> bool:
-    is_branch = call.branch_from_thought is not None or bool(call.branch_id) or bool(call.merge_branch)
-    return call.thought_number == 1 and not _is_revision(call) and not is_branch
-
-
-def _thinks_by(found: KnownSession, strategy: str | None) -> bool:
-    """Whether a session thinks by a strategy, or can take it up because none was named in it."""
-    return strategy in (None, found.row.strategy) or not _head(found).has_stage
-
-
-def _expects(found: KnownSession, call: ThinkingCall) -> bool:
-    """Whether a thought has the next number, on its line or after the latest thought, and refers to what is there."""
-    head = _head(found)
-    line = head.branches.get(call.branch_id) if call.branch_id else head.main
-    lines = [head.line(head.latest), *([] if line is None else [line])]
-    references = (call.revises_thought, call.branch_from_thought)
-    return any(call.thought_number == line.number + 1 for line in lines) and all(
-        number is None or bool(found.view.with_number(number)) for number in references
-    )
-
-
-def _begun_notice(why: str, earlier: KnownSession) -> Notice:
-    session_id, thoughts = earlier.row.session_id, earlier.row.thoughts
+def _begun(why: str, earlier: KnownSession) -> Notice:
+    thoughts = earlier.row.thoughts
     message = (
         f"A new session was begun: {why}. To continue the earlier one "
-        f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass sessionId "{session_id}".'
+        f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass sessionId "{earlier.id}".'
     )
     return Notice("session_begun", message)
 
 
-def _ambiguous(call: ThinkingCall, expecting: Sequence[KnownSession]) -> Notice:
-    taken, *others = (found.row.session_id for found in expecting)
-    named = ", ".join(f'"{session_id}"' for session_id in others[:_MAX_NAMED])
-    message = (
-        f'Thought {call.thought_number} is the next one of several sessions; it was added to "{taken}", the current '
-        f"one. Pass sessionId to choose; also open: {named}."
+def _chosen(number: int, taken: str, current: str, others: Sequence[str]) -> Notice:
+    listed = ", ".join(f'"{session_id}"' for session_id in others[:_MAX_NAMED])
+    if taken == current:
+        message = (
+            f'Thought {number} fits several sessions; it was added to "{taken}", the current one. '
+            f"Pass sessionId to choose; also open: {listed}."
+        )
+        return Notice("ambiguous_session", message)
+    return Notice(
+        "session_changed",
+        f'Thought {number} was added to "{taken}", which it fits better than {listed}. Pass sessionId to choose.',
     )
-    return Notice("ambiguous_session", message)

@@ -8,17 +8,29 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import StoreError, UsageError
 from ..records import Backup, Finding, OnProgress
-from . import database, schema, sql
+from . import database, searchable, sql
 from .row_store import Database, RowStore
 
 T = TypeVar("T")
 
-MEMORY = sql.SQLITE._replace(text_index=None)
-"""Searches read the texts: an index would take longer, at each thought, than the searches it shortens."""
+MEMORY = sql.SQLITE._replace(text_index=None, hint="", copies_texts=False)
+"""Lists and searches read all there is: what would shorten them takes longer, at each thought, than they do."""
+_UNINDEXED = """
+DROP TABLE word;
+DROP TABLE searchable;
+CREATE VIEW searchable AS
+  SELECT place, fold(text) AS folded FROM thought
+  UNION ALL SELECT key << 24, fold(purpose) FROM session
+  UNION ALL SELECT (1 << 62) + key, fold(problem || char(31) || coalesce(answer, '')) FROM run;
+DROP INDEX session_owner;
+DROP INDEX session_active;
+DROP INDEX session_in_journal;
+DROP INDEX session_list;
+"""
 
 
 class MemoryStore(RowStore):
@@ -89,9 +101,13 @@ def _connect() -> sql.Database:
 
     db = apsw.Connection(":memory:")
     database.migrate(db, "memory")
-    for event in schema.WORD_EVENTS:
-        db.execute(f"DROP TRIGGER word_{event}")
+    db.create_scalar_function("fold", _fold, 1, deterministic=True)
+    db.execute(_UNINDEXED)
     return db
+
+
+def _fold(*texts: Any) -> str:
+    return searchable.fold(texts[0])
 
 
 def _kept_nowhere() -> UsageError:

@@ -68,6 +68,8 @@ class SqlDialect(NamedTuple):
     text_index: TextIndex | None
     clock: str
     """The time as leases count it, in milliseconds: the same for all processes that share the store."""
+    copies_texts: bool = True
+    """Whether texts are kept a second time, folded; else a search reads the texts themselves."""
 
 
 MAX_SEQUENCES = 12

@@ -27,19 +27,22 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_second_problem_begins_a_session_of_its_own_and_the_first_one_goes_on(store: str) -> None:
     with Raw(store) as raw:
-        first = [raw.think(number)["sessionId"] for number in (1, 2, 3)]
-        second = raw.think(1, thought="another problem")
+        first = [raw.think(number, 5)["sessionId"] for number in (1, 2, 3)]
+        second = raw.think(1, 7, thought="another problem")
         assert second["sessionId"] not in first
         assert reasons(second) == ["session_begun"]
         assert f'"{first[0]}"' in second["notices"][0]["message"]
-        assert raw.think(2)["sessionId"] == second["sessionId"]
-        assert raw.think(4)["sessionId"] == first[0]
-        assert raw.think(3)["sessionId"] == second["sessionId"]
-        assert texts(raw, first[0]) == ["thought 1", "thought 2", "thought 3", "thought 4"]
-        assert texts(raw, second["sessionId"]) == ["another problem", "thought 2", "thought 3"]
+        fits = raw.think(2, 7, thought="b2")
+        assert (fits["sessionId"], reasons(fits)) == (second["sessionId"], [])
+        changed = raw.think(4, 5, thought="a4")
+        assert (changed["sessionId"], reasons(changed)) == (first[0], ["session_changed"])
+        back = raw.think(3, 7, thought="b3")
+        assert (back["sessionId"], reasons(back)) == (second["sessionId"], [])
+        assert texts(raw, first[0]) == ["thought 1", "thought 2", "thought 3", "a4"]
+        assert texts(raw, second["sessionId"]) == ["another problem", "b2", "b3"]
 
 
-def test_after_the_end_a_new_session_begins_unless_earlier_thoughts_are_meant(store: str) -> None:
+def test_after_the_end_a_new_session_begins_unless_the_thought_continues_the_earlier_one(store: str) -> None:
     with Raw(store) as raw:
         old = raw.think(1)["sessionId"]
         raw.think(2, branchId="b", branchFromThought=1)
@@ -49,13 +52,15 @@ def test_after_the_end_a_new_session_begins_unless_earlier_thoughts_are_meant(st
             {"branchFromThought": 1, "branchId": "c"},
             {"branchId": "b"},
             {"needsMoreThoughts": True},
+            {},
         ):
             assert raw.think(3, **change, nextThoughtNeeded=False)["sessionId"] == old
-        new = raw.think(4)
+        assert raw.think(4, nextThoughtNeeded=False)["sessionId"] == old
+        new = raw.think(6)
         assert new["sessionId"] != old
         assert reasons(new) == ["session_begun"]
         assert f'"{old}"' in new["notices"][0]["message"]
-        assert len(texts(raw, old)) == 7
+        assert len(texts(raw, old)) == 9
 
 
 def test_another_strategy_begins_a_session_and_the_first_one_named_is_taken_up(store: str) -> None:
@@ -73,19 +78,44 @@ def test_another_strategy_begins_a_session_and_the_first_one_named_is_taken_up(s
         assert again["sessionId"] not in (old, other["sessionId"])
 
 
-def test_two_agents_without_ids_share_a_connection(store: str) -> None:
+def test_two_agents_without_ids_share_a_connection_and_are_told_apart_by_their_estimates(store: str) -> None:
     with Raw(store) as raw:
-        one, two = raw.think(1, thought="a1")["sessionId"], raw.think(1, thought="b1")["sessionId"]
-        assert one != two
-        unclear = raw.think(2, thought="b2")
-        assert (unclear["sessionId"], reasons(unclear)) == (two, ["ambiguous_session"])
-        assert f'"{one}"' in unclear["notices"][0]["message"]
-        order = ["b3", "a2", "b4", "a3", "b5", "b6", "a4", "b7", "a5", "b8"]
+        begun = raw.think(1, 6, thought="a1"), raw.think(1, 9, thought="b1")
+        ids = {"a": begun[0]["sessionId"], "b": begun[1]["sessionId"]}
+        changed = raw.think(2, 6, thought="a2")
+        assert (changed["sessionId"], reasons(changed)) == (ids["a"], ["session_changed"])
+        assert all(f'"{one}"' in changed["notices"][0]["message"] for one in ids.values())
+        order = ["b2", "b3", "a3", "b4", "a4", "b5", "b6", "a5", "b7", "a6", "b8"]
         for name in order:
-            reply = raw.think(int(name[1]), thought=name)
-            assert (reply["sessionId"], reasons(reply)) == (one if name[0] == "a" else two, [])
-        assert texts(raw, one) == ["a1", "a2", "a3", "a4", "a5"]
-        assert texts(raw, two) == [f"b{number}" for number in range(1, 9)]
+            reply = raw.think(int(name[1]), {"a": 6, "b": 9}[name[0]], thought=name)
+            assert (reply["sessionId"], reasons(reply)) == (ids[name[0]], [])
+        assert texts(raw, ids["a"]) == [f"a{number}" for number in range(1, 7)]
+        assert texts(raw, ids["b"]) == [f"b{number}" for number in range(1, 9)]
+
+
+def test_a_call_that_comes_again_is_kept_once_wherever_its_session_stands(store: str) -> None:
+    with Raw(store) as raw:
+        first = raw.think(1, 5, strategy="react")
+        again = raw.think(1, 5, strategy="react")
+        assert reasons(again) == ["already_kept"]
+        assert {name: again[name] for name in first} == first
+        other = raw.think(1, 5, thought="another")
+        raw.think(2, 5)
+        late = raw.think(1, 5, strategy="react")
+        assert (late["sessionId"], late["thoughtHistoryLength"]) == (first["sessionId"], 1)
+        ended = raw.think(3, 3, nextThoughtNeeded=False)
+        assert raw.think(3, 3, nextThoughtNeeded=False)["summary"] == ended["summary"]
+        assert texts(raw, other["sessionId"]) == ["another", "thought 2", "thought 3"]
+
+
+def test_a_cleared_session_is_out_of_consideration(store: str) -> None:
+    with Raw(store) as raw:
+        old = {raw.think(number)["sessionId"] for number in (1, 2, 3)}
+        fresh = raw.think(1, thought="fresh 1", clearSession=True)["sessionId"]
+        reply = raw.think(4, thought="fresh 4")
+        assert (reply["sessionId"], reasons(reply)) == (fresh, ["number_gap"])
+        assert fresh not in old
+        assert texts(raw, fresh) == ["fresh 1", "fresh 4"]
 
 
 def test_an_existing_id_is_for_its_call_and_does_not_become_the_current_session(store: str) -> None:
@@ -161,12 +191,12 @@ def test_a_session_that_was_resumed_goes_on_even_if_it_had_ended(store: str) -> 
 def test_calls_sent_without_waiting_all_go_where_the_first_one_leads(store: str) -> None:
     with Raw(store) as raw:
         ended = raw.think(1, nextThoughtNeeded=False)["sessionId"]
-        replies = _all_at_once(raw, [thought(number) for number in range(2, 20)])
+        replies = _all_at_once(raw, [thought(number) for number in range(3, 21)])
         begun = {reply["sessionId"] for reply in replies}
         assert (len(begun), ended in begun) == (1, False)
         sid = begun.pop()
-        assert texts(raw, sid) == [f"thought {number}" for number in range(2, 20)]
-        named = _all_at_once(raw, [thought(number, sessionId=sid[:20]) for number in range(20, 40)])
+        assert texts(raw, sid) == [f"thought {number}" for number in range(3, 21)]
+        named = _all_at_once(raw, [thought(number, sessionId=sid[:20]) for number in range(21, 41)])
         assert [reply["thoughtHistoryLength"] for reply in named] == list(range(19, 39))
 
 

@@ -13,8 +13,9 @@ from ...app.wiring import App
 from ...core.text import clip
 from ...errors import UsageError
 from ...guided.directory import Following
-from ...guided.thinker import Bound, Thinker
+from ...guided.thinker import Thinker
 from ...guided.thinking_tool import ThinkingCall, tool_schema
+from ...guided.which_session import Bound
 from .arguments import Text, list_sessions, list_strategies
 from .output import print_line, print_note
 from .settings import Common, SessionRules, overlay

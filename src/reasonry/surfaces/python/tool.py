@@ -65,7 +65,9 @@ class ThinkingTool:
             StoreError: The store cannot be used.
         """
         call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await self._sessions.think(call, exact_id=self.session_id, history=self.history)
+        return await self._sessions.think(
+            call, exact_id=self.session_id, history=self.history, forgives=False
+        )
 
 
 def thinking_tool(

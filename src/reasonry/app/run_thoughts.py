@@ -1,0 +1,78 @@
+"""Thoughts between runs and sessions: those of a run as the rows of its session, those of a session quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..core.strategy import Thought
+from ..core.text import beginning
+from ..guided.lines import ThoughtRecord, decode_record, encode
+from ..records import ThoughtRow
+
+MAX_QUOTED_CHARS = 16_000
+"""Of all thoughts together: the first one, and of the others the latest that fit."""
+MAX_QUOTED_THOUGHT_CHARS = 4_000
+
+
+class RowsOfRun:
+    """Turns the thoughts of a run, as they are had, into the rows of its session, numbered in this order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._numbers = dict[str, int]()
+
+    def add(self, thoughts: Iterable[Thought]) -> list[ThoughtRow]:
+        """Return the rows of the thoughts that come next."""
+        return [self._row(thought) for thought in thoughts]
+
+    def _row(self, thought: Thought) -> ThoughtRow:
+        self.count += 1
+        number, numbers = self.count, self._numbers
+        record = ThoughtRecord(
+            stage=thought.stage,
+            is_revision=thought.revises is not None,
+            revises=thought.revises,
+            branch_from=None
+            if thought.branch is None or thought.leaves is None
+            else numbers.get(thought.leaves),
+            data=thought.data or None,
+            score=thought.score,
+        )
+        if thought.branch is not None:
+            numbers.setdefault(thought.branch, number)
+        return ThoughtRow(number, number, thought.text, thought.branch, encode(record))
+
+
+def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
+    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
+    return RowsOfRun().add(thoughts)
+
+
+def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:
+    """Return thoughts under their numbers, branches and revisions, in the order they were had.
+
+    What does not fit is left out between the first thought and the latest ones, and the text says so.
+    """
+    texts = [_text_of(thought) for thought in thoughts]
+    first, latest = texts[:1], list[str]()
+    room = MAX_QUOTED_CHARS - sum(map(len, first))
+    for text in reversed(texts[1:]):
+        room -= len(text) + 1
+        if room < 0:
+            break
+        latest.append(text)
+    left_out = len(texts) - len(first) - len(latest)
+    gap = [f"({left_out} thoughts are left out here)"] if left_out else []
+    return "\n".join([*first, *gap, *reversed(latest)])
+
+
+def _text_of(thought: ThoughtRow) -> str:
+    record = decode_record(thought)
+    about = [
+        f"branch {thought.branch}" if thought.branch else "",
+        f"revises thought {record.revises}" if record.revises is not None else "",
+        f"takes branch {record.merges} back in" if record.merges else "",
+    ]
+    shown = ", ".join(filter(None, about))
+    text = beginning(thought.text, MAX_QUOTED_THOUGHT_CHARS)
+    return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"

@@ -1,0 +1,225 @@
+"""Where a thought may go along its strategy's table.
+
+Rule 1: a thought may continue from where its own line stands, from where the branch it merges stands, or from the stage
+        of the session's latest thought. To name such a stage itself is to stay.
+Rule 2: every further step of a path is an edge of the table.
+Rule 3: a refusal says where the lines stand and, if there is one, which arguments would be accepted in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ..core.strategy import Strategy
+from ..errors import IllegalTransitionError, UsageError
+from ..reading.names import closest_names
+from ..records import SessionView, ThoughtRow
+from .lines import Head, ancestry, decode_record, find_thought, show_lines
+from .thinking_tool import ThinkingCall
+
+MAX_PATH = 32
+"""Stages that one call may name."""
+
+Table = Strategy[Any, Any]
+
+
+def stages_named(call: ThinkingCall) -> tuple[str, ...]:
+    """Return the stages that a call names, in order; none if it names none.
+
+    Raises:
+        UsageError: There are too many.
+    """
+    if call.stage is None:
+        return ()
+    stages = (call.stage,) if isinstance(call.stage, str) else tuple(call.stage)
+    if len(stages) > MAX_PATH:
+        message = f"stage names {len(stages):,} stages; one call may name {MAX_PATH}"
+        raise UsageError(message, field="stage", limit=MAX_PATH)
+    return stages
+
+
+class Walk(NamedTuple):
+    """The stages a thought goes through, and the stage it came from where the first of them is a move."""
+
+    stages: tuple[str, ...]
+    came_from: str | None
+
+
+def walk(
+    strategy: Table, bases: Sequence[str], stages: Sequence[str], also: Sequence[str] = ()
+) -> Walk | None:
+    """Return the walk along the table from one of `bases`, else of `also`; None if a step of it is no edge.
+
+    A base that is no stage of the table leads anywhere: a line in no stage has no place to come from.
+    """
+    table = strategy.by_name
+    first = stages[0]
+    if first not in table or any(to not in table[start].to for start, to in pairwise(stages)):
+        return None
+    for group in (bases, also):
+        if any(base == first or base not in table for base in group):
+            return Walk(tuple(stages), None)
+        came_from = next((base for base in group if first in table[base].to), None)
+        if came_from is not None:
+            return Walk(tuple(stages), came_from)
+    return None
+
+
+class Way(NamedTuple):
+    """A shortest way along the table, and whether it is the only one of its length."""
+
+    stages: tuple[str, ...]
+    is_only: bool
+
+
+def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
+    """Return the stages from `start`, which is left out, to `to`; None if no way leads there."""
+    reached, layer = set[str](), {start: Way((), True)} if start in strategy.by_name else {}
+    while layer:
+        following: dict[str, Way] = {}
+        for here, (stages, is_only) in layer.items():
+            for stage in strategy.by_name[here].to:
+                if stage in following:
+                    following[stage] = following[stage]._replace(is_only=False)
+                elif stage not in reached:
+                    following[stage] = Way((*stages, stage), is_only)
+        if to in following:
+            return following[to]
+        reached.update(following)
+        layer = following
+    return None
+
+
+def distance(strategy: Table, stage: str) -> int:
+    """Return how many edges a stage is from the first; -1 for no stage of the table."""
+    if stage == strategy.first:
+        return 0
+    way = shortest_way(strategy, strategy.first, stage)
+    return -1 if way is None else len(way.stages)
+
+
+def thought_left(head: Head, view: SessionView, number: int, seq: int | None = None) -> ThoughtRow:
+    """Return the thought that a new branch leaves: looked up from the main line outwards to the latest thought's line.
+
+    Raises:
+        UsageError: There is none.
+    """
+    lines = [branch for branch, _ in ancestry(head, head.latest)]
+    return find_thought(view, "branchFromThought", number, [(branch, None) for branch in lines[::-1]], seq)
+
+
+# -- refusals
+
+
+class RefusedMove(NamedTuple):
+    """A call whose stages do not follow, and all that a way out of it is looked for with.
+
+    Attributes:
+        branch: The line of the thought.
+        bases: The stages it might have continued from; the first is the line's own.
+    """
+
+    strategy: Table
+    head: Head
+    call: ThinkingCall
+    branch: str | None
+    bases: Sequence[str]
+    stages: Sequence[str]
+    view: SessionView
+
+    def error(self) -> IllegalTransitionError:
+        """Return the error that says which step is no edge, where the lines stand, and what would be accepted."""
+        start, to, legal = self._broken_step()
+        following = ", ".join(legal) if legal else "none: it is the last stage"
+        message = (
+            f"Invalid transition from {start} to {to}{self._unknown(to)}. Legal next stages: {following}."
+        )
+        if self.head.branches:
+            latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
+            message += f" Where the lines stand: {show_lines(self.head)}{latest}."
+        instead = next(self._ways_out(), {})
+        if instead:
+            message += f" This would be accepted: {show_arguments(instead)}{self._required_data(instead)}."
+        elif to in self.strategy.by_name:
+            message += " Leave `stage` out to stay, or begin a new session."
+        details: dict[str, Any] = {"instead": instead} if instead else {}
+        return IllegalTransitionError(message, stage=start, choices=legal, **details)
+
+    def path(self) -> Way | None:
+        """Return the shortest path to the stages named, from wherever the thought may continue."""
+        ways = filter(None, map(self._path, dict.fromkeys(self.bases)))
+        return min(ways, key=lambda way: len(way.stages), default=None)
+
+    def _unknown(self, stage: str) -> str:
+        """Return what to say of a stage that the table has not; nothing where it has."""
+        table = self.strategy.by_name
+        if stage in table:
+            return ""
+        meant = " or ".join(closest_names(stage, table))
+        return f": {self.strategy.name} has no such stage{f' (did you mean {meant}?)' if meant else ''}"
+
+    def _broken_step(self) -> tuple[str, str, list[str]]:
+        """Return a stage, the stage that cannot follow it, and those that can."""
+        table = self.strategy.by_name
+        for start, to in pairwise(self.stages):
+            if start in table and to not in table[start].to:
+                return start, to, list(table[start].to)
+        legal = [to for base in self.bases if base in table for to in table[base].to]
+        known = list(dict.fromkeys(legal)) if self.bases[0] in table else list(table)
+        return self.bases[0] or "no stage", self.stages[0], known
+
+    def _ways_out(self) -> Iterator[dict[str, Any]]:
+        """Yield the arguments to change in the call so that it is accepted, the smallest change first."""
+        if any(stage not in self.strategy.by_name for stage in self.stages):
+            return
+        for branch in self._other_lines():
+            if walk(self.strategy, [self.head.line(branch).stage], self.stages) is not None:
+                yield {"branchId": branch or ""}
+        if (way := self.path()) is not None:
+            yield {"stage": list(way.stages)}
+        for thought in reversed(self.view.latest(self.head.thoughts)):
+            way = self._path(decode_record(thought).stage)
+            if way and thought_left(self.head, self.view, thought.number).seq == thought.seq:
+                alone: dict[str, Any] = {"branchId": None} if self._is_known_line() else {}
+                stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
+                yield {**alone, "branchFromThought": thought.number, "stage": stage}
+
+    def _is_known_line(self) -> bool:
+        return self.branch is None or self.branch in self.head.branches
+
+    def _other_lines(self) -> Iterator[str | None]:
+        """Return the other lines the thought could be on, the latest first, and last the main line."""
+        if self.call.branch_from_thought is None or self._is_known_line():
+            excluded = (self.branch, self.call.merge_branch)
+            yield from (name for name in reversed(self.head.branches) if name not in excluded)
+            if self.branch is not None:
+                yield None
+
+    def _path(self, start: str) -> Way | None:
+        """Return the stages named, and between them those that the table has, as one path from `start`."""
+        first, *others = self.stages
+        path = Way((start,), True) if first == start else shortest_way(self.strategy, start, first)
+        for to in others:
+            between = path and shortest_way(self.strategy, path.stages[-1], to)
+            path = path and between and Way(path.stages + between.stages, path.is_only and between.is_only)
+        return path if path is not None and len(path.stages) <= MAX_PATH else None
+
+    def _required_data(self, instead: Mapping[str, Any]) -> str:
+        """Return which required fields the path demands."""
+        path = instead.get("stage")
+        named = dict.fromkeys(path) if isinstance(path, list) else ()
+        parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]
+        fields = [f"{name}.{field.name}" for name, field in parts if field.required]
+        return f", with {', '.join(fields)} in data" if fields else ""
+
+
+def show_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return arguments of a call as an error shows them."""
+    texts = [
+        f"no {name}" if value is None else f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+    ]
+    return ", ".join(texts)
