@@ -123,11 +123,6 @@ def test_an_unknown_focused_type_is_refused_with_the_legal_ones(shell: Shell, ki
     assert why in document["error"]["message"]
 
 
-@pytest.mark.parametrize("query", ["", "   ", "\n\t"])
-def test_an_empty_query_is_refused(shell: Shell, query: str) -> None:
-    assert "the problem is empty" in shell.refused(query=query)["message"]
-
-
 # -- documents
 
 

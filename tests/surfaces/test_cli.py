@@ -162,30 +162,12 @@ def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:
     assert shell.json("solve", "-", text=PUZZLE + "\n")["status"] == "done"
 
 
-def test_an_unsolvable_puzzle_has_no_answer_but_a_reason(shell: Shell) -> None:
-    done = shell.run("solve", "Use 1, 1, 1 and 1 to make 24", "--json")
-    document = json.loads(done.stdout)
-    assert document["answer"] is None
-    assert document["termination"]["reason"]
-    assert (done.returncode == 0) == (document["status"] == "done")
-
-
-def test_runs_are_listed_shown_replayed_and_forked(shell: Shell) -> None:
-    solved = shell.json("solve", PUZZLE, "--model", "offline")
-    run_id = solved["run_id"]
-    assert [row["run_id"] for row in shell.json("runs", "list")["runs"]] == [run_id]
+def test_a_run_is_listed_and_shown_to_people(shell: Shell) -> None:
+    run_id = shell.json("solve", PUZZLE, "--model", "offline")["run_id"]
     shown = shell.json("runs", "show", run_id)
-    assert shown["path"][0][0] == "problem_reception"
-    assert shown["path"][-1][1] == "final_response"
-    assert [one["id"] for one in shown["questions"]]
+    assert (shown["path"][0][0], shown["path"][-1][1]) == ("problem_reception", "final_response")
     assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply", "read", "tried"}
-    replayed = shell.json("runs", "replay", run_id)
-    assert replayed["replay"]["identical"] is True
-    assert replayed["answer"] == solved["answer"]
-    forked = shell.json("runs", "fork", run_id, "--at", "1")
-    assert forked["run_id"] != run_id
-    assert forked["answer"] == solved["answer"]
-    assert shell.run("runs", "list").stdout.count("\n") == 2
+    assert shell.run("runs", "list").stdout.count("\n") == 1
     assert "problem_reception" in shell.run("runs", "show", run_id).stdout
 
 
@@ -375,19 +357,10 @@ def test_a_script_that_runs_out_says_where(shell: Shell) -> None:
 
 
 BAD: list[tuple[list[str], int, str]] = [
-    (["solve", ""], 2, "empty"),
-    (["solve", "  \n "], 2, "empty"),
-    (["solve", PUZZLE, "--strategy", "no-such"], 2, "tree_of_thoughts"),
     (["solve", PUZZLE, "--model", "nonsense:x"], 2, "nonsense"),
     (["solve", PUZZLE, "--model", "scripted:/no/such"], 2, "/no/such"),
-    (["solve", PUZZLE, "--option", "no_such=1"], 2, "branching_factor"),
-    (["solve", PUZZLE, "--option", "max_depth=0"], 2, "max_depth"),
-    (["solve", PUZZLE, "--option", "max_depth=deep"], 2, "max_depth"),
     (["solve", PUZZLE, "--option", "early_success_threshold=nan"], 2, "early_success_threshold"),
-    (["solve", PUZZLE, "--option", "traversal_strategy=up"], 2, "traversal_strategy"),
     (["solve", PUZZLE, "--option", "max_depth"], 2, "NAME=VALUE"),
-    (["solve", PUZZLE, "--max-calls", "0"], 2, "max-calls"),
-    (["solve", PUZZLE, "--max-usd", "-1"], 2, "max-usd"),
     (["solve", PUZZLE, "--max-seconds", "nan"], 2, "max-seconds"),
     (["solve", PUZZLE, "--max-concurrency", "0"], 2, "max-concurrency"),
     (["solve", PUZZLE, "--call-timeout", "0"], 2, "call-timeout"),
@@ -396,15 +369,9 @@ BAD: list[tuple[list[str], int, str]] = [
     (["solve", PUZZLE, "--max-requests-per-minute", "=5"], 2, "PROVIDER=NUMBER"),
     (["solve", PUZZLE, "--max-tokens-per-minute", "openai=many"], 2, "max-tokens-per-minute"),
     (["solve", PUZZLE, "--model", "offline", "--max-requests-per-minute", "opnai=9"], 2, "opnai"),
-    (["solve", PUZZLE, "--verifier", "magic"], 2, "arithmetic"),
     (["runs", "show", "../../x"], 3, "../../x"),
-    (["runs", "resume", "no-such"], 3, "no-such"),
     (["runs", "replay", ""], 3, ""),
-    (["runs", "cancel", "no-such"], 3, "no-such"),
-    (["runs", "fork", "no-such", "--at", "1"], 3, "no-such"),
-    (["runs", "list", "--status", "sleeping"], 2, "active"),
     (["runs", "list", "--limit", "0"], 2, "limit"),
-    (["strategies", "no-such"], 2, "tree_of_thoughts"),
     (["nonsense"], 2, "nonsense"),
 ]
 
@@ -548,27 +515,20 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> 
     assert not set("\x1b\x9b\u202e") & set(listed), "a document has them as escapes"
 
 
-def test_a_thought_is_kept_and_the_session_goes_on(shell: Shell) -> None:
+def test_a_session_is_drawn_and_its_file_is_not_written_over(shell: Shell) -> None:
     first = shell.json("think", "begin", "--number", "1", "--total", "2", "--next", "--strategy", "react")
-    second = shell.json(
-        "think", "end", "--number", "2", "--total", "2", "--done", "--session", first["sessionId"]
-    )
-    assert second["thoughtHistoryLength"] == 2
-    assert second["summary"]
+    place = ("--session", first["sessionId"])
+    assert shell.json("think", "end", "--number", "2", "--total", "2", "--done", *place)["summary"]
     assert first["sessionId"] in shell.run("sessions", "list").stdout
     drawn = shell.run("sessions", "show", first["sessionId"]).stdout
     assert "begin" in drawn
     assert "end" in drawn
     assert max(map(len, drawn.splitlines())) <= 80
-    assert shell.json("sessions", "search", "BEGIN")["matches"]
     out = shell.folder / "out.json"
-    shell.run("sessions", "export", first["sessionId"], "--output", str(out))
-    assert shell.run("sessions", "export", first["sessionId"], "--output", str(out)).returncode == 5
-    imported = shell.json("sessions", "import", str(out))
-    assert imported["session_id"] != first["sessionId"]
-    assert shell.run("sessions", "pin", first["sessionId"]).returncode == 0
-    assert shell.run("sessions", "delete", first["sessionId"]).returncode == 0
-    assert shell.run("sessions", "show", first["sessionId"]).returncode == 3
+    codes = [
+        shell.run("sessions", "export", first["sessionId"], "--output", str(out)).returncode for _ in range(2)
+    ]
+    assert codes == [0, 5]
 
 
 def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_know(shell: Shell) -> None:
@@ -620,16 +580,11 @@ def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["think", "x", "--number", "0", "--total", "1", "--done"],
         ["think", "x", "--number", "1.5", "--total", "1", "--done"],
         ["think", "x", "--next", "--done"],
         ["think", "x", "--new", "--session", "last"],
-        ["think", "x", "--number", "1", "--total", "1", "--done", "--stage", "nowhere"],
-        ["think", "x", "--number", "1", "--total", "1", "--done", "--strategy", "no-such"],
         ["think", "x", "--number", "1", "--total", "1", "--done", "--data", "{"],
-        ["think", "x", "--number", "2", "--total", "2", "--done", "--revises", "7"],
         ["sessions", "import", "/no/such"],
-        ["sessions", "search", ""],
     ],
 )
 def test_a_bad_thought_changes_nothing(shell: Shell, arguments: list[str]) -> None:
@@ -639,45 +594,11 @@ def test_a_bad_thought_changes_nothing(shell: Shell, arguments: list[str]) -> No
     assert shell.json("sessions", "list")["sessions"] == []
 
 
-def test_an_odd_session_file_is_refused(shell: Shell) -> None:
-    (shell.folder / "odd.json").write_text(
-        '{"thoughtHistory": [{"thought": 1, "branchId": [1]}], "branches": {}}'
-    )
-    done = shell.run("sessions", "import", str(shell.folder / "odd.json"), "--json")
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "invalid_request")
-    assert shell.json("sessions", "list")["sessions"] == []
-
-
 def test_a_run_s_session_shows_its_thoughts(shell: Shell) -> None:
     solved = shell.json("solve", PUZZLE, "--model", "offline")
     shown = shell.json("sessions", "show", solved["session_id"], "--limit", "100")
     assert shown["run_id"] == solved["run_id"]
     assert any("= 24" in thought["thought"] for thought in shown["thoughts"])
-
-
-def test_a_coached_run_is_answered_from_the_shell(shell: Shell) -> None:
-    shown = shell.json(
-        *("coach", "start", "Get there", "--strategy", "tree_of_thoughts", "--option", "max_depth=1"),
-        *("--option", "score_with_proposals=false"),
-    )
-    assert shown["status"] == "active"
-    run_id = shown["run_id"]
-    replies = {
-        "approach_exploration": {"thoughts": ["walk", "run"]},
-        "branch_evaluation": {"scores": {"1": 0.4, "2": 0.7}},
-        "continuation_decision": {"answer": "run"},
-    }
-    while shown["status"] == "active":
-        answers = [{"id": one["id"], "answer": replies[one["stage"]]} for one in shown["questions"]]
-        shown = shell.json("coach", "answer", run_id, text=json.dumps({"answers": answers}))
-    assert shown["result"]["answer"] == "run"
-    assert shell.json("coach", "status", run_id) == shown
-    assert (
-        shell.run("coach", "answer", run_id, text='{"answers": [{"id": "e1", "answer": "x"}]}').returncode
-        == 5
-    )
-    assert shell.run("coach", "answer", run_id, text="nonsense").returncode == 2
-    assert shell.run("coach", "status", "no-such").returncode == 3
 
 
 def test_an_answer_that_cannot_be_read_is_refused_with_what_is_asked_next(shell: Shell) -> None:

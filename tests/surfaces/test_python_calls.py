@@ -19,8 +19,6 @@ WRONG: list[dict[str, Any]] = [
     {"budget": 0},
     {"budget": {"calls": 2}},
     {"budget": Budget(calls="2")},  # pyright: ignore[reportArgumentType]
-    {"budget": Budget(calls=0)},
-    {"budget": Budget(seconds=-1.0)},
     {"budget": Budget(usd=float("nan"))},
     {"problem": 5},
     {"strategy": 5},
@@ -30,7 +28,6 @@ WRONG: list[dict[str, Any]] = [
     {"tools": 5},
     {"tools": [5]},
     {"verifier": 5},
-    {"strategy": "react", "options": {"tools": [{"name": "t"}]}},
 ]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.problem import HEADING, MAX_QUOTED_CHARS, without_quoted
-from reasonry.errors import NotFoundError, UsageError
 
 pytestmark = pytest.mark.anyio
 
@@ -125,35 +121,3 @@ async def test_the_session_of_a_run_can_be_the_beginning_of_another(store: str) 
     result = await reasonry.solve(PUZZLE, model="offline", store=store)
     async with await reasonry.coach("And with 25?", session=result.session_id, store=store) as coaching:
         assert "> Thought 1" in coaching.questions[0]["prompt"]
-
-
-async def test_what_cannot_be_a_beginning_is_refused_and_makes_no_run(store: str) -> None:
-    async with App(store) as app:
-        with pytest.raises(NotFoundError):
-            await whole_problem(app, "no-such-session")
-        with pytest.raises(UsageError, match="problem is missing"):
-            await app.receive(RunRequest())
-    for arguments in ({"session": "no-such-session"}, {}, {"problem": ""}):
-        with pytest.raises(UsageError):
-            await reasonry.solve(**arguments, model="offline", store=store)
-        with pytest.raises(UsageError):
-            await reasonry.coach(**arguments, store=store)
-    async with App(store) as app:
-        assert await app.store.runs() == []
-
-
-async def test_the_commands_take_a_session(store: str) -> None:
-    async with App(store) as app:
-        session = await think(app, PUZZLE, "10 - 4 is 6.")
-
-    def reason(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "reasonry", *arguments, "--store", store, "--json"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
-    solved = json.loads(reason("solve", "--session", "last", "--model", "offline").stdout)
-    assert solved["answer"].endswith("= 24")
-    started = json.loads(reason("coach", "start", "Why?", "--session", session[:13]).stdout)
-    assert "10 - 4 is 6." in started["questions"][0]["prompt"]
-    refused = reason("solve", "--model", "offline")
-    assert refused.returncode == 2
-    assert "problem is missing" in json.loads(refused.stdout)["error"]["message"]

@@ -1,0 +1,114 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reasonry.surfaces.present import exit_code
+from tests.forked import run_command
+
+from .surface import LIMITS, Given, Reply, reply_of
+
+_THOUGHT = {
+    "thought_number": "number",
+    "total_thoughts": "total",
+    "revises_thought": "revises",
+    "branch_from_thought": "branch-from",
+    "branch_id": "branch",
+    "strategy": "strategy",
+    "stage": "stage",
+}
+_TERMS = {"strategy": "strategy", "session": "session", "model": "model", "verifier": "verifier"}
+_FILTERS = {"limit": "limit", "status": "status"}
+
+
+def _options(given: Given, names: Mapping[str, str]) -> list[str]:
+    return [f"--{option}={given[name]}" for name, option in names.items() if name in given]
+
+
+def _terms(given: Given) -> list[str]:
+    budget: dict[str, Any] = given.get("budget") or {}
+    limits = [f"--max-{name}={budget[name]}" for name in LIMITS if name in budget]
+    options = [f"--option={name}={json.dumps(value)}" for name, value in given.get("options", {}).items()]
+    return [*limits, *options, *_options(given, _TERMS)]
+
+
+def _new_run(*command: str) -> Callable[[Given], list[str]]:
+    return lambda given: [*command, *([given["problem"]] if "problem" in given else []), *_terms(given)]
+
+
+def _on_run(*command: str) -> Callable[[Given], list[str]]:
+    return lambda given: [*command, given["run"], *_terms(given)]
+
+
+def _on_session(command: str) -> Callable[[Given], list[str]]:
+    return lambda given: ["sessions", command, given["session"]]
+
+
+def _resume(given: Given) -> list[str]:
+    return ["runs", "resume", given["run"], *(["--coach"] if given.get("coached") else []), *_terms(given)]
+
+
+def _fork(given: Given) -> list[str]:
+    command = "coach" if given.get("coached") else "runs"
+    return [command, "fork", given["run"], f"--at={given['at']}", *_terms(given)]
+
+
+def _think(given: Given) -> list[str]:
+    place = f"--session={given['session']}" if "session" in given else "--new"
+    more = "--next" if given["next_thought_needed"] else "--done"
+    return ["think", given["thought"], more, place, *_options(given, _THOUGHT)]
+
+
+_WORDS: dict[str, Callable[[Given], list[str]]] = {
+    "solve": _new_run("solve"),
+    "start": _new_run("coach", "start"),
+    "answer": lambda given: ["coach", "answer", given["run"], json.dumps(given["answers"])],
+    "status": _on_run("coach", "status"),
+    "cancel": _on_run("runs", "cancel"),
+    "show": _on_run("runs", "show"),
+    "replay": _on_run("runs", "replay"),
+    "pause": _on_run("runs", "pause"),
+    "limit": _on_run("runs", "limit"),
+    "delete": _on_run("runs", "delete", "--yes"),
+    "resume": _resume,
+    "fork": _fork,
+    "list": lambda given: ["runs", "list", *_options(given, _FILTERS)],
+    "strategy": lambda given: ["strategies", given["strategy"]],
+    "think": _think,
+    "sessions": lambda given: ["sessions", "list", *_options(given, _FILTERS)],
+    "search": lambda given: ["sessions", "search", given["query"], *_options(given, _FILTERS)],
+    "import": lambda given: ["sessions", "import", given["file"]],
+    "session": _on_session("show"),
+    "export": _on_session("export"),
+    "pin": _on_session("pin"),
+    "forget": _on_session("delete"),
+}
+
+
+class CommandLine:
+    """Commands in processes of their own."""
+
+    name = "cli"
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self.folder = str(folder / "cli.db"), folder
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        self.environ = {**kept, "REASONRY_STORE": self.store, "REASONRY_MODEL": "offline"}
+
+    def call(self, use: str, given: Given) -> Reply:
+        """Run a command; its exit code is that of its error."""
+        if "content" in given:
+            file = self.folder / "import.json"
+            file.write_text(json.dumps(given["content"]), "utf-8")
+            given = {"file": str(file)}
+        words = [*_WORDS[use](given), "--json"]
+        done = run_command(words, env=self.environ, cwd=self.folder)
+        assert done.stdout, (words, done.stderr)
+        reply = reply_of(json.loads(done.stdout))
+        assert not reply.code or done.returncode == exit_code(reply.code), words
+        return reply

@@ -1,0 +1,85 @@
+"""The HTTP API."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from reasonry.surfaces.present import http_status
+
+from ..http.serving import serve_in_thread
+from .surface import Given, Reply, reply_of
+
+_RUN, _SESSION = "/api/runs/{run}", "/api/sessions/{session}"
+_REQUESTS = {
+    "solve": ("POST", "/api/runs"),
+    "start": ("POST", "/api/runs"),
+    "answer": ("POST", f"{_RUN}/answers"),
+    "cancel": ("POST", f"{_RUN}/cancel"),
+    "pause": ("POST", f"{_RUN}/pause"),
+    "resume": ("POST", f"{_RUN}/resume"),
+    "fork": ("POST", f"{_RUN}/fork"),
+    "limit": ("PATCH", f"{_RUN}/budget"),
+    "status": ("GET", _RUN),
+    "show": ("GET", _RUN),
+    "replay": ("GET", f"{_RUN}/replay"),
+    "delete": ("DELETE", _RUN),
+    "list": ("GET", "/api/runs"),
+    "strategy": ("GET", "/api/strategies/{strategy}"),
+    "think": ("POST", "/api/sessions"),
+    "sessions": ("GET", "/api/sessions"),
+    "search": ("GET", "/api/search"),
+    "import": ("POST", "/api/sessions/import"),
+    "session": ("GET", _SESSION),
+    "export": ("GET", f"{_SESSION}/export"),
+    "pin": ("PATCH", _SESSION),
+    "forget": ("DELETE", _SESSION),
+}
+
+
+class Api:
+    """Requests to a server."""
+
+    name = "http"
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self._held = str(folder / "http.db"), ExitStack()
+        self._client = self._held.enter_context(serve_in_thread(self.store)).client()
+
+    def close(self) -> None:
+        """End the server."""
+        self._held.close()
+
+    def call(self, use: str, given: Given) -> Reply:
+        """Send a request, and where it begins a driven run, wait for its end; the status is that of the error."""
+        method, path = _REQUESTS[use]
+        path = f"{_SESSION}/thoughts" if use == "think" and "session" in given else path
+        body = {name: value for name, value in given.items() if f"{{{name}}}" not in path}
+        reply = self._ask(method, path.format(**given), _body(use, body))
+        if use not in ("solve", "resume", "fork") or reply.code or reply.document["mode"] == "coached":
+            return reply
+        self._client.get(f"/api/runs/{reply.run_id}/events")
+        return self._ask("GET", f"/api/runs/{reply.run_id}", {})
+
+    def _ask(self, method: str, path: str, given: Given) -> Reply:
+        sent: dict[str, Any] = {"params" if method in ("GET", "DELETE") else "json": given}
+        answer = self._client.request(method, path, **sent)
+        reply = reply_of(answer.json())
+        assert answer.status_code == http_status(reply.code) if reply.code else answer.status_code < 400
+        return reply
+
+
+def _body(use: str, given: Given) -> Given:
+    """Return what a request brings."""
+    if use == "limit":
+        return given["budget"]
+    if use == "import":
+        return given["content"]
+    renamed = {
+        {"at": "from", "session": "session_id"}.get(name, name): value for name, value in given.items()
+    }
+    is_coached = renamed.pop("coached", use == "start")
+    if use in ("start", "resume", "fork"):
+        renamed["mode"] = "coached" if is_coached else "driven"
+    return {**renamed, **({"pinned": True} if use == "pin" else {})}

@@ -1,0 +1,57 @@
+"""The functions of the package."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import reasonry
+from reasonry.errors import NotFoundError, ReasonryError
+
+from .surface import Document, Given, Reply
+
+
+class Package:
+    """Calls of `solve`, `coach` and `thinking_tool`."""
+
+    name = "python"
+
+    def __init__(self, folder: Path) -> None:
+        self.store = str(folder / "python.db")
+
+    def call(self, use: str, given: Given) -> Reply:
+        """Call a function; an error has its code."""
+        given = {name: value for name, value in given.items() if name != "coached"}
+        if "budget" in given:
+            given["budget"] = reasonry.Budget(**given["budget"])
+        try:
+            return Reply("", asyncio.run(self._call(use, given)))
+        except ReasonryError as error:
+            return Reply(error.code, {"error": error.document()})
+
+    async def _call(self, use: str, given: Given) -> Document:
+        session, run = given.get("session"), {"run_id": given.pop("run", None)}
+        match use:
+            case "solve":
+                named = {"model": "offline", "store": self.store, **given}
+                return (await reasonry.solve(**named)).document()
+            case "start":
+                return await self._coached(given)
+            case "resume":
+                return await self._coached({**run, **given})
+            case "answer" | "cancel":
+                return await self._coached(run, use, *given.values())
+            case "think":
+                tool = reasonry.thinking_tool(store=self.store, history=0)
+                named = {"sessionId" if name == "session" else name: value for name, value in given.items()}
+                return await tool(**named)
+            case _:
+                found = await reasonry.get_session(str(session), store=self.store)
+                if found is None:
+                    raise NotFoundError("no such session")
+                return found
+
+    async def _coached(self, given: Given, then: str = "", *arguments: Any) -> Document:
+        async with await reasonry.coach(store=self.store, **given) as coaching:
+            return await getattr(coaching, then)(*arguments) if then else coaching.document
