@@ -515,8 +515,8 @@ class WholeRun(Struct, frozen=True):
     row: RunRow
     lines: tuple[Line, ...]
     checkpoint: Checkpoint | None = None
-    keys: tuple[RequestKey, ...] = ()
-    """Of the requests that began it."""
+    request: RequestKey | None = None
+    """Of the request that began it."""
 
 
 class WholeSession(Struct, frozen=True):
@@ -595,6 +595,11 @@ class Store(RunStore, SessionStore, Protocol):
     name: str
     durable: bool
     has_workers: bool
+
+    @property
+    def answered_s(self) -> float:
+        """When it last got somewhere with what it was asked, by the monotonic clock: it works, however slowly."""
+        ...
 
     def of_owner(self, owner: str) -> Store:
         """Return this store as one owner sees it, for whom nothing of another exists; only this one is closed."""

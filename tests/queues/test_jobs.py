@@ -18,7 +18,7 @@ from reasonry.errors import UsageError
 from reasonry.queues import Later, drive_run, postgres_store
 from reasonry.records import JobOptions
 from reasonry.stores.copy import copy_store
-from reasonry.stores.postgres import connections, jobs
+from reasonry.stores.postgres import jobs
 from reasonry.supervisor import Supervisor
 from tests.surfaces.http.serving import serve_in_thread
 
@@ -122,7 +122,7 @@ async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
 async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended(
     postgres_url: str,
 ) -> None:
-    last = max(name for name in connections.pending_scripts(frozenset()) if "_post_" in name)
+    last = max(name for name in jobs.pending_scripts(frozenset()) if "_post_" in name)
 
     async def applied() -> bool:
         async with App(postgres_url, environ={}) as app:

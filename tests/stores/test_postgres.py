@@ -19,7 +19,7 @@ from reasonry.records import RequestKey, RunRow, Store, WholeRun
 from reasonry.stores import open_store
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres.address import read_address
-from reasonry.stores.postgres.connections import read, spell
+from reasonry.stores.postgres.spelling import read, spell
 from tests.servers.postgres import PostgresServer, postgres_server
 
 from .samples import line, run_row, session_row, think
@@ -41,7 +41,7 @@ def server() -> Iterator[PostgresServer]:
 async def test_a_server_that_stands_still_is_given_up_in_time_and_used_again_when_it_goes_on(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonry.stores.postgres.connections.LIMIT_S", LIMIT_S)
+    monkeypatch.setattr("reasonry.stores.postgres.database.LIMIT_S", LIMIT_S)
     store = open_store(f"{server.url}&reasonry_schema=still")
     await store.create_run(run_row("r"), [line(1)])
     server.signal(signal.SIGSTOP)

@@ -101,7 +101,7 @@ RUNS = st.builds(
     ROWS,
     LINES,
     st.none() | st.builds(Checkpoint, COUNT, st.binary(max_size=16), st.binary(max_size=40)),
-    KEYS.map(lambda key: () if key is None else (key,)),
+    KEYS,
 )
 SESSIONS = st.builds(
     WholeSession,
@@ -130,7 +130,8 @@ def unique(found: list[Any]) -> list[Any]:
     ids, keys, kept = set[str](), set[tuple[str, str]](), list[Any]()
     for whole in found:
         name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
-        used = {(whole.row.owner, key.key) for key in whole.keys} if isinstance(whole, WholeRun) else set()
+        request = whole.request if isinstance(whole, WholeRun) else None
+        used = {(whole.row.owner, request.key)} if request is not None else set()
         if name not in ids and not used & keys:
             kept.append(whole)
         ids.add(name)
@@ -215,7 +216,7 @@ class TestWhatIsThere:
     async def test_what_was_copied_is_used_like_what_was_begun_here(self, store: Store) -> None:
         key = RequestKey("key", b"digest", 1_000)
         session = WholeSession(session_row("session-of-r", run_id="r", thoughts=2), tuple(thoughts("one")))
-        await store.write_whole([replace(a_run(), keys=(key,)), session, a_session(used_at_ms=500)])
+        await store.write_whole([replace(a_run(), request=key), session, a_session(used_at_ms=500)])
         assert await store.create_run(run_row("q"), [line(1)], None, key) == "r"
         with pytest.raises(ConflictError):
             await store.create_run(run_row("q"), [line(1)], None, replace(key, digest=b"other"))
@@ -228,7 +229,7 @@ class TestWhatIsThere:
     async def test_a_key_that_is_used_already_stays_with_its_run(self, store: Store) -> None:
         key = RequestKey("key", b"digest", 1_000)
         await store.create_run(run_row("own"), [line(1)], None, key)
-        await store.write_whole([replace(a_run(), keys=(replace(key, digest=b"other"),))])
+        await store.write_whole([replace(a_run(), request=replace(key, digest=b"other"))])
         assert await store.create_run(run_row("again"), [line(1)], None, key) == "own"
 
 

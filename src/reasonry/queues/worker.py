@@ -25,8 +25,8 @@ from ..errors import NotFoundError, ReasonryError, UsageError
 from ..masking import SECRETS
 from ..records import JobOptions
 from ..stores.postgres import PostgresStore
-from ..stores.postgres.connections import read
 from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
+from ..stores.postgres.spelling import read
 from ..supervisor import Supervisor
 from ..supervisor.job_taking import REST_S, rest_s
 

@@ -41,11 +41,13 @@ class Database(Protocol):
         name: As written after `--store`.
         durable: Whether acknowledged writes outlive the process.
         has_workers: Whether any number of workers share the jobs; else the process that drives them looks for them.
+        answered_s: When the database last did something for a caller, by the monotonic clock.
     """
 
     name: str
     durable: bool
     has_workers: bool = False
+    answered_s: float = 0.0
 
     async def read(self, work: Work[T]) -> T:
         """Do work in a transaction that sees one state of the store."""
@@ -136,6 +138,11 @@ class RowStore:
     async def write(self, work: Work[T]) -> T:
         """Do work in a transaction that no other writer comes into, as the owner; see `Database`."""
         return await self._database.write(self._own(work))
+
+    @property
+    def answered_s(self) -> float:
+        """See `Store`."""
+        return self._database.answered_s
 
     def _own(self, work: Work[T]) -> Work[T]:
         """Return work as it is done for the owner; no database takes some texts and numbers."""

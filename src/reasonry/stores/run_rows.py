@@ -164,12 +164,15 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
     """Return the run that the same request has begun, if it has begun one; see `Store`."""
-    _check_key(key)
+    if not 1 <= len(key.key) <= MAX_KEY_CHARS:
+        raise UsageError(
+            f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
+            max=MAX_KEY_CHARS,
+        )
     found = tx.execute(sql.REQUEST, (owner if tx.owner is None else tx.owner, key.key)).fetchone()
     if found is None or key.at_ms - found[2] > KEY_LIFE_MS:
         return None
-    digest, run, _ = found
-    (run_id,) = tx.rows(sql.RUN_NAME, (run,))[0]
+    digest, run_id, _ = found
     if digest != key.digest:
         raise ConflictError(
             f"the key {key.key[:100]!r} was used for another request, which began run {run_id}; send this one with a "
@@ -180,18 +183,10 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
     return run_id
 
 
-def _check_key(key: RequestKey) -> None:
-    if not 1 <= len(key.key) <= MAX_KEY_CHARS:
-        raise UsageError(
-            f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
-            max=MAX_KEY_CHARS,
-        )
-
-
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
-    """Keep the key of the request that began a run; forget some of those that are over."""
-    tx.execute(sql.FORGET_REQUESTS, (owner, key.key, key.at_ms - KEY_LIFE_MS))
-    tx.execute(sql.ADD_REQUEST, (owner, key.key, key.digest, run, key.at_ms))
+    """Keep the key of the request that began a run, in place of a use of it that is over."""
+    tx.execute(sql.FORGET_REQUEST, (owner, key.key, key.at_ms - KEY_LIFE_MS))
+    tx.execute(sql.SET_REQUEST, (key.key, key.digest, key.at_ms, run))
 
 
 def append(
@@ -264,18 +259,16 @@ def whole_run(tx: Tx, key: int) -> WholeRun:
     *fields, last, digest = tx.rows(sql.RUN_AT, (key,))[0]
     row = _read_row(fields)
     stored = _Stored(key, row.run_id, row.owner, row.session_id, last, digest)
-    keys = (RequestKey(*values) for values in tx.rows(sql.REQUESTS_OF_RUN, (key,)))
-    return WholeRun(row, tuple(_lines(tx, stored)), _checkpoint(tx, key), tuple(keys))
+    request = tx.execute(sql.REQUEST_OF_RUN, (key,)).fetchone()
+    return WholeRun(row, tuple(_lines(tx, stored)), _checkpoint(tx, key), request and RequestKey(*request))
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run of another store; the keys of requests that are in use here stay with their runs."""
+    """Add a run of another store; the key of a request that is in use here stays with its run."""
     create_run(tx, run.row, run.lines, None)
-    owner, key = run.row.owner, key_of(tx, run.row.run_id)
-    for request in run.keys:
-        _check_key(request)
-        if tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
-            _keep_request(tx, owner, request, key)
+    owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
+    if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
+        _keep_request(tx, owner, request, key)
     if run.checkpoint is not None:
         _set_checkpoint(tx, key, run.checkpoint)
 
@@ -371,7 +364,6 @@ def delete_run(tx: Tx, run_id: str) -> None:
     key = stored.key
     tx.execute(sql.DROP_LINES, places(key))
     tx.execute(sql.DROP_CHECKPOINT, (key,))
-    tx.execute(sql.DROP_REQUESTS, (key,))
     leases.drop(tx, key)
     searchable.drop(tx, RUNS + key, RUNS + key)
     session_rows.forget_thoughts(tx, stored.session_id, run_id)

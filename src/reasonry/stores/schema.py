@@ -60,10 +60,14 @@ MIGRATIONS: tuple[Migration, ...] = (
               tokens {integer} NOT NULL,
               usd {real},
               last_line {integer} NOT NULL,
-              last_digest {blob} NOT NULL
+              last_digest {blob} NOT NULL,
+              request {name},
+              request_digest {blob},
+              requested_at_ms {integer}
             ){table_end}
             """,
             "CREATE INDEX run_owner ON run (owner, key)",
+            "CREATE UNIQUE INDEX run_request ON run (owner, request) WHERE request IS NOT NULL",
             "CREATE INDEX run_job ON run (owner, key) WHERE status = 'active' AND unattended = 1 AND paused = 0",
             "CREATE TABLE line (place {integer} PRIMARY KEY, body {blob} NOT NULL, digest {blob} NOT NULL){table_end}",
             """
@@ -85,18 +89,6 @@ MIGRATIONS: tuple[Migration, ...] = (
               place {integer} NOT NULL
             ){table_end}
             """,
-            """
-            CREATE TABLE request_key (
-              owner {name} NOT NULL,
-              key {name} NOT NULL,
-              digest {blob} NOT NULL,
-              run {integer} NOT NULL,
-              at_ms {integer} NOT NULL,
-              PRIMARY KEY (owner, key)
-            ){table_end}
-            """,
-            "CREATE INDEX request_key_run ON request_key (run)",
-            "CREATE INDEX request_key_at ON request_key (at_ms)",
             """
             CREATE TABLE session (
               key {integer} PRIMARY KEY,

@@ -66,16 +66,21 @@ class StoredSession(NamedTuple):
     """The last thought's."""
 
 
-class Thoughts:
-    """The thoughts of a session as seen in a transaction; not valid after it.
+class View:
+    """A session as seen in a transaction; not valid after it.
 
     Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
     """
 
-    def __init__(self, tx: Tx, stored: StoredSession) -> None:
+    def __init__(self, tx: Tx, stored: StoredSession | None) -> None:
+        self.row = stored and stored.row
         self._tx = tx
-        self._of = stored
-        self._low, self._high = places(stored.key)
+        self._of = stored or _NOTHING
+        self._low, self._high = places(self._of.key)
+
+    def other(self, session_id: str) -> View:
+        """See `Store`."""
+        return View(self._tx, _find(self._tx, session_id))
 
     def after(self, seq: int) -> Iterator[ThoughtRow]:
         """Yield the thoughts after `seq`, in the order of the calls."""
@@ -89,7 +94,7 @@ class Thoughts:
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """Return the latest `count` thoughts, oldest first."""
-        return self._until(self._of.last, count)
+        return self._until(self._of.last, count) if self._of.last and count > 0 else []
 
     def with_number(self, number: int) -> list[ThoughtRow]:
         """Return the thoughts that have this number, oldest first."""
@@ -127,6 +132,9 @@ class Thoughts:
             session_id=session_id,
             thought=seq,
         )
+
+
+_NOTHING = StoredSession(0, SessionRow("", "", 0, 0), 0, b"")
 
 
 def no_session_error(session_id: str) -> NotFoundError:
@@ -203,27 +211,6 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
         last = thought.seq
     searchable.put(tx, [(place(key, thought.seq), thought.text) for thought in thoughts])
     return stored._replace(last=last, digest=digest)
-
-
-class View:
-    """A session as seen in a transaction; not valid after it."""
-
-    def __init__(self, tx: Tx, stored: StoredSession | None) -> None:
-        self.row = stored and stored.row
-        self._thoughts = stored and Thoughts(tx, stored)
-        self._tx = tx
-
-    def with_number(self, number: int) -> list[ThoughtRow]:
-        """See `Store`."""
-        return [] if self._thoughts is None else self._thoughts.with_number(number)
-
-    def latest(self, count: int) -> list[ThoughtRow]:
-        """See `Store`."""
-        return self._thoughts.latest(count) if self._thoughts is not None and count > 0 else []
-
-    def other(self, session_id: str) -> View:
-        """See `Store`."""
-        return View(self._tx, _find(self._tx, session_id))
 
 
 def change(tx: Tx, session_id: str, decide: Decide) -> Any:
@@ -339,7 +326,7 @@ def thoughts(
     """Return a page of a session's thoughts, in call order."""
     page = (
         thought
-        for thought in Thoughts(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))
+        for thought in View(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))
         if (first is None or thought.number >= first)
         and (last is None or thought.number <= last)
         and (branch is None or (thought.branch or "") == branch)
@@ -384,7 +371,7 @@ def whole_session(tx: Tx, key: int) -> WholeSession:
         StoreError: `store_corrupt`: part of it differs from what was written.
     """
     stored = _read_stored(tx.rows(sql.SESSION_AT, (key,))[0])
-    return WholeSession(stored.row, tuple(Thoughts(tx, stored).after(0)))
+    return WholeSession(stored.row, tuple(View(tx, stored).after(0)))
 
 
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:

@@ -244,7 +244,6 @@ RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
 RUN_AT = f"SELECT {RUN_ROW}, last_line, last_digest FROM run WHERE key = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
-RUN_NAME = "SELECT run_id FROM run WHERE key = $1"
 RUN_LIST = f"""
 SELECT {RUN_ROW} FROM run WHERE key IN (
   SELECT key FROM run{{hint}} WHERE key < $1 {{tests}} ORDER BY key DESC LIMIT {{limit}}
@@ -296,14 +295,12 @@ ON CONFLICT (key) DO UPDATE SET line = excluded.line, digest = excluded.digest, 
 """
 CHECKPOINT = "SELECT line, digest, body FROM checkpoint WHERE key = $1"
 DROP_CHECKPOINT = "DELETE FROM checkpoint WHERE key = $1"
-REQUEST = "SELECT digest, run, at_ms FROM request_key WHERE owner = $1 AND key = $2"
-ADD_REQUEST = "INSERT INTO request_key (owner, key, digest, run, at_ms) VALUES ($1, $2, $3, $4, $5)"
-FORGET_REQUESTS = """
-DELETE FROM request_key WHERE (owner = $1 AND key = $2 AND at_ms < $3)
-OR (owner, key) IN (SELECT owner, key FROM request_key WHERE at_ms < $3 LIMIT 100)
+REQUEST = "SELECT request_digest, run_id, requested_at_ms FROM run WHERE owner = $1 AND request = $2"
+REQUEST_OF_RUN = """
+SELECT request, request_digest, requested_at_ms FROM run WHERE key = $1 AND request IS NOT NULL
 """
-REQUESTS_OF_RUN = "SELECT key, digest, at_ms FROM request_key WHERE run = $1 ORDER BY at_ms, key"
-DROP_REQUESTS = "DELETE FROM request_key WHERE run = $1"
+SET_REQUEST = "UPDATE run SET request = $1, request_digest = $2, requested_at_ms = $3 WHERE key = $4"
+FORGET_REQUEST = "UPDATE run SET request = NULL WHERE owner = $1 AND request = $2 AND requested_at_ms < $3"
 
 # Sessions: the columns of `SessionRow`, then the end of the thoughts.
 SESSION_ROW = """session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -195,7 +196,10 @@ class SqliteDatabase(Database):
         try:
             db = self._take_writer()
             db.execute("BEGIN IMMEDIATE")
-            outcomes = [_run(db, job) for job in batch]
+            outcomes = list[_Outcome]()
+            for job in batch:
+                outcomes.append(_run(db, job))
+                self.answered_s = time.monotonic()
             if db.in_transaction:
                 db.execute("COMMIT")
         except Exception:

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import UsageError
+from reasonry.stores.sqlite import SqliteStore
 from reasonry.surfaces.http.admission import check_host, check_origin, find_principal
+from reasonry.surfaces.http.health import Health
 from reasonry.surfaces.http.settings import (
     ServerSettings,
     read_allowed_hosts,
@@ -579,6 +582,35 @@ def test_dollars_a_day_are_of_one_or_of_all() -> None:
 
 
 # -- health and the end
+
+
+@pytest.mark.anyio
+async def test_a_store_that_is_slow_is_not_taken_for_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.surfaces.http.health.EVERY_S", 0.02)
+    store, answers, seen = SqliteStore(tmp_path / "store.db"), threading.Event(), set[bool]()
+    health = Health(store, 0.5)
+    await store.runs()
+    watching = asyncio.create_task(health.watch())
+    try:
+        # All are one commit, and the probe comes after it.
+        busy = asyncio.gather(*(store.write(lambda tx: time.sleep(0.1)) for _ in range(20)))
+        while not busy.done():
+            seen.add(health.is_up)
+            await asyncio.sleep(0.01)
+        assert seen == {True}
+        hanging = asyncio.create_task(store.write(lambda tx: answers.wait()))
+        while health.is_up:
+            await asyncio.sleep(0.01)
+        answers.set()
+        await hanging
+        while not health.is_up:
+            await asyncio.sleep(0.01)
+    finally:
+        answers.set()
+        watching.cancel()
+        await store.close()
 
 
 def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again() -> None:

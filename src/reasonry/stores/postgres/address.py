@@ -6,6 +6,9 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from ...errors import UsageError
 from ...masking import SECRETS
 
@@ -41,9 +44,6 @@ def read_address(url: str) -> Address:
     Raises:
         UsageError: It is not the URL of a PostgreSQL database.
     """
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)

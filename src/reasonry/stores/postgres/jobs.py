@@ -6,13 +6,16 @@ stands still"; what works it off is in `queues`.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ...records import JobOptions, JobStanding
 from .. import sql
-from .connections import spell
+from .spelling import spell
 
 TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
@@ -46,6 +49,17 @@ SELECT split_part(application_name, ' ', 2), (extract(epoch FROM now() - min(bac
 FROM pg_stat_activity
 WHERE datname = current_database() AND application_name LIKE '{WORKER}:' || current_schema() || ' %'
 GROUP BY 1 ORDER BY min(backend_start)
+"""
+
+
+SCRIPTS: Final = "procrastinate/"
+"""How the scripts of its tables are called among the steps of the store."""
+HAS_WORKERS: Final = (
+    "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
+)
+OWN_INDEXES: Final = """
+CREATE INDEX reasonry_job_owner ON procrastinate_jobs ((args->>'owner')) WHERE status = 'todo';
+CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
 """
 
 
@@ -98,3 +112,25 @@ def _client() -> Any:
     import procrastinate
 
     return procrastinate.App(connector=procrastinate.PsycopgConnector())
+
+
+def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
+    """Return the scripts of the tables that are to be run, by their names, in their order.
+
+    Args:
+        applied: The names of those that were run.
+    """
+    folder = _folder()
+    scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
+    if applied.isdisjoint(scripts):
+        whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
+        return {**dict.fromkeys(scripts, ""), min(scripts): whole}
+    return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}
+
+
+def _folder() -> Path:
+    # The package itself need not be loaded for that.
+    spec = find_spec("procrastinate")
+    assert spec is not None, "the extra `server` brings it"
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "sql"
