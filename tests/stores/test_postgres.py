@@ -41,7 +41,7 @@ def server() -> Iterator[PostgresServer]:
 async def test_a_server_that_stands_still_is_given_up_in_time_and_used_again_when_it_goes_on(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonry.stores.postgres.database.LIMIT_S", LIMIT_S)
+    monkeypatch.setattr("reasonry.stores.postgres.transactions.LIMIT_S", LIMIT_S)
     store = open_store(f"{server.url}&reasonry_schema=still")
     await store.create_run(run_row("r"), [line(1)])
     server.signal(signal.SIGSTOP)

@@ -12,7 +12,7 @@ from ...records import JobStanding, Whole, Written
 from ..row_store import RowStore
 from . import jobs
 from .address import read_address
-from .database import LONG_S, PostgresDatabase
+from .transactions import LONG_S, PostgresDatabase
 
 
 class PostgresStore(RowStore):
