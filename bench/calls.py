@@ -57,6 +57,8 @@ MOST_CALLS = {
     "step_back": 3,
     "tree_of_thoughts": 99,
     "analysis": 18,
+    "best_of_n": 5,
+    "refine": 8,
 }
 """A tree searches as long as its options let it, and is measured by what it finds, in `game24`."""
 MOST_TOKENS = {"analysis": 5_636}

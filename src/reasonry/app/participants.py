@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from ..core.options import nested_options
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller
 from ..engine.journal import Begun, ParticipantNames
@@ -86,7 +87,9 @@ class Participants:
 
     def check_recorded_tools(self, begun: Begun) -> None:
         """Check that a run gets the tools it began with; raises as `check_tools`."""
-        self.check_tools([card["name"] for card in begun.options.get("tools") or ()])
+        self.check_tools(
+            [card["name"] for options in nested_options(begun.options) for card in options.get("tools") or ()]
+        )
 
 
 class PerformerPool:
@@ -205,20 +208,23 @@ class PerformerPool:
 
     # -- adding tools
 
-    def attach_built_in(self, participants: Participants, strategy: Strategy[Any, Any]) -> Participants:
-        """Return the participants with the built-in tools that a strategy requests.
+    def attach_built_in(
+        self, participants: Participants, strategies: Sequence[Strategy[Any, Any]]
+    ) -> Participants:
+        """Return the participants with the built-in tools that a strategy, or those inside it, request.
 
         Raises:
-            UsageError: Documents are named, and the strategy does not use any.
+            UsageError: Documents are named, and no strategy uses any.
         """
-        if participants.context and "search_documents" not in strategy.resources:
-            raise UsageError(f"{strategy.name} makes no use of documents", option="context")
-        if not strategy.resources:
+        wanted = dict.fromkeys(name for strategy in strategies for name in strategy.resources)
+        if participants.context and "search_documents" not in wanted:
+            raise UsageError(f"{strategies[0].name} makes no use of documents", option="context")
+        if not wanted:
             return participants
         from ..tools.catalog import built_in
 
         present = {getattr(tool, "name", None) for tool in participants.tools}
-        names = [name for name in strategy.resources if name not in present]
+        names = [name for name in wanted if name not in present]
         key = (*names, participants.context, participants.sandbox)
         if key not in self._built_in:
             self._built_in[key] = built_in(

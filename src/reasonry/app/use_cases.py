@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from ..core.budget import DEFAULT_CALLS, Budget, check_budget
+from ..core.composition import MAX_LEVELS, Composition, read_composition
 from ..core.json_schema import schema_fault
-from ..core.options import read_options, with_coached_defaults, with_preset
+from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
-from ..core.registry import Registry, add_strategies, find_strategy, strategies_at_hand
+from ..core.registry import Registry, add_strategies, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.engine import Engine, OpenRun, Order, RecordedRun
@@ -128,20 +129,21 @@ class UseCases:
         if form is not None and (fault := schema_fault(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
-        chosen, why = self._choose(asked, strategy, has_tools=bool(participants.tools))
         if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
-        participants = self.pool.attach_built_in(participants, chosen)
+        levels, why = self._levels(asked, strategy, options, has_tools=bool(participants.tools))
+        chosen = levels[0][0]
+        participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers, names = self.pool.open(replace(participants, record=None), asked)
-        checked = read_options(chosen, self._with_defaults(options, chosen, performers))
+        nested = self._read_options(levels, performers)
+        checked = nested[0]
         budget = request.budget
         if budget is None:
             is_exempt = isinstance(performers.model, Caller) or "preset" in options
             budget = Budget() if is_exempt else Budget(calls=DEFAULT_CALLS)
-        if performers.verifier is None and getattr(checked, "verify", False):
+        if performers.verifier is None and any(getattr(each, "verify", False) for each in nested):
             raise UsageError("verify needs a verifier: name one", option="verify")
-        nested = self._nested_options(chosen, checked)
         participants.check_tools(
             [card.name for each in nested for card in getattr(each, "tools", None) or ()]
         )
@@ -165,6 +167,47 @@ class UseCases:
         )
         return order, structs.replace(performers, model=model)
 
+    def _levels(
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        *,
+        has_tools: bool,
+        above: int = 0,
+    ) -> tuple[list[tuple[Strategy[Any, Any], dict[str, Any]]], str]:
+        """Return the strategies of a composition with what their options say, outermost first; and why it was chosen.
+
+        A strategy that is inside by default, with nothing said of its options, is no level.
+        """
+        written, complete = (
+            Composition(""),
+            {name.replace("-", "_"): value for name, value in options.items()},
+        )
+        if isinstance(strategy, str):
+            written = read_composition(strategy)
+            twice = [name for name in written.options if name.replace("-", "_") in complete]
+            if twice:
+                raise UsageError(f"the option {twice[0]} is named twice", option=twice[0])
+            complete = {**written.options, **complete}
+        chosen, why = self._choose(problem, written.name or strategy, has_tools=has_tools)
+        if not _has_option(chosen, "over"):
+            if written.inside is not None:
+                raise UsageError(f"{chosen.name} takes no strategy inside", option="strategy")
+            return [(chosen, complete)], why
+        named = {"over": written.inside} if written.inside is not None else {}
+        over = read_options(
+            chosen,
+            {**{name: complete[name] for name in ("over", "over_options") if name in complete}, **named},
+        )
+        inside, below = over.over, over.over_options  # pyright: ignore[reportAttributeAccessIssue]
+        if above >= MAX_LEVELS:
+            raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
+        levels, _ = self._levels(problem, inside, below, has_tools=has_tools, above=above + 1)
+        complete["over"] = levels[0][0].name
+        is_plain = levels[0][0].name == chosen.options().over and not levels[0][1]  # pyright: ignore
+        return [(chosen, complete), *([] if is_plain else levels)], why
+
     def _choose(
         self, problem: str, strategy: str | Strategy[Any, Any], *, has_tools: bool
     ) -> tuple[Strategy[Any, Any], str]:
@@ -178,10 +221,21 @@ class UseCases:
         name, why = choose_strategy(problem, driven, has_tools=has_tools)
         return self.strategy(name), why
 
+    def _read_options(
+        self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]], performers: Performers
+    ) -> list[Any]:
+        """Return the options of the strategies of a composition, outermost first."""
+        checked: list[Any] = []
+        for strategy, written in reversed(levels):
+            inside = {"over_options": to_builtins(checked[0])} if checked else {}
+            complete = self._with_defaults({**written, **inside}, strategy, performers)
+            checked.insert(0, read_options(strategy, complete))
+        return checked
+
     def _with_defaults(
         self, options: Mapping[str, Any], strategy: Strategy[Any, Any], performers: Performers
     ) -> dict[str, Any]:
-        """Return the options with what follows from the performers, and the inner strategy by its canonical name."""
+        """Return the options with what follows from the performers."""
         complete = dict(options)
         if isinstance(performers.model, Caller):
             complete = with_coached_defaults(strategy, complete)
@@ -189,23 +243,12 @@ class UseCases:
             complete.setdefault("verify", True)
         if performers.tools is not None and _has_option(strategy, "tools"):
             complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
-        if _has_option(strategy, "over") and (
-            inner := find_strategy(str(complete.get("over", "")), self.strategies)
-        ):
-            complete["over"] = inner.name
         return complete
 
-    def _nested_options(self, strategy: Strategy[Any, Any], options: Any) -> list[Any]:
-        """Return the options of a run, and those of the strategies inside it."""
-        inner = find_strategy(options.over, self.strategies) if _has_option(strategy, "over") else None
-        if inner is None:
-            return [options]
-        try:
-            inner_options = read_options(inner, options.over_options)
-        except UsageError:
-            # A run that cannot begin calls no tools and spends nothing.
-            return [options]
-        return [options, *self._nested_options(inner, inner_options)]
+    def _strategies_in(self, begun: Begun) -> list[Strategy[Any, Any]]:
+        """Return the strategy of a recorded run, and those inside it."""
+        inside = [str(options["over"]) for options in nested_options(begun.options) if "over" in options]
+        return [self.strategy(name) for name in (begun.strategy, *inside)]
 
     # -- who may work on it
 
@@ -320,13 +363,12 @@ class UseCases:
 
         def open_performers() -> tuple[Performers, ParticipantNames]:
             reopened = self.pool.reopen_all(participants or Participants(), run.participants)
-            complete = self.pool.attach_built_in(reopened, run.strategy)
+            complete = self.pool.attach_built_in(reopened, self._strategies_in(run.begun))
             complete.check_recorded_tools(run.begun)
             return self.pool.open(complete, without_quoted(run.begun.problem))
 
         performers, names = await self.pool.run_in_thread(open_performers)
-        options = run.begun.options
-        limit = dollar_limit(budget or run.budget, (options, options.get("over_options") or {}))
+        limit = dollar_limit(budget or run.budget, list(nested_options(run.begun.options)))
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
@@ -419,7 +461,7 @@ class UseCases:
     ) -> tuple[Order, Performers]:
         """Check a fork as `order` checks a new run; options that are not named are those of the run."""
         strategy = self.strategy(begun.strategy)
-        complete = self.pool.attach_built_in(participants, strategy)
+        complete = self.pool.attach_built_in(participants, self._strategies_in(begun))
         if "tools" not in options:
             complete.check_recorded_tools(begun)
         request = RunRequest(
@@ -507,7 +549,7 @@ class UseCases:
 
         def open_for(run: Run) -> Performers:
             reopened = self.pool.reopen_verifier(self.admit_again(named, run.participants), run.participants)
-            complete = self.pool.attach_built_in(reopened, run.strategy)
+            complete = self.pool.attach_built_in(reopened, self._strategies_in(run.begun))
             complete.check_recorded_tools(run.begun)
             return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]
 

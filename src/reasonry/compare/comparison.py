@@ -25,6 +25,7 @@ from ..app.participants import Participants
 from ..app.use_cases import RunRequest
 from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
+from ..core.composition import read_composition
 from ..core.registry import strategy_names
 from ..engine.engine import Order
 from ..engine.follow import Observer
@@ -146,8 +147,9 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
         )
     checked: list[str] = []
     for name in written:
-        strategy = None if name.lower() == AUTO else app.strategy(name)
-        checked.append(AUTO if strategy is None else strategy.name)
+        written_as = read_composition(name)
+        strategy = None if name.lower() == AUTO else app.strategy(written_as.name)
+        checked.append(AUTO if strategy is None else written_as.spell(strategy.name))
         if checked[-1] in checked[:-1]:
             raise UsageError(f"--strategies names {checked[-1]} twice", option="strategies")
         if strategy is not None and not strategy.is_driven:

@@ -99,6 +99,8 @@ class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):
     """The answer alone, where `answer` says more than that."""
     code: str | None = None
     """Of the failure that ended it."""
+    proved: bool = False
+    """Whether a verifier found the answer right."""
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):

@@ -615,6 +615,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
         at_ms,
         short=conclusion.short,
         code=code,
+        proved=conclusion.standing == "proved",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -64,6 +64,14 @@ def with_coached_defaults(strategy: Strategy[Any, Any], options: Mapping[str, An
     defaults: Mapping[str, Any] = getattr(strategy.options, "coached", {})
     named = {name.replace("-", "_") for name in with_preset(strategy, options)}
     return {**{name: value for name, value in defaults.items() if name not in named}, **options}
+
+
+def nested_options(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the options of a recorded run, then those of each strategy inside it."""
+    yield options
+    inside = options.get("over_options")
+    if inside:
+        yield from nested_options(inside)
 
 
 def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:

@@ -75,7 +75,8 @@ def _with_block(problem: str, heading: str, text: str) -> str:
 
 def without_quoted(problem: str) -> str:
     """Return a problem without the earlier thoughts that are quoted below it, and without its instructions."""
-    return _without_block(_without_block(problem, HEADING), INSTRUCTIONS)
+    asked = _without_block(_without_block(problem, HEADING), INSTRUCTIONS)
+    return asked if asked == problem else without_quoted(asked)
 
 
 def _without_block(problem: str, heading: str) -> str:

@@ -13,11 +13,13 @@ from ..core.registry import Registry, find_strategy, strategy_names, suggest_str
 from ..core.strategy import Strategy
 from ..errors import UsageError
 from .analysis import ANALYSIS
+from .best_of_n import BEST_OF_N
 from .chain_of_thought import CHAIN_OF_THOUGHT
 from .choice import AUTO
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
 from .react import REACT
+from .refine import REFINE
 from .rewoo import REWOO
 from .scratchpad import SCRATCHPAD
 from .self_ask import SELF_ASK
@@ -37,6 +39,8 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     STEP_BACK,
     TREE_OF_THOUGHTS,
     ANALYSIS,
+    BEST_OF_N,
+    REFINE,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}

@@ -118,7 +118,10 @@ SessionId = Annotated[
 ]
 Strategy = Annotated[
     str,
-    Parameter(completer=list_strategies, help="The way of thinking; `reasonry strategies` lists them."),
+    Parameter(
+        completer=list_strategies,
+        help="The way of thinking, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists them.",
+    ),
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
 Text = Annotated[str, Parameter(allow_leading_hyphen=True)]

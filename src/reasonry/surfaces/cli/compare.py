@@ -14,6 +14,7 @@ from ...compare.comparison import Comparison, Report, Terms, check_strategies
 from ...compare.judging import read_dataset
 from ...compare.standings import Standing, Trial, describe_ties
 from ...core.budget import Budget
+from ...core.composition import split_outside
 from ...core.text import clip
 from ...engine.follow import Observer
 from ...errors import UsageError
@@ -48,7 +49,7 @@ def compare(
     dataset
         One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
     strategies
-        Names, with commas between them; auto is one.
+        Names or compositions, such as best_of_n(react, n=5), with commas between them; auto is one.
     judge
         exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model).
     limit
@@ -72,7 +73,7 @@ def compare(
     note = print_note if sys.stderr.isatty() or not settings.common.as_data else _silent
 
     async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
-        names, budget = check_strategies(strategies.split(","), app), settings.limits.budget()
+        names, budget = check_strategies(split_outside(strategies), app), settings.limits.budget()
         terms = Terms(
             options=_options(option, names),
             budget=budget or Budget(),

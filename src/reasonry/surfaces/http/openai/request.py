@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from ....app.allow_list import AllowList
 from ....core.budget import Budget
+from ....core.composition import read_composition
 from ....core.json_schema import schema_fault
 from ....core.registry import Registry, find_strategy, strategies_at_hand
 from ....core.text import beginning
@@ -367,10 +368,11 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> Named:
     head, at, model = (part.strip() for part in name.partition("@"))
     strategy, mark, options = (part.strip() for part in head.partition("?"))
     if strategy.lower() != AUTO:
-        found = find_strategy(strategy, strategies) if strategy else None
+        written = read_composition(strategy)
+        found = find_strategy(written.name, strategies) if written.name else None
         if found is None or not found.is_driven:
             raise _not_found("strategy", strategy, _strategies(strategies))
-        strategy = found.name
+        strategy = written.spell(found.name)
     if at and model not in allowed.model_names:
         raise _not_found("model", model, allowed.model_names)
     try:

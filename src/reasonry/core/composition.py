@@ -1,0 +1,102 @@
+"""Compositions: strategies over strategies, as a user writes them: `best_of_n(react(max_steps=4), n=5)`.
+
+    composition := NAME | NAME "(" part ("," part)* ")"
+    part        := composition | OPTION "=" VALUE
+
+The part without `=` is the strategy inside, at most one. Commas and brackets in quotes, lists and objects belong to the
+value they stand in. The strategy outside keeps the one inside in its options `over` and `over_options`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from ..errors import UsageError
+from ..patterns import lazy_pattern
+
+MAX_CHARS: Final = 4_000
+MAX_LEVELS: Final = 5
+"""Strategies inside one another."""
+
+_OPTION: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*=(.*)", re.DOTALL)
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+class Composition(Struct, frozen=True):
+    """A strategy as it is written: its name, the composition inside it, and options as text."""
+
+    name: str
+    inside: str | None = None
+    options: Mapping[str, str] = {}
+
+    def spell(self, name: str) -> str:
+        """Return the composition with the strategy's own name, written in the plain way."""
+        inside = [] if self.inside is None else [self.inside]
+        parts = [*inside, *(f"{option}={value}" for option, value in self.options.items())]
+        return f"{name}({', '.join(parts)})" if parts else name
+
+
+def read_composition(text: str) -> Composition:
+    """Read a strategy's name, or a composition.
+
+    Raises:
+        UsageError: Its brackets or its parts do not hold together.
+    """
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        return Composition(text.strip())
+    if len(text) > MAX_CHARS or not rest.rstrip().endswith(")") or not name.strip():
+        raise _misspelling(text)
+    inside: str | None = None
+    options: dict[str, str] = {}
+    for part in split_outside(rest.rstrip()[:-1]):
+        option = _OPTION.fullmatch(part)
+        if option is not None and option[1] not in options:
+            options[option[1]] = option[2].strip()
+        elif option is None and part.strip() and inside is None:
+            inside = part.strip()
+        elif part.strip() or len(rest) > 2:
+            raise _misspelling(text)
+    return Composition(name.strip(), inside, options)
+
+
+def split_outside(text: str) -> list[str]:
+    """Return the parts of a text between commas, except those in quotes or brackets.
+
+    Raises:
+        UsageError: A bracket or a quote is not closed.
+    """
+    parts, start = list[str](), 0
+    for place in _commas(text):
+        parts.append(text[start:place])
+        start = place + 1
+    return [*parts, text[start:]]
+
+
+def _commas(text: str) -> Iterator[int]:
+    waiting: list[str] = []
+    for place, char in enumerate(text):
+        quoted = waiting[-1:] == ['"']
+        if waiting and char == waiting[-1] and not (quoted and text[place - 1] == "\\"):
+            waiting.pop()
+        elif quoted:
+            continue
+        elif char == '"' or char in _CLOSING:
+            waiting.append(_CLOSING.get(char, char))
+        elif char in _CLOSING.values():
+            raise _misspelling(text)
+        elif char == "," and not waiting:
+            yield place
+    if waiting:
+        raise _misspelling(text)
+
+
+def _misspelling(text: str) -> UsageError:
+    return UsageError(
+        f"{text[:100]!r} is no strategy; a strategy over another is written OUTSIDE(INSIDE, OPTION=VALUE)",
+        option="strategy",
+    )

@@ -1,0 +1,220 @@
+"""Drafts: answers drawn side by side by a strategy inside, verified as they arrive, and grouped where they agree.
+
+Rule 1: a draft that a verifier proves wrong is no candidate; a draft proved right ends the drawing.
+Rule 2: drafts that say the same are one candidate, and each is a vote for it; the first of them stands for all.
+Rule 3: a draft that was cut off is no candidate; it is the answer only where there is no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..reading.vote import tally, tidy
+from .answering import claim, rule
+from .effects import RunStrategy
+from .events import STOPPED, Delivered, Failed, Finished
+from .problem import with_instructions, with_quoted
+from .strategy import Request, Thought, request
+from .text import cut, first_words
+
+IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \
+in it, and take another approach where the approach is what is wrong."""
+SHOWN_CHARS: Final = 12_000
+"""Characters of a draft that its review, or its writer, is shown."""
+
+PLAIN_WRITER: Final = "chain_of_thought"
+"""The strategy inside by default."""
+
+
+class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of every strategy that draws drafts; subclasses add their own."""
+
+    over: Annotated[
+        str, Meta(min_length=1, description="Strategy that writes a draft, or a composition.")
+    ] = PLAIN_WRITER
+    over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
+
+    @property
+    def drawn_with(self) -> dict[str, Any]:
+        """The options of the strategy inside; the one inside by default verifies its answer, and repairs none."""
+        if self.over_options or self.over != PLAIN_WRITER:
+            return self.over_options
+        return {"verify": self.verify, "max_repairs": 0}
+
+
+class Draft(Struct, frozen=True, omit_defaults=True):
+    """An answer that was drawn, or the attempt at one.
+
+    Attributes:
+        number: From 1, in the order drawn.
+        short: The answer alone, where `answer` says more; votes compare it.
+        steps: What leads to the answer, where the strategy inside says so.
+        standing: `unfinished`: it was cut off; `lost`: there is no answer.
+        checked: Whether a verifier has looked at it, as far as one looks.
+        why: With `refuted` and `lost`: the reason.
+        code: With `lost`: of the failure.
+        repairs: The number of the draft that it is to improve; 0 for none.
+    """
+
+    number: int
+    answer: str = ""
+    short: str = ""
+    steps: tuple[str, ...] = ()
+    standing: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
+    checked: bool = False
+    why: str = ""
+    code: str | None = None
+    repairs: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its id in the result document."""
+        return f"sample-{self.number}"
+
+    @property
+    def text(self) -> str:
+        """The whole draft, as a judge is shown it."""
+        return "\n".join([*self.steps, f"Answer: {self.answer}"]) if self.steps else self.answer
+
+
+class Group(Struct, frozen=True):
+    """Drafts that agree: the first of them, and the numbers of all."""
+
+    draft: Draft
+    voters: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        """The number of its first draft."""
+        return self.draft.number
+
+
+def draw_drafts(
+    state: Any, numbers: Sequence[int], problems: Sequence[str] = ()
+) -> Generator[Request, Any, tuple[Draft, ...]]:
+    """Have drafts written side by side; one that is proved right cancels the rest.
+
+    Args:
+        problems: One for each draft; empty: the problem of the run.
+    """
+    options: DraftOptions = state.options
+    effects = [
+        RunStrategy(options.over, problem, options.drawn_with, number, f"sample-{number}")
+        for number, problem in zip(numbers, problems or [state.problem] * len(numbers), strict=True)
+    ]
+    brought = yield request(state, *effects, enough=_has_proof)
+    checked = bool(options.drawn_with.get("verify"))
+    return tuple(
+        replace(read_draft(number, each), checked=checked)
+        for number, each in zip(numbers, brought, strict=True)
+    )
+
+
+def _has_proof(brought: Iterable[Delivered | None]) -> bool:
+    return any(isinstance(each, Finished) and each.proved for each in brought)
+
+
+def problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
+    """Return the problem of a draft that is to be better than an earlier one; both stand below it, quoted."""
+    written = [f"The earlier answer:\n{cut(draft.text, SHOWN_CHARS)}"] if draft and draft.answer else []
+    earlier = "\n\n".join([*written, *([f"A review of it:\n{review}"] if review else [])])
+    return with_quoted(with_instructions(problem, IMPROVE), earlier)
+
+
+def read_draft(number: int, brought: Finished | Failed) -> Draft:
+    """Return what a run inside brought, as a draft."""
+    if isinstance(brought, Failed):
+        return Draft(number, standing="lost", why=brought.message, code=brought.code)
+    answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
+    if not answer:
+        refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None
+        why = refuted[-1] if refuted else brought.detail or brought.reason
+        return Draft(number, standing="refuted" if refuted else "lost", why=str(why), code=brought.code)
+    lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
+    cut = brought.status == "cancelled"
+    standing = "proved" if brought.proved else "unfinished" if cut else "open"
+    return Draft(number, answer, brought.short or "", lines, standing)
+
+
+def list_drafts(drafts: Sequence[Draft]) -> Thought:
+    """Return the thought that lists drafts, each with the beginning of its answer or why there is none."""
+    lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
+    return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
+
+
+def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
+    """Have the drafts verified that nobody has looked at, each answer once; return the state after it."""
+    if not state.options.verify:
+        return state
+    waiting = [each for each in candidates(state.drafts) if not each.draft.checked]
+    claims = [claim(state.problem, each.draft.steps, each.draft.answer) for each in waiting]
+    verdicts = yield request(state, *claims, give_failures=True)
+    rulings = {
+        number: rule(each.draft.answer, verdict)
+        for each, verdict in zip(waiting, verdicts, strict=True)
+        for number in each.voters
+    }
+    drafts: list[Draft] = []
+    for draft in state.drafts:
+        ruling = rulings.get(draft.number)
+        if ruling is None:
+            drafts.append(draft)
+        elif ruling.answer is None:
+            drafts.append(replace(draft, standing="refuted", checked=True, why=ruling.objection))
+        else:
+            proof = {"standing": "proved", "answer": ruling.answer} if ruling.proved else {}
+            drafts.append(replace(draft, checked=True, **proof))
+    return replace(state, drafts=tuple(drafts))
+
+
+def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
+    """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
+    standing = [draft for draft in drafts if draft.standing in ("open", "proved")]
+    found = [
+        Group(standing[vote.voters[0]], tuple(standing[place].number for place in vote.voters))
+        for vote in tally([draft.short or draft.answer for draft in standing])
+    ]
+    return tuple(sorted(found, key=lambda each: each.draft.standing != "proved"))
+
+
+def best_draft(drafts: Sequence[Draft]) -> Draft | None:
+    """Return the best draft so far: the first candidate, else one that was cut off."""
+    found = candidates(drafts)
+    return found[0].draft if found else next((each for each in drafts if each.standing == "unfinished"), None)
+
+
+def why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
+    """Return the reason, the detail and the code of a run all of whose drafts are refuted or lost."""
+    refuted = [draft for draft in drafts if draft.standing == "refuted"]
+    if refuted:
+        return "verification_failed", f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}", None
+    lost = next((draft for draft in reversed(drafts) if draft.code != STOPPED), drafts[-1])
+    return (
+        "all_samples_failed",
+        f"none of {len(drafts)} drafts has an answer; the last: {lost.why}",
+        lost.code,
+    )
+
+
+def drafts_document(drafts: Sequence[Draft]) -> dict[str, Any]:
+    """Return the drafts as a result document has them: the votes, and each sample with what became of it."""
+    found = candidates(drafts)
+    sides = {number: tidy(each.draft.answer) for each in found for number in each.voters}
+    return {
+        "votes": [{"answer": tidy(each.draft.answer), "count": len(each.voters)} for each in found],
+        "samples": [_sample(draft, sides.get(draft.number)) for draft in drafts],
+        "samples_used": len(drafts),
+    }
+
+
+def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
+    entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
+    if side is not None:
+        return entry
+    code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.standing, "failed")
+    return {**entry, "dropped": {"code": code, "text": draft.why or "it was cut off"}}

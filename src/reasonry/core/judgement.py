@@ -1,0 +1,91 @@
+"""Judging: candidates shown to a judge without the names of those who wrote them, and the ratings it replies with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..reading import parse
+from ..reading.fit import Unreadable
+from .drafts import SHOWN_CHARS
+from .effects import Ask
+from .events import Reply
+from .text import cut
+from .tournament import Ratings
+
+JUDGE: Final = """You judge candidate answers to a problem. Look for the right one, not the best written one: trace \
+each against the problem and on edge cases, and note the first error in each. Length, style and order do not count. \
+Rate each from 1 (wrong) to 10 (right beyond doubt); give equal ratings only where they are equally good."""
+"""Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
+
+RATE: Final = """Now judge. Reply with JSON:
+{{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
+
+
+class Judgement(Struct, frozen=True):
+    """The ratings of the candidates that were shown, by label."""
+
+    reason: Annotated[str, Meta(description="The decisive differences.")]
+    ratings: Annotated[dict[str, float], Meta(description="From 1 to 10, by label.")]
+
+
+def judge_question(
+    problem: str,
+    shown: Sequence[int],
+    texts: Mapping[int, str],
+    *,
+    task: str = RATE,
+    sample: int = 0,
+    about: str = "",
+) -> Ask:
+    """Return the question to a judge.
+
+    Args:
+        shown: The numbers of the candidates, in the order shown.
+        texts: The candidates, by number.
+        task: What the judge is to do, with `{ratings}` for the form of the ratings.
+        sample: Of a question that is put more than once.
+    """
+    labels = [chr(ord("A") + place) if len(shown) <= 26 else str(place + 1) for place in range(len(shown))]
+    written = [
+        f"Candidate {label}:\n{cut(texts[number], SHOWN_CHARS)}"
+        for label, number in zip(labels, shown, strict=True)
+    ]
+    rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
+    facts = {"kind": "judge", "problem": problem, "labels": labels, "candidates": list(shown)}
+    prompt = "\n\n".join([f"Problem: {problem}", *written, rate])
+    return Ask(prompt, JUDGE, facts, by="judge", sample=sample, form=_form(labels), about=about)
+
+
+def _form(labels: Sequence[str]) -> dict[str, Any]:
+    rating = {"type": "number", "minimum": 1, "maximum": 10}
+    ratings = {"type": "object", "properties": dict.fromkeys(labels, rating), "required": list(labels)}
+    properties = {
+        "reason": {"type": "string", "description": "The decisive differences."},
+        "ratings": ratings,
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
+    """Read ratings; each candidate that was shown needs one."""
+    reading = parse.read_form(texts[-1], Judgement)
+    if isinstance(reading, Unreadable):
+        return reading
+    labels: list[str] = ask.facts["labels"]
+    found = {
+        name.strip().upper().removeprefix("CANDIDATE "): value for name, value in reading[0].ratings.items()
+    }
+    if any(not 1 <= found.get(label, 0) <= 10 for label in labels):
+        return Unreadable(f"rate each of {', '.join(labels)} from 1 to 10")
+    return replace(reading[0], ratings={label: float(found[label]) for label in labels}), reading[1]
+
+
+def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
+    """Return what a judge said; a verdict without ratings where there is no reply that could be read."""
+    if not isinstance(reply, Reply):
+        return Ratings(tuple(shown))
+    return Ratings(tuple(shown), tuple(reply.value.ratings.values()), reply.value.reason)

@@ -1,0 +1,61 @@
+"""Programs in replies: the code of an answer, and what came of running it in the sandbox."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..patterns import lazy_pattern
+from .events import Failed, ToolReturned
+
+SANDBOX_TOOL: Final = "py_executor"
+_FENCED: Final = lazy_pattern(
+    r"^```(?:python3?|py)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+MAX_ERROR: Final = 1_500
+"""Characters of an error, from its end, that a model is shown."""
+
+
+def program_in(text: str) -> str | None:
+    """Return the Python program of a text: its longest fenced block, or the text itself; None if it holds none."""
+    blocks = [block for block in _FENCED.findall(text) if _parse(block) is not None]
+    if blocks:
+        return max(blocks, key=len).strip()
+    tree = _parse(text)
+    is_program = tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
+    return text.strip() if is_program else None
+
+
+def computes(program: str) -> bool:
+    """Whether a program works something out, rather than state a result that its writer found without it."""
+    tree = _parse(program)
+    working = (ast.BinOp, ast.For, ast.While, ast.comprehension, ast.Compare, ast.BoolOp, ast.AugAssign)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, working) or (isinstance(node, ast.Call) and ast.unparse(node.func) != "print"):
+            return True
+    return False
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def output_of(returned: ToolReturned | Failed) -> tuple[str, str]:
+    """Return the output of a program that was run, and its error; one of them is empty.
+
+    The output is what it printed, or else the value of its last line.
+    """
+    if isinstance(returned, Failed):
+        return "", returned.message
+    document: Mapping[str, Any] = returned.value if isinstance(returned.value, Mapping) else {}
+    if document.get("status") != "ok":
+        error = str(document.get("error") or document.get("status") or "it did not run")
+        return "", error[-MAX_ERROR:]
+    value = document.get("value")
+    printed = str(document.get("stdout") or "").strip() or ("" if value is None else str(value).strip())
+    return (printed, "") if printed else ("", "it printed nothing; print the answer")

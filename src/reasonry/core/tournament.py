@@ -1,0 +1,185 @@
+"""Tournaments: which candidates a judge compares next, and who leads.
+
+`pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings: a ring, in which each candidate stands
+             once in the first place and once in the second, then every other candidate beside the two that lead
+`knockout`   pairs that are judged in both orders, and once more where the two disagree or are close; log₂ n rounds
+`points`     each candidate rated alone
+`list`       all candidates rated at once
+
+Rule 1: the order in which a judge sees candidates depends on the seed and their numbers alone.
+Rule 2: a candidate's score is its mean preference, and a quarter of the logarithm of its share of the votes (the weight
+        that `bench/selection.py` found to serve few and many right drafts); a tie goes to the shorter text, then to who
+        was first.
+Rule 3: the next questions are a function of the verdicts so far, so that what was judged is never judged again.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from math import exp, log
+from typing import Literal
+
+from msgspec import Struct
+
+Rules = Literal["pairs", "knockout", "points", "list"]
+
+PIVOTS = 2
+VOTES = 0.25
+"""How much the logarithm of a share of the votes counts beside a mean preference."""
+CLOSE = 0.1
+"""How far from an even preference two votes together may be, and a third is asked for."""
+
+
+class Ratings(Struct, frozen=True):
+    """Ratings of candidates from 1 to 10, by number, in the order shown; none where no reply could be read."""
+
+    shown: tuple[int, ...]
+    ratings: tuple[float, ...] = ()
+    reason: str = ""
+
+    def preference(self, number: int) -> float:
+        """Return how clearly a candidate stands before those beside it, from 0 to 1; alone, its rating as a share."""
+        if not self.ratings:
+            return 0.5
+        place = self.shown.index(number)
+        if len(self.shown) == 2:
+            return 1 / (1 + exp(self.ratings[1 - place] - self.ratings[place]))
+        return (self.ratings[place] - 1) / 9
+
+
+class Contender(Struct, frozen=True):
+    """A candidate of a tournament: its number, its share of the votes, and how long it is."""
+
+    number: int
+    share: float = 1.0
+    length: int = 0
+
+
+def seeded_order(numbers: Sequence[int], seed: int, about: str = "") -> list[int]:
+    """Return numbers in an order that the seed decides."""
+    return sorted(numbers, key=lambda number: (zlib.crc32(f"{seed}/{about}/{number}".encode()), number))
+
+
+def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict[int, float]:
+    """Return the score of each candidate, the leader first."""
+    found: dict[int, list[float]] = {each.number: [] for each in contenders}
+    for verdict in verdicts:
+        for number in verdict.shown:
+            if number in found:
+                found[number].append(verdict.preference(number))
+    means = {number: sum(values) / len(values) if values else 0.5 for number, values in found.items()}
+    score = {each.number: means[each.number] + VOTES * log(each.share) for each in contenders}
+    ranked = sorted(contenders, key=lambda each: (-score[each.number], each.length, each.number))
+    return {each.number: score[each.number] for each in ranked}
+
+
+def next_questions(
+    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
+) -> list[tuple[int, ...]]:
+    """Return which candidates to show a judge now, each tuple in the order shown; none: the tournament is over."""
+    order = seeded_order([each.number for each in contenders], seed)
+    if len(order) < 2:
+        return []
+    if rules == "knockout":
+        return _bracket(order, contenders, verdicts)[0]
+    judged = {verdict.shown for verdict in verdicts}
+    if rules == "points":
+        return [(number,) for number in order if (number,) not in judged]
+    if rules == "list":
+        return [] if tuple(order) in judged else [tuple(order)]
+    ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
+    open_pairs = [pair for pair in ring if pair not in judged]
+    if open_pairs or len(order) == 2:
+        return open_pairs
+    return [pair for pair in _beside_pivots(order, ring, contenders, verdicts) if pair not in judged]
+
+
+def _beside_pivots(
+    order: Sequence[int],
+    ring: Sequence[tuple[int, ...]],
+    contenders: Sequence[Contender],
+    verdicts: Sequence[Ratings],
+) -> list[tuple[int, ...]]:
+    """Return every pair with a leader of the ring in it; one that the ring had comes in the other order."""
+    of_ring = [verdict for verdict in verdicts if verdict.shown in ring]
+    pivots = list(scores(contenders, of_ring))[:PIVOTS]
+    pairs: list[tuple[int, ...]] = []
+    for place, pivot in enumerate(pivots):
+        for number in order:
+            if number != pivot and number not in pivots[:place]:
+                pair = (pivot, number) if len(pairs) % 2 else (number, pivot)
+                pairs.append(pair[::-1] if pair in ring else pair)
+    return pairs
+
+
+def _bracket(
+    order: Sequence[int], contenders: Sequence[Contender], verdicts: Sequence[Ratings]
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Return the open questions of the first level that has any, and the winners so far, the last one first."""
+    winners: list[int] = []
+    level = list(order)
+    while len(level) > 1:
+        questions: list[tuple[int, ...]] = []
+        through: list[int] = []
+        for first, second in zip(level[::2], level[1::2], strict=False):
+            questions += _open_votes(first, second, verdicts)
+            pair = [each for each in contenders if each.number in (first, second)]
+            votes = [verdict for verdict in verdicts if set(verdict.shown) == {first, second}]
+            through.append(next(iter(scores(pair, votes))))
+        if questions:
+            return questions, winners
+        level = [*through, *level[2 * len(through) :]]
+        winners = [*through, *winners]
+    return [], winners
+
+
+def _open_votes(first: int, second: int, verdicts: Sequence[Ratings]) -> list[tuple[int, ...]]:
+    votes = [verdict for verdict in verdicts if set(verdict.shown) == {first, second}]
+    missing = [
+        pair for pair in ((first, second), (second, first)) if all(pair != vote.shown for vote in votes)
+    ]
+    if missing or len(votes) > 2:
+        return missing
+    preferences = [vote.preference(first) for vote in votes]
+    disagree = (preferences[0] - 0.5) * (preferences[1] - 0.5) <= 0
+    is_close = abs(sum(preferences) / 2 - 0.5) < CLOSE
+    return [(first, second)] if disagree or is_close else []
+
+
+def standings_of(
+    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
+) -> dict[int, float]:
+    """Return the score of each candidate, the winner so far first; a knock-out is won by whoever is left."""
+    found = scores(contenders, verdicts)
+    if rules != "knockout":
+        return found
+    order = seeded_order([each.number for each in contenders], seed)
+    won = _bracket(order, contenders, verdicts)[1]
+    return {number: found[number] for number in dict.fromkeys([*won, *found])}
+
+
+def is_decided(
+    questions: Sequence[tuple[int, ...]],
+    contenders: Sequence[Contender],
+    verdicts: Sequence[Ratings],
+    brought: Mapping[int, Ratings],
+) -> bool:
+    """Whether no verdict that is still missing can take the lead from the leader.
+
+    Args:
+        questions: What was asked.
+        brought: The verdicts that came in, by the place of their question.
+    """
+    known = [*verdicts, *brought.values()]
+    leader = next(iter(scores(contenders, known)))
+    missing = [shown for place, shown in enumerate(questions) if place not in brought]
+
+    def bound(contender: Contender, preference: float) -> float:
+        number = contender.number
+        had = [verdict.preference(number) for verdict in known if number in verdict.shown]
+        more = [preference for shown in missing if number in shown]
+        return sum([*had, *more]) / max(1, len(had) + len(more)) + VOTES * log(contender.share)
+
+    lead = next(bound(each, 0) for each in contenders if each.number == leader)
+    return all(bound(each, 1) < lead for each in contenders if each.number != leader)

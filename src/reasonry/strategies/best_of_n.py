@@ -1,0 +1,396 @@
+"""Best of N: write several answers, and have a judge compare them in pairs.
+
+"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); pairs against points: "V1",
+arXiv:2603.04304; knock-out of repeated votes: arXiv:2604.16529; repair and second selection: arXiv:2609.19515;
+inputs that tell programs apart: S*, arXiv:2502.14382.
+
+Algorithm, for a problem x:
+
+    y_1, …, y_n ~ π(y | x), side by side                                 draft_generation
+    drop y_i that is proved wrong; one proved right ends the run         draft_verification
+    equal answers become one candidate, with its votes as prior
+    programs: inputs t on which they differ, y_i(t) for each             differential_testing
+    r(a, b) ~ judge(x, y_a, y_b): a ring, then all beside two pivots     comparison
+    y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); select again  draft_repair
+    argmax_y score(y)                                                    answer_selection
+
+*Differs from the papers*: a verifier comes before any judge, and no judge is asked where all drafts agree; ratings are
+whole numbers of a reply, where the tournament's paper reads probabilities of tokens; the knock-out's third vote is only
+drawn where two votes in swapped order disagree or are close; a round of the tournament ends when the lead is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.drafts import (
+    Draft,
+    DraftOptions,
+    Group,
+    best_draft,
+    candidates,
+    drafts_document,
+    draw_drafts,
+    list_drafts,
+    problem_to_improve,
+    verify_drafts,
+    why_no_answer,
+)
+from ..core.effects import Ask, CallTool
+from ..core.events import Reply
+from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
+from ..core.programs import SANDBOX_TOOL, output_of, program_in
+from ..core.strategy import (
+    SHORT_REPLY,
+    Body,
+    Conclusion,
+    Field,
+    Move,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
+from ..core.text import first_words
+from ..core.toolcard import ToolCard
+from ..core.tournament import Contender, Ratings, Rules, is_decided, next_questions, standings_of
+
+DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
+define, on inputs where they may return different values: edge cases first. Reply with JSON:
+{{"calls": ["f([])", …]}}"""
+"""S*: inputs that tell two programs apart, arXiv:2502.14382, section 3.2."""
+
+MANY = 8
+"""Candidates from which on a knock-out is more often right for its calls than pairs around pivots."""
+MAX_CALLS = 6
+
+
+class Options(DraftOptions, frozen=True, kw_only=True):
+    """Options of best of N."""
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"deep": {"over": "refine", "n": 4, "repair": 1}}
+
+    preset: Annotated[
+        Literal["deep"] | None, Meta(description="deep: four drafts that are refined, then one repair.")
+    ] = None
+    n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
+    judge: Annotated[
+        Rules | None,
+        Meta(description=f"How candidates are judged; none: pairs, and knockout from {MANY} on."),
+    ] = None
+    repair: Annotated[
+        int, Meta(ge=0, le=5, description="Times that winner and runner-up are improved and judged again.")
+    ] = 0
+    distinguish: Annotated[
+        bool, Meta(description="Run programs on inputs that tell them apart, where a sandbox is there.")
+    ] = True
+    seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+
+
+class DistinguishingInputs(Struct, frozen=True):
+    """Calls on which programs may differ."""
+
+    calls: Annotated[tuple[str, ...], Meta(min_length=1, description="Python expressions.")]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The drafts, what a judge said of them, and who leads."""
+
+    problem: str
+    options: Options
+    drafts: tuple[Draft, ...] = ()
+    outputs: dict[str, tuple[str, ...]] = {}
+    """Of the programs among the drafts, on the distinguishing inputs, by the number of the draft."""
+    inputs: tuple[str, ...] = ()
+    heats: tuple[tuple[Ratings, ...], ...] = ((),)
+    """What a judge said, heat by heat; each repair begins another."""
+    ranking: tuple[int, ...] = ()
+    """Of the last heat that is over, the winner first."""
+
+    @property
+    def verdicts(self) -> tuple[Ratings, ...]:
+        """Those of this heat."""
+        return self.heats[-1]
+
+    @property
+    def can_repair(self) -> bool:
+        """Whether a repair is left."""
+        return len(self.heats) <= self.options.repair
+
+    @property
+    def rules(self) -> Rules:
+        """How the candidates are judged."""
+        return self.options.judge or ("pairs" if len(self.field) < MANY else "knockout")
+
+    @property
+    def field(self) -> tuple[Group, ...]:
+        """The candidates of this heat: those that differ; after a repair, the two best and those that are new."""
+        found = _merge_equal(candidates(self.drafts), self.outputs)
+        repaired = {draft.number for draft in self.drafts if draft.repairs}
+        among = repaired.union(self.ranking[:2])
+        return tuple(each for each in found if not self.ranking or each.number in among)
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The candidates as the tournament has them."""
+        total = sum(len(each.voters) for each in self.field)
+        return [Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in self.field]
+
+    @property
+    def leader(self) -> Draft | None:
+        """The best draft so far."""
+        by_number = {draft.number: draft for draft in self.drafts}
+        best = best_draft(self.drafts)
+        if best is None or best.standing != "open":
+            return best
+        if self.verdicts:
+            found = standings_of(self.rules, self.contenders, self.verdicts, self.options.seed)
+            return by_number[next(iter(found))]
+        ranked = (by_number[number] for number in self.ranking)
+        return next((draft for draft in ranked if draft.standing == "open"), best)
+
+
+def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
+    """Return the candidates with those of equal outputs merged; what raised on every input proves nothing."""
+    merged: dict[Any, Group] = {}
+    for each in found:
+        brought = outputs.get(str(each.number), ())
+        key = brought if any(brought) else each.number
+        first = merged.setdefault(key, each)
+        if first is not each:
+            merged[key] = replace(first, voters=(*first.voters, *each.voters))
+    return sorted(merged.values(), key=lambda each: -len(each.voters))
+
+
+def write_drafts(s: State) -> Body:
+    """y_1, …, y_n ~ π(y | x), side by side."""
+    drafts = yield from draw_drafts(s, range(1, s.options.n + 1))
+    return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
+
+
+def verify(s: State) -> Body:
+    """Drop what is proved wrong; one proved right, or one candidate alone, ends the run."""
+    s = yield from verify_drafts(s)
+    best, field = best_draft(s.drafts), s.field
+    if not field and s.can_repair and _refuted_drafts(s):
+        return go(s, "draft_repair")
+    is_new = not s.ranking or any(each.draft.repairs for each in field)
+    is_open = best is not None and best.standing == "open" and is_new and len(field) > 1
+    return go(s, "differential_testing" if is_open else "answer_selection")
+
+
+def distinguish(s: State) -> Body:
+    """Inputs t on which programs differ, and y_i(t) for each; passed where there is no code or no sandbox."""
+    programs = {each.number: code for each in s.field if (code := program_in(each.draft.answer))}
+    has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
+    if len(programs) < 2 or not (has_sandbox and s.options.distinguish):
+        return go(s, "comparison")
+    inputs = s.inputs
+    if not inputs:
+        shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs.values(), 1)]
+        prompt = "\n\n".join([f"Problem: {s.problem}", *shown, DISTINGUISH.format(count=MAX_CALLS)])
+        (reply,) = yield request(s, Ask(prompt, JUDGE, {"kind": "inputs"}, by="judge"), give_failures=True)
+        inputs = reply.value.calls[:MAX_CALLS] if isinstance(reply, Reply) else ()
+    missing = [number for number in programs if inputs and str(number) not in s.outputs]
+    calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
+    returned = yield request(s, *calls, give_failures=True)
+    brought = {str(number): _outputs(each) for number, each in zip(missing, returned, strict=True)}
+    s = replace(s, inputs=inputs, outputs={**s.outputs, **brought})
+    lines = "\n".join(f"Draft {number}: {', '.join(values)}" for number, values in brought.items())
+    return go(
+        s, "comparison", *([Thought(lines, data={"inputs": list(inputs)})] if any(brought.values()) else [])
+    )
+
+
+def _trial(program: str, inputs: Sequence[str]) -> str:
+    tries = "".join(
+        f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:\n    tried.append('')"
+        for call in inputs
+    )
+    return f"{program}\n\ntried = []{tries}\ntried"
+
+
+def _outputs(returned: Any) -> tuple[str, ...]:
+    value = getattr(returned, "value", None)
+    found = value.get("value") if isinstance(value, dict) and not output_of(returned)[1] else None
+    return tuple(first_words(str(each), 200) for each in found) if isinstance(found, list) else ()
+
+
+def compare(s: State) -> Body:
+    """r(a, b) ~ judge(x, y_a, y_b), all that can be asked now side by side; stay until the tournament is over."""
+    contenders, seed, verdicts = s.contenders, s.options.seed, s.verdicts
+    questions = next_questions(s.rules, contenders, verdicts, seed)
+    if not questions:
+        s = replace(s, ranking=tuple(standings_of(s.rules, contenders, verdicts, seed)))
+        return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
+    even = [Ratings(shown) for shown in questions]
+    is_last = not s.can_repair and not next_questions(s.rules, contenders, (*verdicts, *even), seed)
+
+    def enough(replies: Sequence[Any]) -> bool:
+        came = {place: ratings_of(questions[place], reply) for place, reply in enumerate(replies) if reply}
+        return is_last and is_decided(questions, contenders, verdicts, came)
+
+    asks = [_question(s, shown) for shown in questions]
+    replies = yield request(s, *asks, enough=enough)
+    new = tuple(ratings_of(shown, reply) for shown, reply in zip(questions, replies, strict=True))
+    s = replace(s, heats=(*s.heats[:-1], (*verdicts, *new)))
+    lines = [f"Drafts {', '.join(map(str, each.shown))}: {each.reason or 'no rating'}" for each in new]
+    return stay(s, Thought("\n".join(lines), data={"comparisons": [_as_data(each) for each in new]}))
+
+
+def _question(s: State, shown: tuple[int, ...]) -> Ask:
+    texts: dict[int, str] = {}
+    for each in s.field:
+        run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
+        lines = [f"{call} → {value or 'an error'}" for call, value in run]
+        texts[each.number] = "\n".join([each.draft.text, *(["Run:", *lines] if lines else [])])
+    sample = sum(verdict.shown == shown for verdict in s.verdicts)
+    return judge_question(s.problem, shown, texts, sample=sample)
+
+
+def repair(s: State) -> Body:
+    """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
+    by_number = {draft.number: draft for draft in s.drafts}
+    chosen = [by_number[number] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
+    numbers = range(len(s.drafts) + 1, len(s.drafts) + len(chosen) + 1)
+    problems = [problem_to_improve(s.problem, draft, _review(s, draft)) for draft in chosen]
+    drawn = yield from draw_drafts(s, numbers, problems)
+    new = [replace(draft, repairs=old.number) for draft, old in zip(drawn, chosen, strict=False)]
+    s = replace(s, drafts=(*s.drafts, *new), heats=(*s.heats, ()))
+    return go(s, "draft_verification", list_drafts(new))
+
+
+def _refuted_drafts(s: State) -> list[Draft]:
+    return [draft for draft in s.drafts if draft.standing == "refuted"]
+
+
+def _review(s: State, draft: Draft) -> str:
+    """Return what was found of a draft: by a verifier, or by the judge in its last comparisons."""
+    verdicts = [verdict for heat in s.heats for verdict in heat if draft.number in verdict.shown]
+    reasons = [verdict.reason for verdict in verdicts if verdict.reason]
+    return draft.why or "\n".join(reasons[-2:])
+
+
+def select(s: State) -> Move:
+    """argmax_y score(y)."""
+    chosen = s.leader
+    if chosen is None:
+        return fail(s, *why_no_answer(s.drafts))
+    return go(s, "final_response", Thought(f"Draft {chosen.number}", data={"answer": chosen.answer}))
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the best draft so far, the votes and the comparisons."""
+    chosen, verdicts = state.leader, [verdict for heat in state.heats for verdict in heat]
+    document = drafts_document(state.drafts) | {"comparisons": [_as_data(verdict) for verdict in verdicts]}
+    if verdicts and not any(verdict.ratings for verdict in verdicts):
+        document["unchecked"] = (
+            "no reply of the judge could be read; the answer is the one with the most votes"
+        )
+    if chosen is None:
+        return Conclusion(document=document)
+    standing = "proved" if chosen.standing == "proved" else "given"
+    document["winner"] = chosen.id
+    return Conclusion(chosen.answer, document=document, short=chosen.short or None, standing=standing)
+
+
+def _as_data(verdict: Ratings) -> dict[str, Any]:
+    names = [f"sample-{number}" for number in verdict.shown]
+    return {"samples": names, "ratings": list(verdict.ratings), "reason": verdict.reason}
+
+
+_ANSWERS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 1,
+    "description": "Each draft's answer.",
+}
+_RATINGS = {"type": "object", "description": "How each draft compares with the others."}
+_CHOSEN = {"type": "string", "description": "The draft that is chosen."}
+
+BEST_OF_N: Strategy[State, Options] = Strategy(
+    name="best_of_n",
+    title="Best of N",
+    source="arXiv:2607.05391",
+    summary="Writes several answers and has a judge compare them: for texts, code, and answers that differ.",
+    options=Options,
+    state=State,
+    conclude=conclude,
+    progress=lambda state: {"drafts": len(state.drafts), "comparisons": sum(map(len, state.heats))},
+    resources=(SANDBOX_TOOL,),
+    stages=(
+        Stage(
+            "problem_reception",
+            ("draft_generation",),
+            description="Take in the problem.",
+            guidance="Say what is asked, and by which marks a right answer can be told from a wrong one.",
+        ),
+        Stage(
+            "draft_generation",
+            ("draft_verification",),
+            description="Write several answers.",
+            guidance="Write each draft from the beginning, as if there were no other; stay for the next one.",
+            body=write_drafts,
+        ),
+        Stage(
+            "draft_verification",
+            ("differential_testing", "draft_repair", "answer_selection"),
+            description="Drop the drafts that can be proved wrong.",
+            guidance="Run the tests there are. Put drafts that say the same together.",
+            fields=(Field("answers", _ANSWERS, required=False),),
+            body=verify,
+        ),
+        Stage(
+            "differential_testing",
+            ("comparison",),
+            description="Find inputs on which programs differ.",
+            guidance="Where the drafts are programs, run them on inputs that tell them apart.",
+            body=distinguish,
+            reply=DistinguishingInputs,
+            max_output_tokens=SHORT_REPLY,
+            example={"calls": ["median([])", "median([1, 3])"]},
+        ),
+        Stage(
+            "comparison",
+            ("draft_repair", "answer_selection"),
+            repeats=True,
+            compares=True,
+            description="Compare the drafts in pairs.",
+            guidance="Look for the first error in each of two drafts; say which is right. Stay for the next pair.",
+            fields=(Field("ratings", _RATINGS, required=False),),
+            body=compare,
+            reply=Judgement,
+            read=read_judgement,
+            max_output_tokens=SHORT_REPLY,
+            example={"reason": "A drops the last element.", "ratings": {"A": 2, "B": 9}},
+        ),
+        Stage(
+            "draft_repair",
+            ("draft_verification",),
+            description="Improve the best two drafts.",
+            guidance="Keep what is right in a draft, correct what was found wrong with it.",
+            body=repair,
+        ),
+        Stage(
+            "answer_selection",
+            ("final_response",),
+            description="Choose the draft that stood best.",
+            guidance="Choose the draft that won its comparisons; never one that was proved wrong.",
+            fields=(Field("chosen", _CHOSEN, required=False),),
+            body=select,
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="Give the chosen draft as it stands, whole.",
+        ),
+    ),
+)

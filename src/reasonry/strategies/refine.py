@@ -1,0 +1,245 @@
+"""Refine: answer, check, improve until the checks pass; alone, or from what several drafts a round have together.
+
+Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651; several drafts a round,
+distilled: "PDR", arXiv:2510.01123; repair loops are over after three or four rounds: arXiv:2607.05197.
+
+Algorithm, for a problem x, with m drafts a round:
+
+    y_1, …, y_m ~ π(y | x), side by side                                draft_generation
+    a verifier's verdict on each; one proved right ends the run         answer_check
+    f, r_1, …, r_m ~ judge(x, y_1, …, y_m): digest and ratings
+    y'_1, …, y'_m ~ π(y | x, y_best, f), side by side                   refinement
+        until a rating is high enough, the drafts agree, or the rounds are used up
+    the proved draft, else the best rated that is not refuted           answer_selection
+
+*Differs from the papers*: a verifier's objection is the feedback, and costs no call; feedback and ratings come in one
+reply, bounded; the best draft so far is kept, so that a refinement that is refuted or rated lower never replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.drafts import (
+    Draft,
+    DraftOptions,
+    best_draft,
+    candidates,
+    drafts_document,
+    draw_drafts,
+    list_drafts,
+    problem_to_improve,
+    verify_drafts,
+    why_no_answer,
+)
+from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
+from ..core.strategy import (
+    Body,
+    Conclusion,
+    Field,
+    Move,
+    Request,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+)
+from ..core.text import cut
+from ..core.tournament import seeded_order
+
+REVIEW = """Now review what was written: what is right and has to stay, where the candidates contradict each other, \
+and each error with its correction. Reply with JSON:
+{{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
+"""The feedback of arXiv:2303.17651, and the digest of arXiv:2510.01123, section 3, in one reply."""
+
+
+class Options(DraftOptions, frozen=True, kw_only=True):
+    """Options of refine."""
+
+    rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts, the first included.")] = 4
+    drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts of a round, written side by side.")] = 1
+    critique: Annotated[
+        bool | None, Meta(description="Have a judge review the drafts; none: where no verifier does.")
+    ] = None
+    accept: Annotated[float, Meta(ge=1, le=10, description="Rating of a judge that ends the rounds.")] = 9.0
+    digest_chars: Annotated[int, Meta(ge=200, description="Of a review that the next round is shown.")] = (
+        4_000
+    )
+    seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
+
+    @property
+    def reviews(self) -> bool:
+        """Whether a judge looks at the drafts."""
+        return not self.verify if self.critique is None else self.critique
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The drafts of all rounds, their ratings, and what the next round is told."""
+
+    problem: str
+    options: Options
+    drafts: tuple[Draft, ...] = ()
+    round: int = 1
+    ratings: dict[str, float] = {}
+    """By the number of the draft."""
+    feedback: str = ""
+    lost: str = ""
+    """Why the last review could not be read."""
+
+    @property
+    def best(self) -> Draft | None:
+        """The best draft so far: proved, else rated best, else the latest that stands."""
+        standing = [draft for draft in self.drafts if draft.standing in ("open", "proved")]
+        if not standing:
+            return best_draft(self.drafts)
+
+        def rank(draft: Draft) -> tuple[bool, float, int]:
+            return draft.standing == "proved", self.ratings.get(str(draft.number), 0), draft.number
+
+        return max(standing, key=rank)
+
+
+def write_drafts(s: State) -> Body:
+    """y_1, …, y_m ~ π(y | x), side by side."""
+    drafts = yield from draw_drafts(s, range(1, s.options.drafts + 1))
+    return go(replace(s, drafts=drafts), "answer_check", list_drafts(drafts))
+
+
+def check(s: State) -> Body:
+    """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
+    s = yield from verify_drafts(s)
+    best, found = s.best, candidates(s.drafts)
+    if best is not None and best.standing == "proved":
+        return go(s, "answer_selection")
+    is_last = s.round >= s.options.rounds
+    unrated = [each for each in found if str(each.number) not in s.ratings]
+    agree = any(len(each.voters) > 1 for each in found) and len(found) == 1
+    if not unrated and found:
+        return go(s, "answer_selection", Thought("The answer did not change: nothing is left to refine."))
+    if agree or (is_last and len(found) < 2) or (found and not s.options.reviews):
+        return go(s, "answer_selection")
+    thoughts: tuple[Thought, ...] = ()
+    if unrated:
+        rated = [best] if best is not None and str(best.number) in s.ratings else []
+        s, thoughts = yield from _review(s, [*(each.draft for each in unrated), *rated])
+    else:
+        s = replace(s, feedback=_objections(s))
+    is_accepted = max(s.ratings.values(), default=0) >= s.options.accept
+    can_improve = not is_last and not is_accepted and bool(s.feedback)
+    return go(s, "refinement" if can_improve else "answer_selection", *thoughts)
+
+
+def _review(s: State, drafts: Sequence[Draft]) -> Generator[Request, Any, tuple[State, tuple[Thought, ...]]]:
+    texts = {draft.number: draft.text for draft in drafts}
+    shown = seeded_order(list(texts), s.options.seed)
+    (reply,) = yield request(s, judge_question(s.problem, shown, texts, task=REVIEW), give_failures=True)
+    verdict = ratings_of(shown, reply)
+    if not verdict.ratings:
+        return replace(s, feedback="", lost=getattr(reply, "message", "")), ()
+    rated_now = {str(number): rating for number, rating in zip(shown, verdict.ratings, strict=True)}
+    feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), s.options.digest_chars)
+    thought = Thought(verdict.reason, data={"ratings": rated_now})
+    return replace(s, ratings={**s.ratings, **rated_now}, feedback=feedback, lost=""), (thought,)
+
+
+def _objections(s: State) -> str:
+    """Return what a verifier, or the world, said of the drafts of the last round that are no candidates."""
+    last = s.drafts[-s.options.drafts :]
+    return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), s.options.digest_chars)
+
+
+def refine(s: State) -> Body:
+    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side."""
+    numbers = range(len(s.drafts) + 1, len(s.drafts) + s.options.drafts + 1)
+    problem = problem_to_improve(s.problem, s.best, s.feedback)
+    new = yield from draw_drafts(s, numbers, [problem] * len(numbers))
+    s = replace(s, drafts=(*s.drafts, *new), round=s.round + 1, feedback="")
+    return go(s, "answer_check", list_drafts(new))
+
+
+def select(s: State) -> Move:
+    """The proved draft, else the best rated that is not refuted."""
+    best = s.best
+    if best is None:
+        return fail(s, *why_no_answer(s.drafts))
+    return go(s, "final_response", Thought(f"Draft {best.number}", data={"answer": best.answer}))
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the best draft so far, its rating, and how many rounds it took."""
+    best = state.best
+    document = drafts_document(state.drafts) | {"rounds": state.round, "ratings": state.ratings}
+    if state.lost:
+        document["unchecked"] = f"no reply to its review could be read: {state.lost}"
+    if best is None:
+        return Conclusion(document=document)
+    standing = "proved" if best.standing == "proved" else "given"
+    return Conclusion(best.answer, document=document, short=best.short or None, standing=standing)
+
+
+_FEEDBACK = {"type": "string", "description": "What is wrong, and how to correct it."}
+_PASSED = {"type": "boolean", "description": "Whether the answer passed its checks."}
+
+REFINE: Strategy[State, Options] = Strategy(
+    name="refine",
+    title="Refine",
+    source="arXiv:2303.17651",
+    summary="Answers, has the answer checked, and improves it until the checks pass: for code and texts.",
+    options=Options,
+    state=State,
+    conclude=conclude,
+    progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
+    stages=(
+        Stage(
+            "problem_reception",
+            ("draft_generation",),
+            description="Take in the problem.",
+            guidance="Say what is asked, and which checks an answer has to pass.",
+        ),
+        Stage(
+            "draft_generation",
+            ("answer_check",),
+            tested_by="answer_check",
+            description="Write a first answer.",
+            guidance="Write a whole answer; with several drafts a round, each from the beginning.",
+            body=write_drafts,
+        ),
+        Stage(
+            "answer_check",
+            ("refinement", "answer_selection"),
+            description="Check the answer, and say what is wrong with it.",
+            guidance="Run the tests there are; else look for the first error. Say how to correct it.",
+            fields=(Field("feedback", _FEEDBACK, required=False), Field("passed", _PASSED, required=False)),
+            body=check,
+            reply=Judgement,
+            read=read_judgement,
+            example={"reason": "The last element is dropped; end the loop at n.", "ratings": {"A": 4}},
+        ),
+        Stage(
+            "refinement",
+            ("answer_check",),
+            tested_by="answer_check",
+            description="Improve the answer.",
+            guidance="Keep what is right and correct what was found wrong; do not start a check here.",
+            body=refine,
+        ),
+        Stage(
+            "answer_selection",
+            ("final_response",),
+            description="Take the best answer of all rounds.",
+            guidance="Take what passed its checks; else the best so far, never one that was proved wrong.",
+            body=select,
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="Give the answer whole, in the form that was asked for.",
+        ),
+    ),
+)

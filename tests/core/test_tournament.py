@@ -1,0 +1,93 @@
+"""Tournaments: who is compared with whom, in which order, and who wins."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from reasonry.core.tournament import (
+    Contender,
+    Ratings,
+    Rules,
+    is_decided,
+    next_questions,
+    seeded_order,
+    standings_of,
+)
+
+RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
+
+
+def run(
+    rules: Rules, size: int, rate: Callable[[int], float], seed: int = 0
+) -> tuple[list[Ratings], int, list[int]]:
+    """Return the verdicts, the rounds and the ranking of a tournament whose judge rates by number."""
+    contenders = [Contender(number) for number in range(1, size + 1)]
+    verdicts: list[Ratings] = []
+    rounds = 0
+    while questions := next_questions(rules, contenders, verdicts, seed):
+        verdicts += [Ratings(shown, tuple(rate(number) for number in shown)) for shown in questions]
+        rounds += 1
+        assert rounds < 20
+    return verdicts, rounds, list(standings_of(rules, contenders, verdicts, seed))
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 9])
+def test_a_judge_that_knows_has_the_best_one_win(rules: Rules, size: int) -> None:
+    for best in range(1, size + 1):
+        _, _, ranking = run(rules, size, lambda number, best=best: 9 if number == best else 3)
+        assert ranking[0] == best
+        assert sorted(ranking) == list(range(1, size + 1))
+
+
+@pytest.mark.parametrize(("size", "pairs", "knockout"), [(2, 2, 2), (5, 12, 8), (8, 21, 14), (16, 45, 30)])
+def test_the_comparisons_are_those_of_the_papers(size: int, pairs: int, knockout: int) -> None:
+    best = seeded_order(range(1, size + 1), 0)[0]
+    for rules, expected, most_rounds in (("pairs", pairs, 2), ("knockout", knockout, 4)):
+        verdicts, rounds, _ = run(rules, size, lambda number: 9.0 if number == best else 5.0 - number / 16)
+        assert rounds <= most_rounds + (rules == "knockout") * 4
+        assert len(verdicts) <= expected + (rules == "knockout") * (size - 1)
+        assert rules == "knockout" or len(verdicts) == expected
+
+
+def test_in_the_ring_each_candidate_stands_once_in_each_place() -> None:
+    contenders = [Contender(number) for number in range(1, 8)]
+    ring = next_questions("pairs", contenders, [], 3)
+    assert Counter(first for first, _ in ring) == Counter(second for _, second in ring)
+    assert set(Counter(first for first, _ in ring).values()) == {1}
+
+
+def test_a_third_vote_is_drawn_only_where_two_disagree_or_are_close() -> None:
+    contenders = [Contender(1), Contender(2)]
+    clear = [Ratings((1, 2), (9, 2)), Ratings((2, 1), (2, 9))]
+    torn = [Ratings((1, 2), (9, 2)), Ratings((2, 1), (9, 2))]
+    assert next_questions("knockout", contenders, clear, 0) == []
+    assert next_questions("knockout", contenders, torn, 0) != []
+
+
+def test_without_a_reading_votes_decide_then_the_shorter_text() -> None:
+    contenders = [Contender(1, 0.2, 5), Contender(2, 0.6, 90), Contender(3, 0.2, 2)]
+    assert list(standings_of("pairs", contenders, [Ratings((1, 2)), Ratings((2, 3))], 0)) == [2, 3, 1]
+
+
+def test_a_lead_that_no_missing_verdict_can_take_is_decided() -> None:
+    rng = random.Random(4)
+    decided = 0
+    for _ in range(300):
+        contenders = [Contender(number, 0.25) for number in (1, 2, 3, 4)]
+        questions = [(1, 2), (2, 3), (3, 4), (4, 1), (1, 3), (2, 4)]
+        every = {
+            place: Ratings(shown, (rng.choice([1, 9]), rng.choice([1, 9])))
+            for place, shown in enumerate(questions)
+        }
+        known = {place: every[place] for place in range(rng.randint(1, 6))}
+        if not is_decided(questions, contenders, [], known):
+            continue
+        decided += 1
+        now = list(standings_of("pairs", contenders, list(known.values()), 0))
+        assert next(iter(standings_of("pairs", contenders, list(every.values()), 0))) == now[0]
+    assert decided > 20

@@ -1,0 +1,166 @@
+"""Laws of the strategies that choose among several answers: never a refuted one, never less for more budget."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.events import Answered, Event, ToolReturned, Verified
+from reasonry.core.machine import Pending, Snapshot, open_effects
+from reasonry.strategies import STRATEGIES
+
+from ..playing import Played, World, play, stop
+
+SELECTING: dict[str, Callable[[int], dict[str, Any]]] = {
+    "self_consistency": lambda n: {"samples": n, "stop": "full"},
+    "best_of_n": lambda n: {"n": n},
+    "refine": lambda n: {"drafts": n, "critique": True},
+}
+"""Strategies, each with the options for n drafts."""
+
+each = pytest.mark.parametrize("name", SELECTING)
+seeds = st.integers(0, 10**6)
+few = settings(max_examples=30, deadline=None)
+WORDS = ("amber", "birch", "cedar", "delta")
+
+
+def spoken(text: str) -> str:
+    """Return the answer that a text has, among those of the planted world."""
+    return next((word for word in WORDS if word in text), "")
+
+
+@dataclass
+class Planted(World):
+    """Drafts are planted by seed; the verifier knows what is right, wrong, and neither; a judge rates by chance."""
+
+    truth: Mapping[str, Any] = field(default_factory=dict)
+    asked: list[Ask] = field(default_factory=list)
+    agree: bool = False
+
+    def answer(self, one: Pending) -> Event:
+        rng = random.Random(f"{self.seed} {one.id}")
+        if isinstance(one.effect, Verify):
+            return Verified(self.truth.get(spoken(one.effect.path[-1]), "unknown"))
+        if isinstance(one.effect, CallTool):
+            return ToolReturned({"status": "ok", "stdout": rng.choice(WORDS)})
+        assert isinstance(one.effect, Ask)
+        self.asked.append(one.effect)
+        word = WORDS[0] if self.agree else rng.choice(WORDS)
+        return Answered(json.dumps(self._reply(one.effect, word, rng)), at_ms=rng.randint(0, 50))
+
+    def _reply(self, ask: Ask, word: str, rng: random.Random) -> Any:
+        if "labels" in ask.facts:
+            ratings = {label: rng.randint(1, 10) for label in ask.facts["labels"]}
+            return {"reason": "traced", "ratings": ratings}
+        return {"steps": ["It is a tree."], "reasoning": "It is a tree.", "answer": word}
+
+
+def truth(seed: int) -> dict[str, Any]:
+    rng = random.Random(f"truth {seed}")
+    return {word: rng.choice(["unknown", "wrong", "wrong", "right"]) for word in WORDS}
+
+
+def played(
+    name: str, world: Planted, drafts: int, pick: Callable[[int], int] = lambda n: 0, **more: Any
+) -> Played:
+    given = {**SELECTING[name](drafts), **more}
+    options = msgspec.convert(given, STRATEGIES[name].options)
+    return play(STRATEGIES[name], world, STRATEGIES, options, pick, problem="Which tree is it?")
+
+
+def answers_given(run: Played) -> list[str]:
+    return [
+        spoken(event.text)
+        for _, event in run.events
+        if isinstance(event, Answered) and '"answer"' in event.text
+    ]
+
+
+@each
+@few
+@given(seeds, st.integers(1, 6))
+def test_no_refuted_answer_is_given_while_there_is_one_that_is_not(name: str, seed: int, drafts: int) -> None:
+    world = Planted(seed, truth=truth(seed))
+    run = played(name, world, drafts, verify=True)
+    conclusion = run.snapshot.conclusion
+    assert conclusion is not None
+    if conclusion.answer is None:
+        assert all(world.truth[word] == "wrong" for word in answers_given(run))
+    else:
+        assert world.truth[spoken(conclusion.answer)] != "wrong"
+        assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.standing == "proved")
+
+
+JUDGING = [name for name in SELECTING if name != "self_consistency"]
+
+
+@pytest.mark.parametrize("name", JUDGING)
+@few
+@given(seeds, st.integers(2, 6))
+def test_more_budget_never_makes_the_best_so_far_worse(name: str, seed: int, drafts: int) -> None:
+    world = Planted(seed, truth=truth(seed))
+    run = played(name, world, drafts, verify=True)
+    ranks = [
+        _rank(name, snapshot, world.truth)
+        for snapshot in run.snapshots[:-1]
+        # A check costs no call: it is in before the next one is paid.
+        if not any(isinstance(waiting.effect, Verify) for waiting in open_effects(snapshot))
+    ]
+    assert ranks == sorted(ranks)
+
+
+def _rank(name: str, snapshot: Snapshot, truth: Mapping[str, Any]) -> int:
+    conclusion = stop(STRATEGIES[name], snapshot, STRATEGIES).conclusion
+    assert conclusion is not None
+    if conclusion.answer is None:
+        return 0
+    return {"wrong": 0, "unknown": 1, "right": 2}[truth[spoken(conclusion.answer)]]
+
+
+@each
+@pytest.mark.parametrize("drafts", [2, 3, 5])
+def test_where_all_drafts_agree_each_takes_one_call_and_nothing_else_does(name: str, drafts: int) -> None:
+    run = played(name, world := Planted(1, agree=True), drafts)
+    assert run.snapshot.conclusion is not None
+    assert run.snapshot.conclusion.answer == WORDS[0]
+    assert len(world.asked) == drafts
+
+
+@pytest.mark.parametrize("name", JUDGING)
+@few
+@given(seeds, seeds, st.integers(0, 5))
+def test_the_order_in_which_a_judge_sees_candidates_depends_on_the_seed_alone(
+    name: str, seed: int, order: int, chosen: int
+) -> None:
+    shuffled = random.Random(order)
+    first = played(name, Planted(seed), 4, seed=chosen)
+    other = played(name, Planted(seed), 4, shuffled.randrange, seed=chosen)
+    assert orders(first) == orders(other)
+
+
+def orders(run: Played) -> list[list[int]]:
+    """Return the candidates of each question to a judge, in the order shown."""
+    asked = {
+        waiting.id: waiting.effect.facts["candidates"]
+        for snapshot in run.snapshots
+        for waiting in snapshot.pending
+        if isinstance(waiting.effect, Ask) and "labels" in waiting.effect.facts
+    }
+    return list(asked.values())
+
+
+@pytest.mark.parametrize("name", JUDGING)
+def test_another_seed_shows_the_candidates_in_another_order(name: str) -> None:
+    seen = set[str]()
+    for seed in range(6):
+        seen.add(json.dumps(orders(played(name, Planted(3), 4, seed=seed))))
+    assert len(seen) > 1
