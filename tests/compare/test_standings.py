@@ -16,6 +16,7 @@ from reasonry.compare.standings import Trial, describe_ties, pareto_front, stand
 def trial(strategy: str, right: bool | None, **settings: Any) -> Trial:
     given: dict[str, Any] = {
         "item": "1",
+        "problem": "p",
         "run_id": "r",
         "status": "done",
         "reason": "success",

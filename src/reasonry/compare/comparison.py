@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,7 @@ from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.composition import read_composition
 from ..core.registry import strategy_names
+from ..core.strategy import Strategy
 from ..engine.engine import Order
 from ..engine.follow import Observer
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
@@ -107,7 +108,7 @@ class Report(Struct, frozen=True, kw_only=True):
         }
 
 
-class Wanted(Struct, frozen=True):
+class Wanted(NamedTuple):
     """One run that is wanted; its session's id is the key."""
 
     order: Order
@@ -116,7 +117,7 @@ class Wanted(Struct, frozen=True):
     key: str
 
 
-class Job(Struct, frozen=True):
+class Job(NamedTuple):
     """One strategy on one problem."""
 
     item: Item
@@ -124,7 +125,7 @@ class Job(Struct, frozen=True):
     run: Wanted
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(NamedTuple):
     """What a judge says of a run; see `Trial`."""
 
     right: bool | None
@@ -197,29 +198,45 @@ class Comparison:
         self._locks: dict[str, asyncio.Lock] = {job.run.key: asyncio.Lock() for job in self.jobs}
 
     def _jobs(self, items: Sequence[Item]) -> list[Job]:
-        jobs: list[Job] = []
-        seen = Counter[str]()
+        jobs, seen = list[Job](), Counter[str]()
         for item in items:
-            same = seen[item.problem]
-            seen[item.problem] += 1
             for strategy in self.strategies:
-                options = self.terms.options.get(strategy, {})
                 try:
-                    request = RunRequest(
-                        problem=item.problem,
-                        strategy=strategy,
-                        options=options,
-                        budget=self.terms.budget,
-                        participants=self.participants,
+                    options = self.terms.options.get(strategy, {})
+                    run = self._wanted(
+                        item.problem,
+                        strategy,
+                        options,
+                        self.terms.budget,
+                        self.participants,
+                        seen[item.problem],
                     )
-                    order, performers = self.app.order(request)
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
-                jobs.append(
-                    Job(item, strategy, Wanted(order, performers, self.participants, self._key(order, same)))
-                )
+                jobs.append(Job(item, strategy, run))
+            seen[item.problem] += 1
         return jobs
+
+    def _wanted(
+        self,
+        problem: str,
+        strategy: str | Strategy[Any, Any],
+        options: Mapping[str, Any],
+        budget: Budget,
+        participants: Participants,
+        same: int = 0,
+    ) -> Wanted:
+        """Return a run that is wanted.
+
+        Args:
+            same: How many equal problems stand before it in the data set.
+        """
+        request = RunRequest(
+            problem=problem, strategy=strategy, options=options, budget=budget, participants=participants
+        )
+        order, performers = self.app.order(request)
+        return Wanted(order, performers, participants, self._key(order, same))
 
     def _check_priced(self) -> None:
         working = [self.jobs[0].run.performers]
@@ -229,12 +246,8 @@ class Comparison:
         for performers in working:
             check_priced("total_usd", performers.models, performers.prices)
 
-    def _key(self, order: Order, same: int = 0) -> str:
-        """Return the id of an order's session.
-
-        Args:
-            same: How many equal problems stand before it in the data set.
-        """
+    def _key(self, order: Order, same: int) -> str:
+        """Return the id of an order's session."""
         participants = order.participants
         if dollar_limit(order.budget, [order.options]) is None:
             # What a run costs changes nothing about it then.
@@ -361,19 +374,12 @@ class Comparison:
                 session = await self.engine.store.session(session_id)
             except NotFoundError:
                 return found or (None, session_id)
-            found = (session.run_id, session_id) if await self._is_kept(session.run_id or "") else None
+            is_again = self.terms.retry_failed and await self._failure(
+                await self.engine.result(session.run_id or "")
+            )
+            found = None if is_again else (session.run_id, session_id)
             attempt += 1
             session_id = f"{key}-{attempt}"
-
-    async def _is_kept(self, run_id: str) -> bool:
-        try:
-            row = await self.engine.store.run(run_id)
-        except NotFoundError:
-            # A crash between the two writes that begin a run.
-            return False
-        if not self.terms.retry_failed or row.status != "failed":
-            return True
-        return await self._failure(await self.engine.result(run_id)) is None
 
     async def _failure(self, result: Result) -> str | None:
         """Return the code of the failure of the world that made a run fail, if there was one."""
@@ -412,17 +418,10 @@ class Comparison:
             hint=" It may be worded otherwise." if item.expected is not None else "",
             answer=candidate.answer[:JUDGED_CHARS],
         )
-        judge = self._judging_participants()
         strategy, options = SHORT_ANSWER
-        request = RunRequest(
-            problem=question,
-            strategy=strategy,
-            options={**options, "temperature": 0.0},
-            budget=Budget(),
-            participants=judge,
+        run = self._wanted(
+            question, strategy, {**options, "temperature": 0.0}, Budget(), self._judging_participants()
         )
-        order, performers = self.app.order(request)
-        run = Wanted(order, performers, judge, self._key(order))
         async with self._locks.setdefault(run.key, asyncio.Lock()):
             judging = await self._result(run)
         if judging is None:
@@ -440,12 +439,8 @@ def _settle_model(app: App, participants: Participants, problem: str) -> Partici
 
 
 def _difference(after: Usage, before: Usage) -> Usage:
-    was: dict[str, Any] = msgspec.structs.asdict(before)
-    now: dict[str, Any] = msgspec.structs.asdict(after)
-    taken: dict[str, Any] = {
-        name: None if count is None else count - (was[name] or 0) for name, count in now.items()
-    }
-    return Usage(**taken)
+    was, now = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    return Usage(**{name: None if count is None else count - (was[name] or 0) for name, count in now.items()})
 
 
 def _best(result: Result) -> str | None:
@@ -458,6 +453,7 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
     usage = result.usage
     return Trial(
         item=str(job.item.id),
+        problem=job.item.problem,
         strategy=job.strategy,
         run_id=result.run_id,
         status=result.status,
@@ -467,8 +463,9 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,
-        usd=usage.usd if usage.calls else 0.0,
+        # A call without tokens, such as one that was refused, cost nothing as far as is known.
+        usd=usage.usd if usage.tokens else usage.usd or 0.0,
         seconds=result.duration_ms / 1000,
         ran=job.run.order.strategy.name,
-        **msgspec.structs.asdict(verdict),
+        **verdict._asdict(),
     )

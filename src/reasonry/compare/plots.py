@@ -45,12 +45,6 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def drawing(width: float, height: float, title: str, *parts: str) -> str:
-    """Return a whole drawing, which has a name for those who do not see it."""
-    name = tag("title", text(title))
-    return tag("svg", name, *parts, viewBox=f"0 0 {width:g} {height:g}", role="img", class_="plot")
-
-
 # -- points
 
 WIDTH, HEIGHT = 680.0, 380.0
@@ -84,7 +78,8 @@ def front(rows: Sequence[Mapping[str, Any]], cost: str, axis: str) -> str:
     for at, row in enumerate(rows):
         parts += _marks(at, row, x(row[cost]), y)
     parts += _legend(rows)
-    return drawing(WIDTH, HEIGHT, f"Accuracy over {axis}", *parts)
+    title = tag("title", text(f"Accuracy over {axis}"))
+    return tag("svg", title, *parts, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img", class_="plot")
 
 
 def _marks(at: int, row: Mapping[str, Any], x: float, y: Callable[[float], float]) -> list[str]:

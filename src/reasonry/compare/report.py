@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import convert
 
+from ..core.text import clip, first_words
 from .plots import COLOURS, front, tag, text
 from .standings import Standing, Trial, describe_ties
 
@@ -92,19 +93,9 @@ def _facts(document: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    names = (
-        "strategy",
-        "right",
-        "accuracy",
-        "95 % interval",
-        "any",
-        "calls",
-        "rounds",
-        "tokens",
-        "$",
-        "seconds",
-    )
-    return tag("table", tag("tr", *(tag("th", name) for name in (*names, "front"))), *map(_row, rows))
+    figures = ("strategy", "right", "accuracy", "95 % interval", "any")
+    heads = (*figures, "calls", "rounds", "tokens", "$", "seconds", "front")
+    return tag("table", tag("tr", *(tag("th", head) for head in heads)), *map(_row, rows))
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -114,34 +105,25 @@ def _row(row: Mapping[str, Any]) -> str:
         f"{row['right']} of {row['runs']}" + (f" ({row['unjudged']} not judged)" if row["unjudged"] else ""),
         f"{row['accuracy']:.1%}",
         f"{row['low']:.1%} – {row['high']:.1%}",
-        _share(row["any_accuracy"]),
+        "–" if row["any_accuracy"] is None else f"{row['any_accuracy']:.1%}",
         f"{row['calls']:.1f}",
         f"{row['rounds']:.1f}",
         f"{row['tokens']:,.0f}",
-        _dollars(row["usd"]),
+        "unknown" if row["usd"] is None else f"{row['usd']:.4f}",
         f"{row['seconds']:.2f}",
         ", ".join(by),
     )
     return tag("tr", *(tag("td", text(cell)) for cell in cells), class_="on" if by else "")
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
-
-
-def _dollars(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4f}"
-
-
 def _fronts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     axes = {"calls": "calls a run"}
-    if rows and all(row["front_by_usd"] is not None for row in rows) and any(row["usd"] for row in rows):
+    if rows and all(row["front_by_usd"] is not None for row in rows):
         axes = {"usd": "US dollars a run", **axes}
-    return [_figure(f"Accuracy over {axis}", front(rows, cost, axis)) for cost, axis in axes.items()]
-
-
-def _figure(title: str, plot: str) -> str:
-    return tag("figure", tag("figcaption", text(title)), plot)
+    return [
+        tag("figure", tag("figcaption", text(f"Accuracy over {axis}")), front(rows, cost, axis))
+        for cost, axis in axes.items()
+    ]
 
 
 def _problems(trials: Sequence[Mapping[str, Any]], strategies: Sequence[str]) -> str:
@@ -150,7 +132,11 @@ def _problems(trials: Sequence[Mapping[str, Any]], strategies: Sequence[str]) ->
         by_item.setdefault(trial["item"], {})[trial["strategy"]] = trial
     head = tag("tr", tag("th", "problem"), *(tag("th", text(name), class_="left") for name in strategies))
     lines = [
-        tag("tr", tag("td", text(item)), *(_trial(found.get(name)) for name in strategies))
+        tag(
+            "tr",
+            tag("td", text(_problem(item, found)), class_="cut"),
+            *(_trial(found.get(name)) for name in strategies),
+        )
         for item, found in list(by_item.items())[:MAX_ROWS]
     ]
     left = len(by_item) - len(lines)
@@ -158,8 +144,9 @@ def _problems(trials: Sequence[Mapping[str, Any]], strategies: Sequence[str]) ->
     return tag("div", tag("table", head, *lines), class_="wide") + more
 
 
-def _why(trial: Mapping[str, Any]) -> str:
-    return convert(trial, Trial).why_no_answer
+def _problem(item: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+    problem = next(iter(found.values()))["problem"]
+    return first_words(f"{item}: {problem}", 120)
 
 
 def _trial(trial: Mapping[str, Any] | None) -> str:
@@ -167,8 +154,8 @@ def _trial(trial: Mapping[str, Any] | None) -> str:
         return tag("td", "", class_="left")
     mark, class_ = {True: ("✓", "right"), False: ("✗", "wrong"), None: ("?", "soft")}[trial["right"]]
     found = " (found, not given)" if trial["any_right"] and not trial["right"] else ""
-    answer = trial["answer"] if trial["answer"] is not None else f"no answer: {_why(trial)}"
-    shown = answer if len(answer) <= 120 else answer[:119] + "…"
+    why = f"no answer: {convert(trial, Trial).why_no_answer}"
+    shown = clip(trial["answer"] if trial["answer"] is not None else why, 120)
     title = (
         f"run {trial['run_id']}: {trial['calls']} calls, {trial['rounds']} rounds, {trial['seconds']:.2f} s"
     )

@@ -26,6 +26,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     """
 
     item: str
+    problem: str
     strategy: str
     run_id: str
     status: str
@@ -115,7 +116,8 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
     rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
-    priced = all(row.usd is not None for row in rows)
+    # Where nothing costs dollars, calls tell what is cheap.
+    priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     by_usd = _front(rows, [row.usd or 0.0 for row in rows]) if priced else set[int]()
     by_calls = _front(rows, [row.calls for row in rows])
     return [
@@ -149,9 +151,9 @@ def describe_ties(rows: Sequence[Standing]) -> list[str]:
         return ["no answer was right, so there is no frontier"] if rows else []
     close = [row.strategy for row in rows if row is not best and row.right and row.high >= best.low]
     if close:
-        names = ", ".join(close[:-1]) + " and " * (len(close) > 1) + close[-1]
         count = f"{best.runs} problem{'' if best.runs == 1 else 's'}"
-        sentences.append(f"with {count}, {best.strategy} and {names} are statistically indistinguishable")
+        names = f"{', '.join([best.strategy, *close[:-1]])} and {close[-1]}"
+        sentences.append(f"with {count}, {names} are statistically indistinguishable")
     return sentences
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
+from .json_schema import describe_schema
 from .strategy import Strategy, inlined_schema
 
 
@@ -81,12 +82,13 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
         try:
             # Text that also happens to be JSON, for an option that wants text.
             read = msgspec.convert(value, field.type, strict=False)
-        except msgspec.ValidationError as error:
-            reason = str(error).partition(" - at ")[0]
+        except msgspec.ValidationError:
+            schema = _range(field)
+            takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
-                f"option {field.name} of {strategy}: {reason}, got {_excerpt(value)}",
+                f"option {field.name} of {strategy} takes: {takes}; got {_excerpt(value)}",
                 option=field.name,
-                **_range(field),
+                **schema,
             ) from None
     if isinstance(read, float) and not math.isfinite(read):
         raise UsageError(f"option {field.name} of {strategy} must be a finite number", option=field.name)

@@ -33,6 +33,7 @@ _ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _FENCED: Final = re.compile(r"(^\s{0,3}(?:```|~~~)[\s\S]*?(?:^\s{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE)
+_HEADING_MARK: Final = re.compile(r"^#{1,6}\s+", re.MULTILINE)
 _HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>\S.*?)\s*#*")
 _SPAN: Final = re.compile(r"(?<![\w*])\*\*(?=\S)(?P<bold>[^*\n]+)(?<=\S)\*\*(?![\w*])|`(?P<code>[^`\n]+)`")
 _RULE: Final = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?\|?\s*")
@@ -142,7 +143,8 @@ def drawn_line(line: str, style: str = "") -> Text:
 def drawn_start(text: str, width: int, style: str = "") -> Text:
     """Return the beginning of a text on one line, at most so wide, drawn as an answer is."""
     indent = len(text) - len(text.lstrip(" "))
-    return drawn_line(" " * indent + clip(plain_latex(text), width - indent), style)
+    plain = plain_latex(_HEADING_MARK.sub("", text))
+    return drawn_line(" " * indent + clip(plain, width - indent), style)
 
 
 def _table(rows: Sequence[str]) -> Any:

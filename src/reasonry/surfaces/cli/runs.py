@@ -198,7 +198,8 @@ def _print_record(record: Record) -> None:
     if trace["answer"] is None:
         print_line("no answer")
     else:
-        print_answer(f"answer: {trace['answer']}")
+        answer = trace["answer"]
+        print_answer(f"answer:\n{answer}" if "\n" in answer else f"answer: {answer}")
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
