@@ -202,7 +202,7 @@ def help_sections() -> str:
     """Return a section for each command: what `--help` prints at 80 columns, options that many share only once."""
     from rich.console import Console
 
-    from reasonry.surfaces.cli.commands import app, read_examples
+    from reasonry.surfaces.cli.commands import app, complete_help, read_examples
 
     shared: dict[str, str] = {}
     sections: list[str] = []
@@ -210,6 +210,7 @@ def help_sections() -> str:
         console = Console(
             file=io.StringIO(), width=80, color_system=None, force_terminal=False, legacy_windows=False
         )
+        complete_help(list(tokens))
         app.help_print(list(tokens), console=console)
         text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
         panels = {

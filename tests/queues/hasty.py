@@ -27,7 +27,7 @@ class Mortal(Supervisor):
 
 if __name__ == "__main__":
     leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 4, 0.5
-    import reasonry.surfaces.cli.worker as command
+    import reasonry.surfaces.cli.servers as command
 
     command.Supervisor = Mortal
     sys.exit(main())

@@ -163,3 +163,16 @@ def test_a_file_that_cannot_be_read_begins_nothing(
     assert run(["submit", str(file), "--store", str(store), "--json"]) != 0
     assert json.loads(capsys.readouterr().out)["error"]["code"]
     assert not store.exists()
+
+
+def test_an_answer_is_written_whole_however_long_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = " ".join(f"Step {number} is done." for number in range(100))
+    script, file, results = folder / "script.jsonl", folder / "problems.jsonl", folder / "results.jsonl"
+    script.write_text(json.dumps({"stage": "*", "reply": {"steps": ["Look."], "answer": answer}}), "utf-8")
+    file.write_text(json.dumps({"problem": "Write a report."}), "utf-8")
+    command = ["submit", str(file), "--store", str(folder / "runs.db"), "--model", f"scripted:{script}"]
+    assert run([*command, "--strategy", "chain_of_thought", "--results", str(results)]) == 0
+    assert json.loads(results.read_text("utf-8"))["answer"] == answer
+    assert "1 answered" in capsys.readouterr().err

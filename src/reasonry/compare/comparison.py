@@ -440,7 +440,10 @@ def _settle_model(app: App, participants: Participants, problem: str) -> Partici
 
 def _difference(after: Usage, before: Usage) -> Usage:
     was, now = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
-    return Usage(**{name: None if count is None else count - (was[name] or 0) for name, count in now.items()})
+    taken: dict[str, Any] = {
+        name: None if count is None else count - (was[name] or 0) for name, count in now.items()
+    }
+    return Usage(**taken)
 
 
 def _best(result: Result) -> str | None:

@@ -6,7 +6,7 @@ The one place where an error's code meets what a surface makes of it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -17,84 +17,73 @@ from ..core.text import clip
 from ..errors import ReasonryError
 from ..masking import SECRETS
 
-EXIT_CODES: dict[str, int] = {
-    "invalid_request": 2,
-    "payload_too_large": 2,
-    "answer_refused": 2,
-    "blocked_address": 2,
-    "price_unknown": 2,
-    "extra_missing": 2,
-    "plugin_failed": 2,
-    "not_found": 3,
-    "unauthorized": 4,
-    "conflict": 5,
-    "lease_lost": 5,
-    "strategy_changed": 5,
-    "strategy_unknown": 5,
-    "store_unavailable": 6,
-    "store_busy": 6,
-    "store_full": 6,
-    "store_corrupt": 6,
-    "store_newer": 6,
-    "budget_exceeded": 7,
-    "overloaded": 7,
-    "rate_limited": 7,
-    "deadline_exceeded": 7,
-    "provider_error": 8,
-    "provider_timeout": 8,
-    "provider_auth": 8,
-    "context_overflow": 8,
-    "model_refused": 8,
-    "output_invalid": 8,
-    "script_exhausted": 8,
-    "tool_error": 9,
-    "tool_timeout": 9,
-    "sandbox_unavailable": 9,
-    "sandbox_timeout": 9,
-    "sandbox_memory": 9,
-    "sandbox_denied": 9,
-    "cancelled": 130,
+_EXITS: Mapping[int, Sequence[str]] = {
+    2: (
+        "invalid_request",
+        "payload_too_large",
+        "answer_refused",
+        "blocked_address",
+        "price_unknown",
+        "extra_missing",
+        "plugin_failed",
+    ),
+    3: ("not_found",),
+    4: ("unauthorized",),
+    5: ("conflict", "lease_lost", "strategy_changed", "strategy_unknown"),
+    6: ("store_unavailable", "store_busy", "store_full", "store_corrupt", "store_newer"),
+    7: ("budget_exceeded", "overloaded", "rate_limited", "deadline_exceeded"),
+    8: (
+        "provider_error",
+        "provider_timeout",
+        "provider_auth",
+        "context_overflow",
+        "model_refused",
+        "output_invalid",
+        "script_exhausted",
+    ),
+    9: (
+        "tool_error",
+        "tool_timeout",
+        "sandbox_unavailable",
+        "sandbox_timeout",
+        "sandbox_memory",
+        "sandbox_denied",
+    ),
+    130: ("cancelled",),
 }
+
+EXIT_CODES = {code: number for number, codes in _EXITS.items() for code in codes}
 """The exit code of each error code; one not listed exits with 1."""
 
-_HTTP_STATUSES: dict[str, int] = {
-    "unauthorized": 401,
-    "forbidden_origin": 403,
-    "not_found": 404,
-    "model_not_found": 404,
-    "method_not_allowed": 405,
-    "request_timeout": 408,
-    "conflict": 409,
-    "idempotency_conflict": 409,
-    "lease_lost": 409,
-    "strategy_changed": 409,
-    "strategy_unknown": 409,
-    "payload_too_large": 413,
-    "unsupported_media_type": 415,
-    "misdirected_host": 421,
-    "headers_too_large": 431,
-    "budget_exceeded": 429,
-    "rate_limited": 429,
-    "cancelled": 499,
-    "internal_error": 500,
-    "store_corrupt": 500,
-    "store_newer": 500,
-    "extra_missing": 501,
-    "provider_error": 502,
-    "provider_auth": 502,
-    "context_overflow": 502,
-    "model_refused": 502,
-    "output_invalid": 502,
-    "script_exhausted": 502,
-    "tool_error": 502,
-    "overloaded": 503,
-    "store_unavailable": 503,
-    "store_busy": 503,
-    "store_full": 503,
-    "deadline_exceeded": 504,
-    "provider_timeout": 504,
-    "tool_timeout": 504,
+_STATUSES: Mapping[int, Sequence[str]] = {
+    401: ("unauthorized",),
+    403: ("forbidden_origin",),
+    404: ("not_found", "model_not_found"),
+    405: ("method_not_allowed",),
+    408: ("request_timeout",),
+    409: ("conflict", "idempotency_conflict", "lease_lost", "strategy_changed", "strategy_unknown"),
+    413: ("payload_too_large",),
+    415: ("unsupported_media_type",),
+    421: ("misdirected_host",),
+    431: ("headers_too_large",),
+    429: ("budget_exceeded", "rate_limited"),
+    499: ("cancelled",),
+    500: ("internal_error", "store_corrupt", "store_newer"),
+    501: ("extra_missing",),
+    502: (
+        "provider_error",
+        "provider_auth",
+        "context_overflow",
+        "model_refused",
+        "output_invalid",
+        "script_exhausted",
+        "tool_error",
+    ),
+    503: ("overloaded", "store_unavailable", "store_busy", "store_full"),
+    504: ("deadline_exceeded", "provider_timeout", "tool_timeout"),
 }
+
+_HTTP_STATUSES = {code: status for status, codes in _STATUSES.items() for code in codes}
 
 OUTCOME_EXIT_CODES = {"solved": 0, "answered": 0, "waiting": 0, "stopped": 10, "unsolved": 11}
 """The exit code of each outcome but `error`, where the code of the error decides."""

@@ -20,8 +20,7 @@ import pytest
 
 from reasonry.app.wiring import App
 from reasonry.errors import UsageError
-from reasonry.surfaces.cli import serve as serve_command
-from reasonry.surfaces.cli import settings
+from reasonry.surfaces.cli import servers, settings
 from reasonry.surfaces.cli.settings import Common
 from reasonry.surfaces.http.context import Wiring
 from reasonry.surfaces.http.serve import serve
@@ -97,7 +96,7 @@ def test_a_secret_that_was_not_set_lets_nobody_in(
     with pytest.raises(
         LookupError if starts else UsageError, match="it starts" if starts else "REASONRY_TOKENS"
     ):
-        serve_command.serve(common=Common(store="memory"))
+        servers.serve(common=Common(store="memory"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits are POSIX's")

@@ -199,13 +199,9 @@ def local_time(instant: str, now: datetime | None = None) -> str:
         return instant[:10]
     now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
     days = (now.date() - local.date()).days
-    if days == 0:
-        return f"today {local:%H:%M}"
-    if 0 < days < 7:
-        return f"{local:%a %H:%M}"
-    if local.year == now.year:
-        return f"{local.day} {local:%b %H:%M}"
-    return local.date().isoformat()
+    if 0 <= days < 7:
+        return f"{f'{local:%a}' if days else 'today'} {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if local.year == now.year else local.date().isoformat()
 
 
 def read_instant(text: str) -> int:
@@ -223,17 +219,13 @@ def read_instant(text: str) -> int:
 def _read_since(option: str, text: str | None) -> int | None:
     if text is None:
         return None
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
+    if ago := _AGO.fullmatch(text):
         return max(0, time.time_ns() // 1_000_000 - int(ago[1]) * _UNITS_MS[ago[2]])
     try:
         return read_instant(text)
     except ValueError:
-        raise UsageError(
-            f"--{option} must be so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30), "
-            f"got {text[:100]!r}",
-            option=option,
-        ) from None
+        forms = "so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30)"
+        raise UsageError(f"--{option} must be {forms}, got {text[:100]!r}", option=option) from None
 
 
 class StoreFilters(TypedDict):

@@ -85,11 +85,11 @@ def answer_(
 ) -> int:
     """Answer questions of a run; without ANSWER they are read from a file or from standard input.
 
-    Several questions are answered as `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
-    answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` will do too. Where
-    a single question waits, its answer alone is enough: `42`, plain text, or data. The id of a question that is asked
-    several times (`e1..e5`) takes the list of its answers. An answer that cannot be read is refused, with the reason,
-    and its question stays open; the others are taken.
+    Answer several questions with `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
+    answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. A
+    single question takes its answer alone: `42`, plain text, or data. A question that is asked several times (`e1..e5`)
+    takes the list of its answers. An answer that cannot be read is refused with the reason, and its question stays
+    open; the other answers are recorded.
 
     Parameters
     ----------
@@ -100,7 +100,15 @@ def answer_(
     """
     if answer is not None and answers is not None:
         raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
-    answers_read = _read_answers(answers) if answer is None else _parse_answers(answer, "ANSWER")
+    place = "ANSWER"
+    if answer is None:
+        place = "standard input" if answers is None else str(answers)
+        if answers is None and sys.stdin.isatty():
+            print_note(
+                "Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter)."
+            )
+        answer = read_text("-" if answers is None else str(answers), "answers")
+    answers_read = _parse_answers(answer, place)
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)
@@ -198,13 +206,6 @@ def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
     show_coached(work, common)
     return 0
-
-
-def _read_answers(path: Path | None) -> Any:
-    if path is None and sys.stdin.isatty():
-        print_note("Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter).")
-    text = read_text("-" if path is None else str(path), "answers")
-    return _parse_answers(text, "standard input" if path is None else str(path))
 
 
 def _parse_answers(text: str, place: str) -> Any:

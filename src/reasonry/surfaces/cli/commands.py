@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from inspect import getdoc
 from itertools import takewhile
 from pathlib import Path
 
@@ -22,10 +23,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "think": ("think:think", "Record one thought of a session."),
     "compare": ("compare:compare", "Run strategies on your own problems, side by side."),
     "setup": ("setup:setup", "Install Reasonry in your coding agents, or remove it."),
-    "mcp": ("serve:mcp", "Serve MCP over standard input and output."),
-    "serve": ("serve:serve", "Serve the page, the API and MCP over HTTP."),
+    "mcp": ("servers:mcp", "Serve MCP over standard input and output."),
+    "serve": ("servers:serve", "Serve the page, the API and MCP over HTTP."),
     "submit": ("submit:submit", "Queue a file of problems for workers or a server."),
-    "worker": ("worker:worker", "Run a worker on a store in PostgreSQL."),
+    "worker": ("servers:worker", "Run a worker on a store in PostgreSQL."),
     "runs": (
         "",
         "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
@@ -126,6 +127,8 @@ def call(arguments: list[str]) -> int:
     Raises:
         UsageError: There is no such command, or it does not take these arguments.
     """
+    asks_help = not {"--help", "-h"}.isdisjoint(takewhile(lambda word: word != "--", arguments))
+    command = complete_help(arguments) if asks_help else ""
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except UnusedCliTokensError as error:
@@ -134,12 +137,24 @@ def call(arguments: list[str]) -> int:
         ) from None
     except CycloptsError as error:
         raise _usage_error(str(error), error) from None
-    words = takewhile(lambda word: word != "--", arguments)
-    if not {"--help", "-h"}.isdisjoint(words):
-        command, *_ = app.parse_commands(arguments)
-        if example := read_examples().get(" ".join(name for name in command if not name.startswith("-"))):
-            print_text(f"Example:\n\n{example}")
+    if asks_help and (example := read_examples().get(command)):
+        print_text(f"Example:\n\n{example}")
     return code if isinstance(code, int) else 0
+
+
+def complete_help(arguments: list[str]) -> str:
+    """Give a command's page of help the description of its docstring, beyond the sentence that lists have.
+
+    Returns:
+        The name of the command.
+    """
+    command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
+    described = (
+        (getdoc(apps[-1].default_command) or "").partition("\n\nParameters\n---")[0].partition("\n\n")[2]
+    )
+    if described and described not in apps[-1].help:
+        apps[-1].help += f"\n\n{described}"
+    return " ".join(command)
 
 
 def _usage_error(fault: str, error: CycloptsError) -> UsageError:

@@ -42,7 +42,7 @@ def compare(
 ) -> int:
     """Run strategies on your own problems and see which one is worth its money.
 
-    Called again with the same problems it continues where it stopped: every run is kept in the store.
+    The same command continues where it stopped: every run is kept in the store.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def compare(
         comparison = Comparison(app, items, names, participants, terms, _teller(note), Pauses(note))
         facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
         why = f" ({app.pool.model_why})" if app.pool.model_why else ""
-        note(f"{len(items)} problems × {len(names)} strategies · model {facts['model']}{why} · judge {judge}")
+        size = f"{present.count_of(len(items), 'problem')} × {', '.join(names)}"
+        note(f"{size} · model {facts['model']}{why} · judge {judge}")
         try:
             return await comparison.run(), facts, False
         except asyncio.CancelledError:

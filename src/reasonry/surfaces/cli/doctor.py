@@ -47,8 +47,8 @@ def doctor(
 ) -> int:
     """Check the installation, the store, the models, the sandboxes and the agents, each fault with its remedy.
 
-    In every agent where Reasonry is set up its server is started as that agent does. The exit code is not 0 if the
-    store cannot be used, or if something that is set up does not work.
+    In each agent that has Reasonry, its server is started as that agent does. The exit code is 0 only if the store can
+    be used and each entry works.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def open_(
 ) -> int:
     """Show a run or a session as a page: the tree, scores, why thoughts were dropped, questions, time and spend.
 
-    The page is one file that loads nothing from anywhere. One that is still active is shown as it stands.
+    The page is one file that loads nothing from elsewhere. A run that has not ended is shown as it stands.
 
     Parameters
     ----------

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from ...app.wiring import App
 from ...core.text import clip
 from ...engine.run_diff import diff_runs
 from ...ids import shorten_ids
+from .. import present
 from .output import print_line, print_lines
 from .settings import Common
 from .tables import Column, print_table
@@ -53,7 +55,7 @@ def _show(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
         print_lines([f"   {warning}" for warning in run["warnings"]])
     if document["fork"]:
         fork, of = document["fork"], document["fork"]["of"]
-        at = "" if fork["at"] is None else f" after {_count(fork['at'], 'answer')}"
+        at = "" if fork["at"] is None else f" after {present.count_of(fork['at'], 'answer')}"
         print_line(f"{'B' if of == 'a' else 'A'} is a fork of {of.upper()}{at}.")
     if not document["problem"]["same"]:
         print_line("The problems differ:")
@@ -66,47 +68,39 @@ def _show(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
     else:
         print_line("Answers:")
         _show_sides(document["answer"])
-    print_line()
-    _show_table("SPEND", document["spend"])
+    _show_table("USAGE", document["spend"])
     if document["terms"]:
-        print_line()
-        _show_table("OTHERWISE", document["terms"])
+        _show_table("SETTING", document["terms"])
 
 
 def _show_parting(document: Mapping[str, Any]) -> None:
     parting, asked, alike = document["parting"], document["asked"], document["asked"]["alike"]
     if parting is None:
-        counts = _count(alike, "question and call", "questions and calls")
-        print_lines([f"They go the same way to the same end: {counts}, with the same answers."])
+        requests = present.count_of(alike, "request")
+        print_line(f"They go the same way to the same end: {requests}, with the same answers.")
         return
     if parting["what"] != "strategy":
-        counts = f"A has {_count(asked['a'], 'question and call', 'questions and calls')}, B {asked['b']}"
-        print_lines([f"{counts}; {f'the first {alike} are' if alike else 'none is'} alike."])
-    at = (
-        ""
-        if parting["id"] is None
-        else f" at {parting['id']}" + (f", {parting['stage']}" if parting["stage"] else "")
-    )
-    print_lines([f"They part{at}: {_WHATS[parting['what']]}."])
+        requests = f"A made {present.count_of(asked['a'], 'request')}, B {asked['b']}"
+        print_line(f"{requests}; {f'the first {alike} are' if alike else 'none is'} alike.")
+    at = ", ".join(filter(None, (parting["id"], parting["stage"])))
+    print_line(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.")
     _show_sides(parting)
 
 
 def _show_sides(sides: Mapping[str, Any]) -> None:
     texts = [_text(sides[side]) for side in ("a", "b")]
-    for side, text in zip("AB", _from_difference(*texts), strict=True):
-        print_lines([f"  {side}: {text}"])
+    print_lines(f"  {side}: {text}" for side, text in zip("AB", _from_difference(*texts), strict=True))
 
 
 def _from_difference(a: str, b: str) -> list[str]:
     """Return two texts, each from a little before the first difference."""
-    same = next(
-        (at for at, (mine, other) in enumerate(zip(a, b, strict=False)) if mine != other), min(len(a), len(b))
-    )
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     start = max(0, same - _AROUND)
     return [("…" if start else "") + clip(text[start:], _SHOWN) for text in (a, b)]
 
 
 def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
+    print_line()
     sides = (Column(side.upper(), lambda row, side=side: _value(row[side]), narrowest=16) for side in "ab")
     print_table((Column(heading, "name"), *sides), rows)
 
@@ -114,11 +108,7 @@ def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
 def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}".rstrip("0").rstrip(".")
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _text(value)
-
-
-def _count(number: int, word: str, words: str = "") -> str:
-    return f"{number} {word if number == 1 else words or f'{word}s'}"
+    return f"{value:,}" if type(value) is int else _text(value)
 
 
 def _text(value: Any) -> str:

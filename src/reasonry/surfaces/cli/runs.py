@@ -131,8 +131,8 @@ def stats_(
 ) -> int:
     """Show how the replies of the latest runs were read, by model and strategy.
 
-    `native`: the provider held the reply to its form; `json`: it was JSON as a whole; the others say what it took to
-    read it. `unreadable` replies were asked for again.
+    `native`: the provider held the reply to its form; `json`: the whole reply was JSON; the other words name the
+    repair. The model was asked again for `unreadable` replies.
 
     Parameters
     ----------
@@ -299,9 +299,9 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Have a run begin nothing new; what it has asked comes in, then it stands still until it is resumed.
+    """Pause a run: it asks nothing new, and takes the answers to what it has asked.
 
-    It may be driven by any process on this store, which heeds it within a second.
+    Any process on this store may drive the run; it stops within a second.
     """
 
     async def work(app: App, run_id: str) -> str:
@@ -314,9 +314,10 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Common()) -> int:
-    """Raise or lower limits of a run that has not ended; those that are not named stay. What is spent counts.
+    """Raise or lower limits of a run that has not ended.
 
-    It may be driven by any process on this store, which heeds it within a second.
+    Limits that are not named stay, and the usage so far counts. Any process on this store may drive the run; the new
+    limits hold within a second.
     """
     named = limits.budget()
     if named is None:
@@ -344,9 +345,9 @@ def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -> int:
-    """Forget a run that has ended and the session of its thoughts, for good.
+    """Delete a run that has ended and the session of its thoughts, for good.
 
-    A session of your own that the run began with, or that continues it, is kept.
+    Your own session that the run began with, or that continues it, is kept.
 
     Parameters
     ----------

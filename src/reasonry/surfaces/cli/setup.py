@@ -38,8 +38,8 @@ def setup(
 ) -> int:
     """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
 
-    All else in their files stays, and the file as it was is kept beside it. Without a name it shows what would be done
-    for every agent that is installed, and asks.
+    The rest of each file stays, and a backup is kept beside it. Without a name it shows the changes for every agent it
+    finds, and asks.
 
     Parameters
     ----------

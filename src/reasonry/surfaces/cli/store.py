@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from ...app.wiring import App
 from ...errors import UsageError
-from ...records import Backup, Finding, OnProgress, StoreStats
+from ...records import Backup, Finding, OnProgress, Store, StoreStats
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from .. import present
@@ -36,7 +37,7 @@ _FINDINGS = (
 
 
 def verify_(*, all: bool = False, common: Common = Common()) -> int:
-    """Check everything that is stored and say what is whole. Nothing is changed, and others may continue writing.
+    """Check everything in the store. Nothing is changed, and others may continue writing.
 
     The exit code is 6 if anything is damaged.
 
@@ -53,7 +54,7 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
 def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) -> int:
     """Copy the store to a file, also while it is in use. The copy is checked before it is said to be made.
 
-    Copying the store's file by other means is no backup: what was written last may be missing from it.
+    A copy of the store's file by other means is no backup: the latest data may be missing from it.
 
     Parameters
     ----------
@@ -62,31 +63,31 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
     force
         Write over a file that is there.
     """
-
-    async def work(app: App) -> tuple[str, Backup]:
-        return app.store.name, await app.store.back_up(file, force=force, on_progress=_say_progress())
-
-    return _show_backup(*common.do(work), "written to", common)
+    return _show_backup(
+        common, "written to", lambda store: store.back_up(file, force=force, on_progress=_say_progress())
+    )
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
     """Replace the store, and all that is in it, with a backup. No other process may have the store open.
 
-    Until all is done the store is kept beside it, and stays what it was if anything is wrong with the backup.
+    The store stays as it was if anything is wrong with the backup.
 
     Parameters
     ----------
     file
         A file that `store backup` wrote.
     """
-
-    async def work(app: App) -> tuple[str, Backup]:
-        return app.store.name, await app.store.restore(file, on_progress=_say_progress())
-
-    return _show_backup(*common.do(work), "restored from", common)
+    return _show_backup(
+        common, "restored from", lambda store: store.restore(file, on_progress=_say_progress())
+    )
 
 
-def _show_backup(store: str, backup: Backup, action: str, common: Common) -> int:
+def _show_backup(common: Common, action: str, work: Callable[[Store], Awaitable[Backup]]) -> int:
+    async def do(app: App) -> tuple[str, Backup]:
+        return app.store.name, await work(app.store)
+
+    store, backup = common.do(do)
     counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
     document = {"store": store, **msgspec.to_builtins(backup)}
     return common.show(document, f"{action} {backup.file}: {counts}, all whole")
@@ -95,9 +96,9 @@ def _show_backup(store: str, backup: Backup, action: str, common: Common) -> int
 def copy_(source: str, target: str, /, *, owner: str | None = None, common: Common = Common()) -> int:
     """Copy all runs and sessions of a store into another one, then verify that.
 
-    What the other store has is kept: an earlier state of the same run or session is continued, and what differs is
-    named; then the exit code is 5. Where something is damaged it is 6. Doing it again after an interruption continues
-    where it was. What is written to the first store meanwhile is copied the next time.
+    The target keeps its contents. An earlier state of the same run or session is brought up to date; a run or session
+    that differs is named, and the exit code is 5. If something is damaged, the exit code is 6. After an interruption,
+    run the same command again. It also copies later changes of the source.
 
     Parameters
     ----------
@@ -110,20 +111,20 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
     """
     if common.store is not None:
         raise UsageError("store copy takes the two stores by themselves, not --store", option="store")
-    report = run_async(_copy(source, target, owner))
+
+    async def work() -> CopyReport:
+        stores = open_pair(source, target)
+        try:
+            return await copy_store(*stores, owner=owner, on_progress=_say_progress())
+        finally:
+            for store in stores:
+                await store.close()
+
+    report = run_async(work())
     common.show(msgspec.to_builtins(report), lambda: _show_copy(report, owner))
     if report.damage:
         return present.EXIT_CODES["store_corrupt"]
     return present.EXIT_CODES["conflict"] if report.conflicts else 0
-
-
-async def _copy(source: str, target: str, owner: str | None) -> CopyReport:
-    stores = open_pair(source, target)
-    try:
-        return await copy_store(*stores, owner=owner, on_progress=_say_progress())
-    finally:
-        for store in stores:
-            await store.close()
 
 
 def _show_copy(report: CopyReport, owner: str | None) -> None:
@@ -182,17 +183,17 @@ def vacuum_(*, common: Common = Common()) -> int:
     return common.show(document, f"{document['store']} takes {document['bytes']:,} bytes; {was}")
 
 
-def _say_progress() -> OnProgress | None:
-    """Return what says at every tenth how far the copying has come, where someone looks on."""
+def _say_progress(every: int = 10) -> OnProgress | None:
+    """Return a function that says how far the copying has come, every so many percent, where a person looks on."""
     if not sys.stderr.isatty():
         return None
-    last_tenth = [0]
+    said = [0]
 
     def say(done: int, total: int) -> None:
-        tenth = 10 * done // max(total, 1)
-        if tenth > last_tenth[0]:
-            last_tenth[0] = tenth
-            print_note(f"{10 * tenth} % is copied")
+        percent = 100 * done // max(total, 1)
+        if percent >= said[0] + every:
+            said[0] = percent - percent % every
+            print_note(f"{said[0]} % is copied")
 
     return say
 
@@ -211,25 +212,26 @@ async def _verify(app: App) -> list[Finding]:
 
 def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
     file, *parts = findings
-    counts = {kind: Counter(part.state for part in parts if part.kind == kind) for kind in ("run", "session")}
+    states = Counter((part.kind, part.state) for part in parts)
+    entries = Counter[str]()
+    for part in parts:
+        entries[part.kind] += part.entries
     return {
         "store": file.id,
         "whole": all(finding.state != "damaged" for finding in findings),
         "file": file.state,
-        "runs": _counts_by_state(counts["run"]),
-        "sessions": _counts_by_state(counts["session"]),
-        "lines": sum(part.entries for part in parts if part.kind == "run"),
-        "thoughts": sum(part.entries for part in parts if part.kind == "session"),
+        **{
+            f"{kind}s": {state: states[kind, state] for state in ("whole", "damaged")}
+            for kind in ("run", "session")
+        },
+        "lines": entries["run"],
+        "thoughts": entries["session"],
         "findings": [
             msgspec.to_builtins(finding) | {"state": finding.state}
             for finding in findings
             if every or finding.state != "whole"
         ],
     }
-
-
-def _counts_by_state(counts: Counter[str]) -> dict[str, int]:
-    return {state: counts[state] for state in ("whole", "damaged")}
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -86,8 +86,8 @@ def think(
 ) -> int:
     """Record a thought and say where the session stands.
 
-    Without --session it continues the session that was last used in this directory, if that has not ended and is
-    still active, and says so; otherwise it begins one.
+    Without --session it continues the session that was last used in this directory, if that session has not ended and
+    is still active, and says so; otherwise it starts one.
 
     Parameters
     ----------
@@ -101,14 +101,15 @@ def think(
         Begin a session, whatever was thought before.
     """
     if next and done:
-        raise UsageError(
-            "--next says that another thought follows, --done that this is the last one: say one of them"
-        )
+        raise UsageError("--next and --done exclude each other: use one of them", option="next")
     if new and options.session is not None:
-        raise UsageError("--new begins a session, --session continues one: say one of them", option="new")
+        raise UsageError("--new starts a session, --session continues one: use one of them", option="new")
     arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
     if "data" in arguments:
-        arguments["data"] = _read_data(arguments["data"])
+        try:
+            arguments["data"] = json_.loads(arguments["data"])
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--data is not JSON: {error}", option="data") from None
     if "," in arguments.get("stage", ""):
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
     arguments |= {"thought": thought, "nextThoughtNeeded": not done}
@@ -128,13 +129,6 @@ def think(
             print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
 
     return common.show(document, draw)
-
-
-def _read_data(data: str) -> Any:
-    try:
-        return json_.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"--data is not JSON: {error}", option="data") from None
 
 
 def _show(document: dict[str, Any]) -> None:

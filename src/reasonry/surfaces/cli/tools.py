@@ -16,27 +16,20 @@ from .tables import Column
 
 _COLUMNS = (
     Column("NAME", "name"),
-    Column("STATE", lambda row: _state(row)),
+    Column(
+        "STATE",
+        lambda row: ("default" if row.get("default") else "usable") if row["usable"] else "not usable",
+    ),
     Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
 )
-_FAILED = present.EXIT_CODES["sandbox_denied"]
 
 
 def list_(*, output: OutputOptions = OutputOptions()) -> int:
     """List the tools that come with Reasonry, and the sandboxes."""
     sandboxes = run_async(describe_sandboxes())
     tools = _tools(sandboxes)
-    rows = [
-        *tools,
-        *({**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes),
-    ]
-    return output.show_rows({"tools": tools, "sandboxes": sandboxes}, _COLUMNS, rows)
-
-
-def _state(row: dict[str, Any]) -> str:
-    if not row["usable"]:
-        return "not usable"
-    return "default" if row.get("default") else "usable"
+    rows = [{**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes]
+    return output.show_rows({"tools": tools, "sandboxes": sandboxes}, _COLUMNS, [*tools, *rows])
 
 
 def run_(
@@ -75,7 +68,7 @@ def run_(
     limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
     document = run_async(open_sandbox(sandbox).run(text, limits)).document()
     output.show(document, lambda: _show(document))
-    return 0 if document["status"] == "ok" else _FAILED
+    return 0 if document["status"] == "ok" else present.EXIT_CODES["sandbox_denied"]
 
 
 def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:

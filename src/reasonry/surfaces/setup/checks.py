@@ -22,8 +22,15 @@ from .agents import AGENTS, NAME, Agent, Machine
 from .config_file import read_servers
 from .launch import Launch, read_launch, starts_reasonry
 
-PROTOCOL = "2025-11-25"
-"""The version that is offered; agents of today know it."""
+_CLIENT = {"name": "reasonry doctor", "version": "1"}
+# The version is one that agents of today know.
+_GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
+_HELLO: Sequence[dict[str, Any]] = (
+    {"id": 1, "method": "initialize", "params": _GREETING},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list", "params": {}},
+)
+"""What an agent says to a server to learn its tools."""
 DEADLINE_S = 20.0
 _LEAVING_S = 3.0
 _MAX_LINE_BYTES = 8 << 20
@@ -31,7 +38,14 @@ _MAX_STDERR_BYTES = 4_000
 
 _FEW_OF_POSIX = {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"}
 _FEW_OF_WINDOWS = {
-    *("APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
 }
 _MACOS_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """The PATH of a program on macOS that no shell starts."""
@@ -180,7 +194,14 @@ async def check_server(
                 asyncio.timeout(deadline_s),
             ):
                 greeting, listed = await _ask(process)
-            return _describe_offer(greeting, listed, round(1000 * (time.monotonic() - begun)))
+            ms, info, rows = (
+                round(1000 * (time.monotonic() - begun)),
+                greeting.get("serverInfo"),
+                listed.get("tools"),
+            )
+            server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
+            tools = tuple(str(row.get("name"))[:80] for row in rows or () if isinstance(row, dict))
+            return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
         except TimeoutError:
             problem = f"the server did not answer within {deadline_s:g} s"
         except (_NoAnswer, ConnectionError) as error:
@@ -189,7 +210,11 @@ async def check_server(
             return ServerCheck(
                 problem=f"{command} cannot be started: {error.strerror or error}", remedy=remedy
             )
-        return ServerCheck(problem=problem, remedy=_by_hand(launch, folder), stderr=_last_lines(stderr))
+        stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES))
+        last = stderr.read().decode("utf-8", "replace").strip().splitlines()[-6:]
+    words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
+    by_hand = f"run it by hand in {folder} to see why: {words}"
+    return ServerCheck(problem=problem, remedy=by_hand, stderr=tuple(last))
 
 
 @contextlib.asynccontextmanager
@@ -223,58 +248,34 @@ async def _run_server(
         await process.wait()
 
 
-async def _ask(process: Process) -> tuple[dict[str, Any], dict[str, Any]]:
-    hello = {
-        "protocolVersion": PROTOCOL,
-        "capabilities": {},
-        "clientInfo": {"name": "reasonry doctor", "version": "1"},
-    }
-    greeting = await _request(process, 1, "initialize", hello)
-    _send(process, {"jsonrpc": "2.0", "method": "notifications/initialized"})
-    return greeting, await _request(process, 2, "tools/list", {})
-
-
-async def _request(process: Process, id: int, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    assert process.stdout is not None
-    _send(process, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-    while True:
-        try:
-            line = await process.stdout.readline()
-        except ValueError:
-            raise _NoAnswer("the server wrote a line that is too long to be a message") from None
-        if not line:
-            code = await process.wait()
-            raise _NoAnswer(f"the server ended with exit code {code} before it answered {method}")
-        try:
-            message = json.loads(line)
-        except ValueError:
-            shown = line[:80].decode("utf-8", "replace").strip()
-            raise _NoAnswer(f"the server wrote to standard output what is no protocol: {shown!r}") from None
-        if isinstance(message, dict) and message.get("id") == id:
-            result = message.get("result")
-            if not isinstance(result, dict):
-                raise _NoAnswer(f"the server refused {method}: {str(message.get('error'))[:200]}")
-            return result
-
-
-def _send(process: Process, message: Mapping[str, Any]) -> None:
+async def _ask(process: Process) -> list[dict[str, Any]]:
+    """Return the results of the requests of `_HELLO`, each asked when the one before is answered."""
     assert process.stdin is not None
-    process.stdin.write(json.dumps(message).encode() + b"\n")
-
-
-def _describe_offer(greeting: dict[str, Any], listed: dict[str, Any], ms: int) -> ServerCheck:
-    info: Any = greeting.get("serverInfo")
-    server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
-    rows: Any = listed.get("tools")
-    tools = tuple(str(row.get("name"))[:80] for row in rows or () if isinstance(row, dict))
-    return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
-
-
-def _last_lines(stderr: IO[bytes]) -> tuple[str, ...]:
-    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES))
-    return tuple(stderr.read().decode("utf-8", "replace").strip().splitlines()[-6:])
-
-
-def _by_hand(launch: Launch, folder: Path) -> str:
-    words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
-    return f"run it by hand in {folder} to see why: {words}"
+    assert process.stdout is not None
+    results = list[dict[str, Any]]()
+    for message in _HELLO:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        while "id" in message and len(results) < message["id"]:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                raise _NoAnswer("the server wrote a line that is too long to be a message") from None
+            if not line:
+                code = await process.wait()
+                raise _NoAnswer(
+                    f"the server ended with exit code {code} before it answered {message['method']}"
+                )
+            try:
+                reply = json.loads(line)
+            except ValueError:
+                shown = line[:80].decode("utf-8", "replace").strip()
+                raise _NoAnswer(
+                    f"the server wrote to standard output what is no protocol: {shown!r}"
+                ) from None
+            if isinstance(reply, dict) and reply.get("id") == message["id"]:
+                if not isinstance(reply.get("result"), dict):
+                    raise _NoAnswer(
+                        f"the server refused {message['method']}: {str(reply.get('error'))[:200]}"
+                    )
+                results.append(reply["result"])
+    return results

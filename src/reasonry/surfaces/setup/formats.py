@@ -59,10 +59,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
     if entry and there is not None and not (isinstance(there, Mapping) and there.keys() <= entry.keys()):
         return edit_text(form, edit_text(form, text, keys, None), keys, entry)
     _edit(wanted, keys, entry)
-    if form == "json":
-        after = _drop(body, keys) if entry is None else _put(body, keys, entry)
-    else:
-        after = _edit_toml(body, keys, entry) if form == "toml" else _edit_yaml(body, keys, entry)
+    after = {"json": _edit_json, "toml": _edit_toml, "yaml": _edit_yaml}[form](body, keys, entry)
     try:
         is_right = read_data(form, after) == wanted
     except ValueError:
@@ -185,51 +182,47 @@ class _Object(NamedTuple):
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    """Return the data of a text; an empty object for a text with nothing but comments.
-
-    Raises:
-        ValueError: It is not JSON, or not an object.
-    """
-    plain = _without_trailing_commas(_without_comments(text))
-    if not plain.strip():
-        return {}
-    data = _DECODER.decode(plain)
+    """Return the data of a text; an empty object for a text with nothing but comments."""
+    plain = _blank(_TRAILING, _blank(_COMMENTS, text))
+    data = _DECODER.decode(plain) if plain.strip() else {}
     if not isinstance(data, dict):
         raise ValueError("it holds no object")
     return data
 
 
-def _put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Return the text with a value at the keys: in place of the present value, else at the beginning of its object.
+def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    """Return the text with an entry in place of the present one, else at the beginning of its object; None: without it.
 
-    Raises:
-        ValueError: A value on the way to it is no object.
+    The objects around an entry that hold nothing else go with it.
     """
-    plain = _without_trailing_commas(_without_comments(text))
+    commas = _blank(_COMMENTS, text)
+    plain = _blank(_TRAILING, commas)
     if not plain.strip():
         lead = "\n" if text and not text.endswith("\n") else ""
-        return f"{text}{lead}{_write(_nest(keys, value), '  ', '')}\n"
-    path = _path(plain, keys)
-    first = path[0].members[:1]
+        return f"{text}{lead}{_write(_nest(keys, entry), '  ', '')}\n"
+    path, start = list[_Object](), _skip(plain, 0)
+    for key in keys:
+        path.append(_read_object(plain, start, key))
+        if path[-1].wanted is None:
+            break
+        start = path[-1].members[path[-1].wanted].value
+    if entry is None:
+        return _drop(text, commas, path)
+    first, found = path[0].members[:1], path[-1]
     unit = (_indent(text, first[0].start) if first else None) or "  "
-    found = path[-1]
     if found.wanted is None:
-        return _insert(text, found, keys[len(path) - 1], _nest(keys[len(path) :], value), unit)
+        return _insert(text, found, keys[len(path) - 1], _nest(keys[len(path) :], entry), unit)
     member = found.members[found.wanted]
-    return text[: member.value] + _write(value, unit, _indent(text, member.start)) + text[member.end :]
+    return text[: member.value] + _write(entry, unit, _indent(text, member.start)) + text[member.end :]
 
 
-def _drop(text: str, keys: Sequence[str]) -> str:
-    """Return the text without the value at the keys, and without the objects around it that hold nothing else."""
-    commas = _without_comments(text)
-    path = _path(_without_trailing_commas(commas), keys)
+def _drop(text: str, commas: str, path: list[_Object]) -> str:
     while len(path) > 1 and len(path[-1].members) == 1:
         path.pop()
     _, _, members, index = path[-1]
     if index is None:
         return text
-    member = members[index]
-    before, end = text[: member.start], member.end
+    before, end = text[: members[index].start], members[index].end
     comma = _skip(commas, end)
     if commas[comma] == ",":
         end = comma + 1
@@ -242,33 +235,28 @@ def _drop(text: str, keys: Sequence[str]) -> str:
     return before + after
 
 
-def _without_comments(text: str) -> str:
-    """Return the text with spaces for comments, so that all else stays at its place."""
-    return _COMMENTS.sub(
+def _insert(text: str, found: _Object, name: str, value: Any, unit: str) -> str:
+    """Put a member before all others, so that no comma and no comment stands in its way."""
+    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+    outer = line[: len(line) - len(line.lstrip(" \t"))]
+    place = found.start + 1
+    if found.members and "\n" not in text[place : found.members[0].start]:
+        return f"{text[:place]}{json.dumps(name)}: {_write(value, unit, None)}, {text[place:]}"
+    member = f"\n{outer}{unit}{json.dumps(name)}: {_write(value, unit, outer + unit)}"
+    end = "," if found.members else "" if "\n" in text[place : found.close] else "\n" + outer
+    return text[:place] + member + end + text[place:]
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with spaces for comments, or commas, so that all else stays at its place."""
+    return pattern.sub(
         lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text
     )
-
-
-def _without_trailing_commas(text: str) -> str:
-    return _TRAILING.sub(lambda found: " " if found[0] == "," else found[0], text)
 
 
 def _skip(plain: str, place: int) -> int:
     found = _SPACE.match(plain, place)
     return place if found is None else found.end()
-
-
-def _path(plain: str, keys: Sequence[str]) -> list[_Object]:
-    """Return the objects on the way to the keys, as far as there are any."""
-    path = list[_Object]()
-    start = _skip(plain, 0)
-    for key in keys:
-        found = _read_object(plain, start, key)
-        path.append(found)
-        if found.wanted is None:
-            break
-        start = found.members[found.wanted].value
-    return path
 
 
 def _read_object(plain: str, start: int, wanted: str) -> _Object:
@@ -288,7 +276,7 @@ def _read_object(plain: str, start: int, wanted: str) -> _Object:
     return _Object(start, place, members, found[-1] if found else None)
 
 
-def _nest(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _nest(keys: Sequence[str], value: Any) -> Any:
     for key in reversed(keys):
         value = {key: value}
     return value
@@ -302,20 +290,5 @@ def _indent(text: str, place: int) -> str | None:
 
 def _write(value: Any, unit: str, indent: str | None) -> str:
     """Return a value as text, on one line if there is no indentation."""
-    if indent is None:
-        return json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", "\n" + indent)
-
-
-def _insert(text: str, found: _Object, name: str, value: Any, unit: str) -> str:
-    """Put a member before all others, so that no comma and no comment stands in its way."""
-    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
-    outer = line[: len(line) - len(line.lstrip(" \t"))]
-    place = found.start + 1
-    if found.members and "\n" not in text[place : found.members[0].start]:
-        return f"{text[:place]}{json.dumps(name)}: {_write(value, unit, None)}, {text[place:]}"
-    member = f"\n{outer}{unit}{json.dumps(name)}: {_write(value, unit, outer + unit)}"
-    if found.members:
-        return text[:place] + member + "," + text[place:]
-    end = "" if "\n" in text[place : found.close] else "\n" + outer
-    return text[:place] + member + end + text[place:]
+    written = json.dumps(value, indent=None if indent is None else unit, ensure_ascii=False)
+    return written.replace("\n", f"\n{indent}")

@@ -1,0 +1,216 @@
+"""`reasonry mcp`, `serve` and `worker`: the processes that serve agents, serve over HTTP and drive jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+from msgspec import structs
+
+from ...app.agent_app import AgentApp
+from ...app.wiring import App
+from ...engine.policy import Policy
+from ...errors import UsageError
+from ...extras import check_extra
+from ...records import JobOptions
+from ...supervisor import CONCURRENCY, MAX_QUEUED, Supervisor
+from ..present import masked_output
+from ..signals import on_ending
+from .arguments import Count, WholeNumber
+from .output import print_line, print_notes
+from .settings import AgentSettings, Common, ProviderRates, overlay
+from .submit import DRAIN_S
+from .tables import Column, print_table
+
+_IN_A_TERMINAL = (
+    "This is Reasonry's MCP server. It waits for an agent that speaks MCP on its standard input; agents start it by "
+    "themselves, once they know it.",
+    "Tell yours with: reasonry setup (`reasonry setup --help` lists the agents)",
+    "Ctrl-C ends it.",
+)
+"""For a person who started the server, and would see nothing."""
+_WORKERS = (
+    Column("PROCESS", "process", narrowest=8),
+    Column("SINCE", lambda row: f"{row['since_s']:.0f} s", align_right=True),
+)
+
+
+def mcp(*, agents: AgentSettings = AgentSettings(), common: Common = Common()) -> int:
+    """Serve MCP over standard input and output until the client leaves."""
+    from ..mcp.serve import main
+
+    if sys.stdin.isatty():
+        print_notes(_IN_A_TERMINAL)
+    main(common.store, agents.environ(), strategies=common.strategies())
+    return 0
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: WholeNumber = 8080,
+    tokens_file: Path | None = None,
+    allowed_hosts: str | None = None,
+    usd_a_day: str | None = None,
+    requests_per_minute: WholeNumber | None = None,
+    max_runs: WholeNumber | None = None,
+    concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
+    max_queued: WholeNumber = MAX_QUEUED,
+    open: bool = False,
+    agents: AgentSettings = AgentSettings(),
+    rates: ProviderRates = ProviderRates(),
+    common: Common = Common(),
+) -> int:
+    """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal comes.
+
+    Parameters
+    ----------
+    host
+        The address to listen at. One that other machines reach needs tokens.
+    port
+        The port; 0: any that is free.
+    tokens_file
+        A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
+    allowed_hosts
+        Names by which clients call the server, such as those of a proxy before it; they need tokens. Default:
+        REASONRY_ALLOWED_HOSTS.
+    usd_a_day
+        What runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default: REASONRY_USD_A_DAY.
+    requests_per_minute
+        Of one principal; more are refused.
+    max_runs
+        Runs that are driven at once; more are refused.
+    concurrency
+        Jobs, such as runs begun with POST /api/runs, that it drives at once; 0: none, a `reasonry worker` drives them.
+    max_queued
+        Jobs that wait; more are refused.
+    open
+        Show the page in the browser.
+    """
+    check_extra("server", "reasonry serve")
+    from ..http import settings as http
+    from ..http.serve import make_loop
+    from ..http.serve import serve as serve_http
+
+    policy = Policy(rates=rates.limits())
+    environ = overlay(agents.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})
+    # What this process starts has no use for them.
+    text = environ.pop(http.TOKENS, None)
+    os.environ.pop(http.TOKENS, None)
+    tokens = {} if text is None else http.read_tokens(text, http.TOKENS)
+    if tokens_file is not None:
+        if text is not None:
+            message = f"--tokens-file and {http.TOKENS} are both set: use one of them"
+            raise UsageError(message, option="tokens_file")
+        tokens = http.read_tokens_file(tokens_file)
+    settings = http.ServerSettings(
+        host=host,
+        port=port,
+        tokens=tokens,
+        allowed_hosts=http.read_allowed_hosts(environ.get(http.ALLOWED_HOSTS, "")),
+        usd_a_day=http.read_usd_a_day(environ.get(http.USD_A_DAY, "")),
+        concurrency=concurrency,
+        max_queued=max_queued,
+    )
+    limits = {"max_runs": max_runs, "requests_per_minute": requests_per_minute}
+    settings = structs.replace(
+        settings, **{name: value for name, value in limits.items() if value is not None}
+    )
+    settings.check()
+
+    def tell(address: str) -> None:
+        if common.as_data:
+            common.show({"url": address}, "")
+        print_notes([f"Reasonry is at {address} (Ctrl-C ends it)"])
+        if open:
+            webbrowser.open(address)
+
+    with masked_output(environ):
+        common.do(lambda app: serve_http(app, settings, tell), policy, environ, make_loop)
+    return 0
+
+
+def worker(
+    *,
+    list: bool = False,
+    concurrency: Count = CONCURRENCY,
+    queues: str = JobOptions().queue,
+    agents: AgentSettings = AgentSettings(),
+    rates: ProviderRates = ProviderRates(),
+    common: Common = Common(),
+) -> int:
+    """Drive the runs in the queue of a store in PostgreSQL, until a signal comes.
+
+    Any number of workers, on any number of machines that reach the store, share its runs. When a worker dies, others
+    resume its runs within seconds. A store of one machine needs none: `reasonry serve` drives its queue.
+
+    Parameters
+    ----------
+    list
+        Show which workers are alive and how long the queue is, rather than drive anything.
+    concurrency
+        How many runs it drives at once.
+    queues
+        The names of the queues it takes runs from, with commas between.
+    """
+    check_extra("server", "reasonry worker")
+    from ...queues import Worker, postgres_store, read_queues
+    from ..http.settings import USD_A_DAY, ServerSettings, read_usd_a_day
+
+    names = read_queues(queues)
+    if list:
+        return _show_workers(common)
+    environ = agents.environ()
+    # The limit of an owner's spending in a day holds whatever process drives the owner's runs.
+    spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
+
+    async def work(app: App) -> None:
+        store = postgres_store(app.store, "reasonry worker")
+        # A store that cannot be used says why.
+        await store.job_standing()
+        ending = asyncio.Event()
+        on_ending(ending.set)
+        supervisor = Supervisor(
+            app,
+            max_runs=concurrency,
+            usd_a_day=spending.usd_a_day_of,
+            reopen=AgentApp(app).recorded_participants,
+        )
+        driving = Worker(store, supervisor, names, concurrency)
+        working = asyncio.create_task(driving.work())
+        if common.as_data:
+            common.show({"store": store.name, "queues": names, "concurrency": concurrency}, "")
+        print_notes([f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)"])
+        await ending.wait()
+        driving.end()
+        await asyncio.gather(supervisor.drain(DRAIN_S), working)
+
+    with masked_output(environ):
+        common.do(work, Policy(rates=rates.limits()), environ)
+    return 0
+
+
+def _show_workers(common: Common) -> int:
+    from ...queues import postgres_store
+
+    async def look(app: App) -> dict[str, object]:
+        store = postgres_store(app.store, "reasonry worker")
+        workers = [worker._asdict() for worker in await store.workers()]
+        return {"store": store.name, "queue": await store.job_standing(), "workers": workers}
+
+    found = msgspec.to_builtins(common.do(look))
+
+    def draw() -> None:
+        print_table(_WORKERS, found["workers"])
+        standing = found["queue"]
+        waits = f", the first for {standing['oldest_s']:.1f} s" if standing["depth"] else ""
+        print_line(f"workers: {standing['workers']:,}; runs waiting: {standing['depth']:,}{waits}")
+
+    return common.show(found, draw)
