@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -199,7 +200,9 @@ def _print_record(record: Record) -> None:
         print_line("no answer")
     else:
         answer = trace["answer"]
-        print_answer(f"answer:\n{answer}" if "\n" in answer else f"answer: {answer}")
+        # On a terminal the first line may be a heading or a table.
+        is_apart = "\n" in answer and sys.stdout.isatty()
+        print_answer(f"answer:\n{answer}" if is_apart else f"answer: {answer}")
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:

@@ -1,0 +1,130 @@
+"""The first hour at a terminal: one part of a document, one id, help that says all, and text as people read it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from reasonry.surfaces.cli import run
+from reasonry.surfaces.cli.output import wrap_lines
+
+from .test_answer_text import Terminal
+
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("field", "printed"),
+    [
+        ("answer", "(9 - (13 - 10)) * 4 = 24\n"),
+        ("usage.calls", "3\n"),
+        ("termination", '{\n  "reason": '),
+    ],
+)
+def test_a_part_of_a_document_is_printed_alone(
+    field: str, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["solve", PUZZLE, "--model", "offline", "--field", field]) == 0
+    shown = capsys.readouterr()
+    assert (shown.out[: len(printed)], shown.err) == (printed, "")
+    assert shown.out == printed or printed.startswith("{")
+
+
+def test_a_part_that_a_document_has_not_is_refused_with_those_it_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["runs", "list", "--field", "runs.0.run_id"]) == 2
+    assert "there is no '0'; there is nothing in it" in capsys.readouterr().err
+    assert run(["runs", "list", "--field", "rnus"]) == 2
+    assert "there is no 'rnus'; there is runs, next" in capsys.readouterr().err
+
+
+def test_a_stopped_run_has_no_answer_to_print_and_its_own_exit_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["solve", "Use 3, 3, 8 and 8 to make 24", "--model", "offline", "--max-calls", "1"]
+    assert run([*command, "--field", "answer"]) == 10
+    assert capsys.readouterr().out == ""
+
+
+def test_a_run_and_its_session_have_one_id(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", PUZZLE, "--model", "offline", "--json"]) == 0
+    solved = json.loads(capsys.readouterr().out)
+    assert solved["session_id"] == solved["run_id"]
+    for command in (["runs", "list"], ["sessions", "list"]):
+        assert run(command) == 0
+        assert capsys.readouterr().out.split("\t")[0] == solved["run_id"]
+    assert run(["open", solved["run_id"][:8], "--output", "page.html", "--no-browser"]) == 0
+
+
+def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["store", "verify", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Check everything in the store for damage." in shown
+    assert "The exit code is 6 if anything is damaged." in shown
+    assert "$ reasonry store verify" in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["slove", PUZZLE], 'Did you mean "solve"?'),
+        (["runs", "shwo"], 'Did you mean "show"?'),
+        (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
+        (["plugins", "list"], "unexpected argument: list."),
+        (["runs", "list", "--status", "doen"], 'Did you mean "done"?'),
+    ],
+)
+def test_a_slip_is_answered_with_the_word_that_was_meant(
+    command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", PUZZLE, "--model", "offline", "--option", "early_success_threshold=none"]) == 2
+    assert "takes: number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = home / "script.jsonl"
+    reply = {"steps": ["Half of $\\frac{16}{3}$ is **that**."], "answer": ANSWER}
+    script.write_text(json.dumps({"stage": "*", "reply": reply}), "utf-8")
+    model = ["--model", f"scripted:{script}", "--strategy", "chain_of_thought"]
+    assert run(["solve", "Write how long it takes.", *model]) == 0
+    assert capsys.readouterr().out == ANSWER + "\n"
+    assert run(["runs", "show", "last"]) == 0
+    plain = capsys.readouterr().out
+    assert all(text in plain for text in ("Half of $\\frac{16}{3}$ is **that**.", f"answer: {ANSWER}"))
+    screen = Terminal(True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "dumb")
+    assert run(["runs", "show", "last"]) == 0
+    shown = screen.getvalue()
+    assert "  Half of 16/3 is that.\n" in shown
+    assert shown.endswith("answer:\nIt takes 8/3 or 2.67 hours.\n\nWhy\n\nx is 3.5 hours.\n")
+
+
+def test_lines_fit_the_terminal_and_long_words_stay_whole() -> None:
+    path = "/a/" + "long/" * 30
+    lines = list(wrap_lines([f"{'word ' * 40}{path}", "  東京 " * 40], Terminal(True)))
+    assert path in lines
+    assert all(len(line) <= 80 for line in lines if line != path)
+    assert [*wrap_lines(["word " * 40], io.StringIO())] == ["word " * 40]
