@@ -28,8 +28,8 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 class Watch(Observer):
     """What every way of watching knows: the run, what is in flight, since when."""
 
-    def __init__(self, model: str, why: str, budget: Budget | None) -> None:
-        self.model, self.why, self.budget = model, why, budget or Budget()
+    def __init__(self, model: str, why: str, budget: Budget | None, *, full: bool = False) -> None:
+        self.model, self.why, self.budget, self.full = model, why, budget or Budget(), full
         self.run: Run | None = None
         self.run_id = ""
         self.in_flight: dict[str, Pending] = {}
@@ -83,15 +83,7 @@ class Watch(Observer):
 
 
 class Lines(Watch):
-    """One plain line for each thing that happens, and one for each step of a plan.
-
-    Args:
-        full: Print each thought whole instead.
-    """
-
-    def __init__(self, model: str, why: str, budget: Budget | None, *, full: bool = False) -> None:
-        super().__init__(model, why, budget)
-        self.full = full
+    """One plain line for each thing that happens, and one for each step of a plan; with `full` each thought whole."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -129,16 +121,9 @@ class Live(Watch):
         super().__init__(model, why, budget)
         self.console = Console(stderr=True)
         self.spinner = Spinner("dots", style="cyan")
-        self.live = RichLive(
+        self.screen = RichLive(
             get_renderable=self.draw, console=self.console, refresh_per_second=10, vertical_overflow="crop"
         )
-
-    def __enter__(self) -> Live:
-        self.live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.live.__exit__(*error)
 
     def draw(self) -> RenderableType:
         """Return the view as it is now."""
@@ -273,5 +258,6 @@ def watching(
     if full or not sys.stderr.isatty():
         yield Lines(model, why, budget, full=full)
         return
-    with Live(model, why, budget) as live:
+    live = Live(model, why, budget)
+    with live.screen:
         yield live
