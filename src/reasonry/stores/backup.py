@@ -186,11 +186,6 @@ def _alone(path: Path) -> Generator[None]:
         file.xClose()
 
 
-def _empty_log(source: Source) -> None:
-    with faults_of(source.path), contextlib.closing(source.writer()) as db:
-        source.empty_log(db)
-
-
 def _drop_log(path: Path) -> None:
     for end in ("-wal", "-shm"):
         path.with_name(path.name + end).unlink(missing_ok=True)
@@ -206,9 +201,10 @@ def _take_place(draft: Path, path: Path) -> None:
                 message = f"{path} was created again by another process; try again"
                 raise StoreError(message, code="store_busy", path=str(path))
             return
-        with contextlib.suppress(StoreError):
-            # The log of a store that cannot be opened is damaged with it.
-            _empty_log(Source(path, busy_timeout_s=1.0))
+        # The log of a store that cannot be opened is damaged with it.
+        source = Source(path, busy_timeout_s=1.0)
+        with contextlib.suppress(StoreError), faults_of(path), contextlib.closing(source.writer()) as db:
+            source.empty_log(db)
         with _alone(path):
             _drop_log(path)
             publish(draft, path, replace=True)

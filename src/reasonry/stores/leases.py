@@ -319,16 +319,6 @@ def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
     tx.execute(GIVE_BACK, (run_id, holder))
 
 
-def give_back_all(tx: sql.Tx, holder: str) -> None:
-    """Give back all leases of a holder."""
-    tx.execute(GIVE_BACK_ALL, (holder,))
-
-
-def drop(tx: sql.Tx, key: int) -> None:
-    """Remove the lease of a run."""
-    tx.execute(DROP, (key,))
-
-
 def renew(tx: sql.Tx, holder: str, numbers: Mapping[str, int]) -> None:
     """Renew the leases of a holder as far as they are still its own."""
     until_ms = _end_ms(tx)

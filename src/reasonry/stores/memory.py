@@ -6,12 +6,10 @@ The tables of the SQLite store, in a database that has no file, on the caller's 
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..errors import StoreError, UsageError
-from ..records import Backup, Finding, OnProgress
+from ..errors import StoreError
 from . import database, searchable, sql
 from .row_store import Database, RowStore
 
@@ -68,25 +66,6 @@ class MemoryDatabase(Database):
                 return work(sql.Tx(db, MEMORY))
         raise AssertionError("unreachable")
 
-    def space(self, tx: sql.Tx) -> tuple[int, int | None]:
-        """See `Database`."""
-        return 0, 0
-
-    async def vacuum(self) -> None:
-        """See `Store`; memory has nothing to give back."""
-
-    async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """See `Store`. Raises UsageError."""
-        raise _kept_nowhere()
-
-    async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
-        """See `Store`. Raises UsageError."""
-        raise _kept_nowhere()
-
-    async def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`; memory has no file that could be damaged."""
-        yield Finding("file", self.name)
-
     async def close(self) -> None:
         """See `Store`."""
         with self._lock:
@@ -108,7 +87,3 @@ def _connect() -> sql.Database:
 
 def _fold(*texts: Any) -> str:
     return searchable.fold(texts[0])
-
-
-def _kept_nowhere() -> UsageError:
-    return UsageError("the store in memory has no file; give --store a path", option="store")

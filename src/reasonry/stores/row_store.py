@@ -37,6 +37,8 @@ Work = Callable[[sql.Tx], T]
 class Database(Protocol):
     """Runs transactions: the part of a store that differs from one database to the other.
 
+    What is not overridden is so where there is no file.
+
     Attributes:
         name: As written after `--store`.
         durable: Whether acknowledged writes outlive the process.
@@ -62,27 +64,30 @@ class Database(Protocol):
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """Return how many bytes all takes on the disk, and how many of them are empty, if that is known."""
-        ...
+        return 0, 0
 
-    def verify(self) -> AsyncGenerator[Finding]:
+    async def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
-        ...
+        yield Finding("file", self.name)
 
     async def vacuum(self) -> None:
         """See `Store`."""
-        ...
 
     async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
         """See `Store`."""
-        ...
+        raise _kept_nowhere()
 
     async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
         """See `Store`."""
-        ...
+        raise _kept_nowhere()
 
     async def close(self) -> None:
         """Finish what was begun, then release all resources."""
         ...
+
+
+def _kept_nowhere() -> UsageError:
+    return UsageError("the store in memory has no file; give --store a path", option="store")
 
 
 def _reads(
@@ -307,5 +312,5 @@ class RowStore:
             return
         if self._leases.holds_any or self._is_driving_jobs:
             with contextlib.suppress(StoreError):
-                await self.write(lambda tx: leases.give_back_all(tx, self._leases.holder))
+                await self.write(lambda tx: tx.execute(leases.GIVE_BACK_ALL, (self._leases.holder,)))
         await self._database.close()

@@ -364,7 +364,7 @@ def delete_run(tx: Tx, run_id: str) -> None:
     key = stored.key
     tx.execute(sql.DROP_LINES, places(key))
     tx.execute(sql.DROP_CHECKPOINT, (key,))
-    leases.drop(tx, key)
+    tx.execute(leases.DROP, (key,))
     searchable.drop(tx, RUNS + key, RUNS + key)
     session_rows.forget_thoughts(tx, stored.session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

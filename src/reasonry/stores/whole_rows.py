@@ -37,8 +37,6 @@ def read(
         (following, name) = tx.execute(statement, (key, *values)).fetchone() or (None, "")
         if following is None:
             break
-        if following <= key:
-            raise StoreError(f"the list of {kind}s is damaged: it is out of order", code="store_corrupt")
         key = following
         try:
             whole = _READ[kind](tx, key)

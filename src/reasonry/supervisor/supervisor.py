@@ -433,9 +433,8 @@ class Supervisor:
         Raises:
             ConflictError: It has ended already.
         """
-        await app.store.run(run_id)
-        drive = self._drives.get(run_id)
-        if drive is not None and await drive.want(Stopped("cancelled", detail)):
+        drive = await self._have_heeded(app, run_id, Stopped("cancelled", detail))
+        if drive is not None:
             return await asyncio.shield(drive.ended)
         result = await app.engine.cancel(run_id, detail)
         self._ring()
@@ -447,7 +446,9 @@ class Supervisor:
         Raises:
             ConflictError: It has ended, is paused already, or waits for its caller anyway.
         """
-        await self._steer(app, run_id, Steered(paused=True))
+        if not await self._have_heeded(app, run_id, Steered(paused=True)):
+            await app.engine.steer(run_id, Steered(paused=True))
+            self._ring()
 
     async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
         """Put other limits in place of those of an active run; what is spent already counts.
@@ -457,21 +458,18 @@ class Supervisor:
             ConflictError: It has ended.
         """
         check_budget(budget)
-        await app.store.run(run_id)
-        drive = self._drives.get(run_id)
-        if drive is not None:
+        if drive := self._drives.get(run_id):
             check_priced(dollar_limit(budget, ()), drive.performers.models, drive.performers.prices)
-            if await drive.want(Steered(budget)):
-                return
+        if await self._have_heeded(app, run_id, Steered(budget)):
+            return
         await app.set_budget(run_id, budget)
         self._ring()
 
-    async def _steer(self, app: App, run_id: str, entry: Steered) -> None:
+    async def _have_heeded(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
+        """Have the drive of a run heed an entry, and return it; None: the run is not driven here."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        if drive is None or not await drive.want(entry):
-            await app.engine.steer(run_id, entry)
-            self._ring()
+        return drive if drive is not None and await drive.want(entry) else None
 
     async def answer(
         self,

@@ -364,9 +364,10 @@ class PostgresDatabase(Database):
         every = sorted(name for (name,) in tables.execute(sql.MIGRATIONS))
         ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
         steps = schema.pending(ours, self.name)
-        scripts, is_new = jobs.pending_scripts({*every}), len(ours) == len(every)
+        scripts = jobs.pending_scripts({*every})
         # What older workers need stays until they have ended.
-        while not is_new and scripts and "_post_" in (last := [*scripts][-1]) and _has_workers(tables):
+        is_needed = scripts and len(ours) < len(every) and tables.execute(jobs.HAS_WORKERS).fetchone()
+        while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
             del scripts[last]
         return steps, scripts
 
@@ -401,10 +402,6 @@ def _set_limits(limit_s: float, how: str) -> str:
 
 def _is_there(db: Any, relation: str) -> bool:
     return RawConnection(db).execute(IS_THERE, (relation,)).fetchone()[0]
-
-
-def _has_workers(tables: RawConnection) -> bool:
-    return tables.execute(jobs.HAS_WORKERS).fetchone() is not None
 
 
 def _is_timeout(error: BaseException) -> bool:
