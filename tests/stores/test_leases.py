@@ -24,7 +24,7 @@ from .samples import line, run_row
 
 pytestmark = pytest.mark.anyio
 
-BRIEF_S, RENEWED_S = 0.2, 0.8
+BRIEF_S, RENEWED_S = 0.2, 3.0
 
 
 @contextmanager
