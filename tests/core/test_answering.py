@@ -17,7 +17,6 @@ from reasonry.core.answering import (
     CheckReply,
     FinalAnswer,
     read_check,
-    says_the_same,
     settle_answer,
     verify_answer,
 )
@@ -26,6 +25,7 @@ from reasonry.core.events import Failed, Reply, Verified
 from reasonry.core.strategy import EffectFailed, Move, Request
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.prose import stated_answer
+from reasonry.reading.vote import says_the_same
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.vote import agree, normalise, say_the_same_words
+from ..reading.vote import agree, normalise, says_the_same
 from .effects import Ask, Verify
 from .events import Failed, Verified
 from .strategy import (
@@ -381,29 +381,6 @@ def refuse_once(
 _NUMBERED: Final = lazy_pattern(
     r"\A(?:[*_#>-]+\s*)?(?:step\s*#?\d{1,3}\s*[:.)–-]|\d{1,3}[.)](?=\s))[*_]*\s*", re.IGNORECASE
 )
-_NUMBER: Final = lazy_pattern(r"\d+(?:[.,]\d+)*")
-_WORD: Final = lazy_pattern(r"[^\W_]+(?:['’][^\W_]+)*")
-_FILLERS: Final = frozenset(
-    {"a", "an", "the", "is", "are", "it", "its", "of", "and", "so", "answer", "order", "left", "over"}
-)
-
-
-def says_the_same(text: str, answer: str) -> bool:
-    """Whether a text says an answer again, in other words maybe.
-
-    It does if both mean the same value, if they have the same numbers in the same order, or if one has all the words of
-    the other in their order, negations included.
-    """
-    mine, other = normalise(text), normalise(answer)
-    if agree(mine, other) or (mine.number is not None and other.number is not None):
-        return agree(mine, other)
-    numbers, expected = (_NUMBER.findall(each.replace(",", "")) for each in (text, answer))
-    if numbers or expected:
-        return numbers == expected
-    words, wanted = (
-        [word for word in _WORD.findall(each.casefold()) if word not in _FILLERS] for each in (text, answer)
-    )
-    return bool(words and wanted) and say_the_same_words(words, wanted)
 
 
 def read_check(state: Answering, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:

@@ -18,28 +18,50 @@ from msgspec import Struct
 
 from ..patterns import lazy_pattern
 
+_TABLE: Final = """
+:       $ dollar usd us$, € euro eur, £ pound gbp, ¥ yen jpy, % percent pct, ° degree deg
+time:   ms millisecond = 1/1000, s sec second = 1, min minute = 60, h hr hour = 3600, day d = 86400, week wk = 604800
+length: mm millimeter millimetre = 1/1000, cm centimeter centimetre = 1/100, m meter metre = 1
+length: km kilometer kilometre = 1000, inch inches = 0.0254, ft foot feet = 0.3048, yd yard = 0.9144, mile mi = 1609.344
+mass:   mg milligram = 1/1000, g gram = 1, kg kilogram kilo = 1000, t tonne = 1000000
+volume: ml milliliter millilitre = 1/1000, l liter litre = 1
+"""
+"""Units by dimension: the names of each, the first of which it is known by, and how much of the basic unit it is."""
+_ROWS: Final = [
+    (row.partition(":")[0], *entry.partition("=")[::2])
+    for row in _TABLE.strip().splitlines()
+    for entry in row.partition(":")[2].split(",")
+]
+UNITS: Final = {name: names.split()[0] for _, names, _ in _ROWS for name in names.split()}
+"""By the name a unit goes by, the one it is known by here."""
+_SIZES: Final = {names.split()[0]: (kind, Fraction(size.strip())) for kind, names, size in _ROWS if size}
+
+_DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"
 _SCALED: Final = lazy_pattern(
-    r"[\W_]*?(?:(?:about|around|approximately|roughly|approx|ca)\b\.?)?\s*"
-    r"(?P<number>[-+−]?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{0,20})?(?:e-?\d{1,2})?|[-+−]?\.\d{1,20})[*_`]*"
+    rf"[\W_]*?(?:(?:about|around|approximately|roughly|approx|ca)\b\.?)?\s*(?P<number>[-+−]?{_DIGITS})\.?[*_`]*"
     r"(?:\s*(?:/|(?:out\s+)?of\b)\s*(?P<scale>\d{1,20}(?:\.\d{1,20})?)|\s*(?P<percent>%|percent\b))?[*_`]*",
     re.IGNORECASE,
 )
-_NUMBER: Final = (
-    r"(?:(?P<whole>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)"
-    r"|(?P<upper>\d+)\s*/\s*(?P<lower>\d+)"
-    r"|(?P<plain>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?|\.\d+(?:e[+-]?\d{1,3})?))"
-)
 _WORD: Final = r"[^\W\d_][\w/°²³^]*"
 _QUANTITY: Final = lazy_pattern(
-    rf"(?<![\w.])(?P<sign>[+-]?)\s*(?P<before>(?:(?:us)?[$€£¥]|(?:usd|eur|gbp)\b)\s?)?(?P<minus>-?){_NUMBER}"
+    r"(?<![\w.])(?P<sign>[+-]?)\s*(?P<before>(?:(?:us)?[$€£¥]|(?:usd|eur|gbp)\b)\s?)?(?P<minus>-?)"
+    rf"(?:(?:(?P<whole>\d+)\s+)?(?P<top>\d+)\s*/\s*(?P<bottom>\d+)|(?P<plain>{_DIGITS}))"
     rf"(?:\s*(?P<unit>[%°$€£¥]|(?!and\b|or\b){_WORD}))?"
 )
 _MORE_UNIT: Final = lazy_pattern(rf"(?:\s{_WORD}){{0,2}}")
 _BETWEEN: Final = lazy_pattern(r"\s*(?:,|and|,\s*and|&)?\s*")
-_HALF: Final = lazy_pattern(r"\b(\d+) and (?:a|one) half\b")
-_POWER: Final = lazy_pattern(r"(\d(?:\.\d+)?)\s*[×x*·]\s*10\s*\^\s*\{?([+-]?\d{1,3})\}?")
-_CLOCK: Final = lazy_pattern(r"\b(\d+)\s*h\s*(\d{1,2})(?:\s*m)?\b(?!\s*\w)")
-_REMARK: Final = lazy_pattern(r"\s*(?:\([^()\d]*\)|\b(?:in total|total|altogether|overall|in all)\b)\s*\Z")
+_SPELLED: Final = (
+    (lazy_pattern(r"\b(\d+)\s*h\s*(\d{1,2})(?:\s*m)?\b(?!\s*\w)"), r"\1 h \2 min"),
+    (lazy_pattern(r"(\d(?:\.\d+)?)\s*[×x*·]\s*10\s*\^\s*\{?([+-]?\d{1,3})\}?"), r"\1e\2"),
+    (lazy_pattern(r"\b(\d+) and (?:a|one) half\b"), r"\1.5"),
+    (
+        lazy_pattern(
+            r"(?<=[\w$€£¥%])\s*(?:\([^()\d]*\)|\b(?:in total|total|altogether|overall|in all))\s*\Z"
+        ),
+        "",
+    ),
+)
+"""Times and numbers written out, and remarks behind a quantity."""
 _STATES: Final = lazy_pattern(
     r"(?:[^\W\d_][\w'’-]*,?\s+){1,8}?"
     r"(?:[^\W\d_]{3,}(?:s|ed)|is|are|was|were|be|has|have|had|took|made|paid|got|spent|sold|gave|ate|bought|ran"
@@ -51,63 +73,18 @@ _UNSURE: Final = lazy_pattern(
     r"\b(?:not|no|never|nor|\w+n['’]t|less|more|fewer|least|most|over|under|between|or|either|about|around|roughly"
     r"|approximately|nearly|almost|above|below|than|if|unless|up to|maybe|perhaps|could|might)\b"
 )
-_COMMAND: Final = lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}")
-_FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))")
-_MARKUP: Final = (
+_LATEX: Final = (
     (lazy_pattern(r"\\(?:left|right|displaystyle|[,;:!])"), ""),
     (lazy_pattern(r"\\([$%#&])"), r"\1"),
     (lazy_pattern(r"\\(?:times|cdot)\b"), "×"),
     (lazy_pattern(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})"), "°"),
     (lazy_pattern(r"(?<=\d)\{,\}(?=\d)"), ","),
     (lazy_pattern(r"\\ |~"), " "),
+    (lazy_pattern(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r" \1/\2 "),
+    (lazy_pattern(r"\\[dt]?frac\s*(\d)\s*(\d)"), r" \1/\2 "),
+    (lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}"), r"\1"),
 )
 _LONGEST: Final = 160
-
-UNITS: Final = {
-    name: unit
-    for unit, names in {
-        "$": "dollar usd us$",
-        "€": "euro eur",
-        "£": "pound gbp",
-        "¥": "yen jpy",
-        "%": "percent pct",
-        "°": "degree deg",
-        "km": "kilometer kilometre kms",
-        "m": "meter metre",
-        "cm": "centimeter centimetre",
-        "mm": "millimeter millimetre",
-        "ft": "foot feet",
-        "inch": "inches",
-        "yd": "yard",
-        "mile": "mi",
-        "t": "tonne",
-        "kg": "kilogram kilo kgs",
-        "g": "gram",
-        "mg": "milligram",
-        "day": "d",
-        "week": "wk",
-        "h": "hour hr hrs",
-        "min": "minute mins",
-        "s": "second sec secs",
-        "ms": "millisecond",
-        "l": "liter litre",
-        "ml": "milliliter millilitre",
-    }.items()
-    for name in names.split()
-}
-"""By the name a unit goes by, the one it is known by here."""
-
-_SIZES: Final = {
-    unit: (dimension, Fraction(size))
-    for dimension, sizes in {
-        "time": "ms=1/1000 s=1 min=60 h=3600 day=86400 week=604800",
-        "length": "mm=1/1000 cm=1/100 m=1 km=1000 inch=0.0254 ft=0.3048 yd=0.9144 mile=1609.344",
-        "mass": "mg=1/1000 g=1 kg=1000 t=1000000",
-        "volume": "ml=1/1000 l=1",
-    }.items()
-    for unit, size in (entry.split("=") for entry in sizes.split())
-}
-"""By unit, its dimension and how much of that dimension's basic unit it is."""
 
 
 class Scaled(Struct, frozen=True):
@@ -134,7 +111,7 @@ class Quantity(Struct, frozen=True):
 def read_scaled(text: str) -> Scaled | None:
     """Read the number that a text begins with, and its scale: `7/10`, `7 out of 10`, `70%`, `about 7`."""
     found = _SCALED.match(text)
-    if found is None:
+    if found is None or len(found["number"]) > _LONGEST:
         return None
     scale = 100.0 if found["percent"] else float(found["scale"]) if found["scale"] else None
     return Scaled(float(found["number"].replace(",", "").replace("−", "-")), scale, text[found.end() :])
@@ -151,8 +128,9 @@ def read_quantity(text: str) -> Quantity | None:
     """
     if len(text) > _LONGEST:
         return None
-    text = _HALF.sub(r"\1.5", _POWER.sub(r"\1e\2", _CLOCK.sub(r"\1 h \2 min", text.replace("**", ""))))
-    text = _REMARK.sub("", text) or text
+    text = text.replace("**", "")
+    for pattern, plain in _SPELLED:
+        text = pattern.sub(plain, text)
     parts = list(quantities(text))
     found = _sum(parts, text)
     if found is None:
@@ -166,10 +144,8 @@ def read_quantity(text: str) -> Quantity | None:
 
 def without_latex(text: str) -> str:
     r"""Return a text with numbers and units plain that LaTeX dresses up: `\frac34` is 3/4."""
-    for pattern, plain in _MARKUP:
+    for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
-    text = _FRACTION.sub(lambda match: " {}/{} ".format(*filter(None, match.groups())), text)
-    text = _COMMAND.sub(r"\1", text)
     return " ".join(text.replace("- ", "-").split())
 
 
@@ -200,15 +176,15 @@ def _sum(parts: Sequence[tuple[int, int, Quantity]], text: str) -> Quantity | No
 
 def _quantity(match: re.Match[str]) -> Quantity | None:
     try:
-        if match["whole"]:
-            value = int(match["whole"]) + Fraction(int(match["top"]), int(match["bottom"]))
-        elif match["upper"]:
-            value = Fraction(int(match["upper"]), int(match["lower"]))
-        else:
-            value = Fraction(match["plain"].replace(",", ""))
+        value = (
+            Fraction(match["plain"].replace(",", ""))
+            if match["plain"]
+            else Fraction(int(match["top"]), int(match["bottom"]))
+        )
     except (ValueError, ZeroDivisionError):
         return None
-    is_negative = match["sign"] == "-" or match["minus"] == "-"
+    value += int(match["whole"] or 0)
+    is_negative = "-" in (match["sign"], match["minus"])
     return Quantity(-value if is_negative else value, _unit(match["before"] or match["unit"] or ""))
 
 

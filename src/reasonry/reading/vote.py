@@ -17,51 +17,37 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from math import comb
+from typing import Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .numbers import UNITS, Quantity, quantities, read_quantity, without_latex
 
-_LEAD_IN = lazy_pattern(
+_LEAD_IN: Final = lazy_pattern(
     r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
     r"(?:answer|result|solution)\s*(?:is\b|=|:)\s*:?\s*",
     re.IGNORECASE,
 )
-_UNKNOWN = lazy_pattern(r"^[a-z]\s*=\s*", re.IGNORECASE)
-_WRAPPED = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_AROUND = (*((mark, mark) for mark in ("**", "__", "`", '"', "$$", "$")), (r"\(", r"\)"), (r"\[", r"\]"))
-_VULGAR = lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
-_GROUPED = lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
-"""Spaces that are written inside a number only; a plain one may as well stand between two numbers."""
-_MINUS = lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])")
-
-
-_SEPARATOR = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
-_WORD = lazy_pattern(r"[^\W\d_]+")
-_FILLERS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "is",
-        "are",
-        "it",
-        "of",
-        "and",
-        "so",
-        "per",
-        "in",
-        "at",
-        "to",
-        "he",
-        "she",
-        "was",
-        "und",
-    ]
+_UNKNOWN: Final = lazy_pattern(r"^[a-z]\s*=\s*")
+_WRAPPED: Final = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_AROUND: Final = (
+    *((mark, mark) for mark in ("**", "__", "`", '"', "$$", "$")),
+    (r"\(", r"\)"),
+    (r"\[", r"\]"),
 )
-_NEGATIONS = frozenset({"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"})
-_LONGEST = 300
+_SPELLED: Final = (
+    (lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])"), " "),
+    # Spaces that are written inside a number only; a plain one may as well stand between two numbers.
+    (lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))"), ""),
+    (lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])"), "-"),
+)
+_SEPARATOR: Final = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
+_WORD: Final = lazy_pattern(r"[^\W\d_]+")
+_FILLERS: Final = frozenset(
+    "a an the is are it its of and so per in at to he she was und answer order left over".split()
+)
+_NEGATIONS: Final = frozenset("no not none never nobody nothing cannot false without".split())
 
 
 class Key(Struct, frozen=True):
@@ -71,9 +57,11 @@ class Key(Struct, frozen=True):
     quantity: Quantity | None = None
     """For an answer that is one."""
     parts: tuple[Quantity, ...] = ()
-    """Of an answer with several parts, its quantities in order."""
+    """Its quantities in order."""
     words: tuple[str, ...] = ()
-    """Of an answer with several parts, its words in order."""
+    """Its words in order, but for those that say little."""
+    has_parts: bool = False
+    """Whether it has several parts, and a number among them."""
 
     @property
     def number(self) -> str | None:
@@ -114,20 +102,43 @@ def tidy(answer: str) -> str:
 
 def normalise(answer: str) -> Key:
     """Strip an answer to what it says: tidied, whatever its case; quantities as fractions."""
-    text = _GROUPED.sub("", _VULGAR.sub(" ", answer))
-    text = _MINUS.sub("-", unicodedata.normalize("NFKC", text).replace("\u2044", "/"))
+    text = answer.replace("\u2044", "/")
+    for pattern, plain in _SPELLED:
+        text = pattern.sub(plain, text)
+    text = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
     text = tidy(without_latex(tidy(text))) if "\\" in text or "$" in text else tidy(text)
     text = _UNKNOWN.sub("", " ".join(text.casefold().split()).strip("'")).rstrip(".,;:! ") or text.casefold()
     text = text.strip("()") if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text) else text
     found = read_quantity(text)
-    return _read_parts(text) if found is None else Key(text, found)
+    return Key(text, found) if found else _read_parts(text)
 
 
 def agree(first: Key, other: Key) -> bool:
     """Whether two answers say the same."""
     if first.quantity is not None and other.quantity is not None:
         return _are_equal(first.quantity, other.quantity)
-    return first.text == other.text or _have_same_parts(first, other)
+    if first.text == other.text:
+        return True
+    have_parts = first.has_parts and other.has_parts and len(first.parts) == len(other.parts)
+    return (
+        have_parts
+        and _are_same_words(first.words, other.words)
+        and all(map(_are_equal, first.parts, other.parts))
+    )
+
+
+def says_the_same(text: str, answer: str) -> bool:
+    """Whether a text says an answer again, in other words maybe.
+
+    It does if both mean the same value, if they have the same numbers in the same order, or if one has all the words of
+    the other in their order, negations included.
+    """
+    mine, other = normalise(text), normalise(answer)
+    if agree(mine, other) or (mine.quantity and other.quantity):
+        return agree(mine, other)
+    if mine.parts or other.parts:
+        return [part.number for part in mine.parts] == [part.number for part in other.parts]
+    return bool(mine.words and other.words) and _are_same_words(mine.words, other.words)
 
 
 def _are_equal(first: Quantity, other: Quantity) -> bool:
@@ -136,10 +147,15 @@ def _are_equal(first: Quantity, other: Quantity) -> bool:
     return first.number == other.number and (not first.unit or not other.unit or first.unit == other.unit)
 
 
+def _are_same_words(first: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether one has all words of the other in their order, and neither denies more than the other."""
+    fewer, more = sorted((first, other), key=len)
+    rest = iter(more)
+    return all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
+
+
 def _read_parts(text: str) -> Key:
-    """Return an answer that is not one quantity: with its parts, where it has several and a number among them."""
-    if len(text) > _LONGEST or not _SEPARATOR.search(text):
-        return Key(text)
+    """Return an answer that is not one quantity, with its parts and its words."""
     words, parts, place = list[str](), list[Quantity](), 0
     for start, end, found in quantities(text):
         # What stands after a number is a word, and no unit, unless it is one that is known.
@@ -148,22 +164,8 @@ def _read_parts(text: str) -> Key:
         parts.append(Quantity(found.number) if beside else found)
         place = end
     words += _WORD.findall(text[place:])
-    content = [word.rstrip("s") or word for word in words if word not in _FILLERS]
-    return Key(text, parts=tuple(parts), words=tuple(content))
-
-
-def _have_same_parts(first: Key, other: Key) -> bool:
-    """Whether answers with several parts have the same ones in the same order, and one has all words of the other."""
-    if not first.parts or len(first.parts) != len(other.parts):
-        return False
-    return say_the_same_words(first.words, other.words) and all(map(_are_equal, first.parts, other.parts))
-
-
-def say_the_same_words(first: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether one has all words of the other in their order, and neither denies more than the other."""
-    fewer, more = sorted((first, other), key=len)
-    rest = iter(more)
-    return all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
+    content = tuple([word.rstrip("s") or word for word in words if word not in _FILLERS])
+    return Key(text, None, tuple(parts), content, bool(parts) and _SEPARATOR.search(text) is not None)
 
 
 def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
