@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Struct
 
-from reasonry.reading.prose import is_open_task
+from reasonry.reading.open_task import is_open_task
 
 OPEN = """
 Write an essay of about 400 words on why small towns lose their shops.

@@ -1,7 +1,7 @@
 r"""The answer that a plain reply gives: the whole text, what it states ("The answer is 5."), or what it concludes.
 
 Rule 1: the reply to an open task, which asks for a text, is its answer, whole; only a label (`Final answer:`) after
-        reasoning parts it. A task counts as open only if its words say so.
+        reasoning parts it.
 Rule 2: otherwise an answer is stated (a label, a sentence, `\boxed{5}`, `#### 5`), or it is the conclusion that the
         text ends with, or what it says first: a bold result, an equation, a sentence.
 Rule 3: two answers are none; one that is left open or taken back is none; the writer is asked.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .fit import Unreadable
 from .no_answer import without_closing
+from .open_task import asks_for_value
 from .vote import agree, normalise, tidy
 
 
@@ -49,104 +50,15 @@ class _Statement(Struct, frozen=True):
     """3: in a box; 2: marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
 
 
-# -- tasks
-
-_POLITE: Final = (
-    r"(?:please|now|then|can you|could you|would you|will you|help me(?: to)?|i (?:need|want) you to"
-    r"|i(?:'d| would) like you to|bitte|kannst du|s'il vous plaît|por favor|per favore)[,\s]+"
-)
-_TEXT: Final = (
-    r"(?:e-?mail|mail|letter|essay|poem|haiku|limerick|sonnet|song|lyrics|verses?|rhyme|story|tale|joke|riddle|report"
-    r"|summary|article|blog|post|tweet|review|text|notes?|memo|message|speech|toast|script|function|class|method"
-    r"|program|code|query|sql|regex|regular expression|table|plan|itinerary|timetable|schedule|recipe|checklist|faq"
-    r"|guide|tutorial|instructions|description|slogans?|headlines?|caption|advert(?:isement)?|translation|dialogue"
-    r"|conversation|paragraphs?|sentences|words|outline|proposal|agenda|minutes|invitation|application|cv|resume"
-    r"|statement|comparison|overview|explanation|introduction|abstract|template|config(?:uration)?|docker\S*"
-    r"|\w*file|workflow|repl(?:y|ies)|yaml|json|xml|html|css|markdown|page|website|component|tests?|diff|patch"
-    r"|docstring|documentation|quiz|lesson|menu|app|api|bash|python|javascript|macro|one-liner|customer|client"
-    r"|complaint|e?inquiry)"
-)
-_VALUE: Final = (
-    r"(?!\W*(?:[-+]?\d|your\b|(?:the|all) (?:\w+ )?(?:answer|result|reasoning|working|steps?|number|value"
-    r"|fraction|codes?)\b))"
-)
-"""What follows a verb where a value is asked for: `Write 0.75 as a fraction`, `explain your reasoning`."""
-_WRITE: Final = (
-    r"(?:draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
-    r"|proofread|brainstorm|refactor|implement|prove|discuss|advise"
-    r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
-    r"|schrijf|napisz|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
-    r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
-    r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]ue?|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
-    r"|escreva|descreva)\b"
-)
-_MAKE: Final = (
-    r"(?:write|create|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|compare|answer"
-    r"|reply|respond|tell|code|draw|edit|improve|provide|turn|convert|come up with|erstelle|mach|gib|crée|faites?"
-    r"|donne[zr]?|cr[ei]a|cree|haz|dame|crie)\b"
-)
-_COUNTED: Final = (
-    r"(?:write|create|suggest|propose|list|name|give(?: me)?|tell me|show me|nenne|liste|cite[zr]?|lista|enumera"
-    r"|elenca)\s+(?:me\s+)?(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|several|some|drei"
-    r"|vier|fünf|sechs|sieben|acht|neun|zehn|trois|quatre|cinq|sept|huit|dix|tres|cuatro|cinco|seis|siete|ocho|diez"
-    r"|tre|quattro|cinque|sei|sette|otto|dieci|três|quatro|sete|oito|dez)\s+(?!as\b|is\b)[^\W\d_]{3,}"
-)
-"""Several things are asked for, each in words of its own."""
-_ASKED_TO: Final = lazy_pattern(
-    rf"(?:^|[.!?:;)\n]\s+|^\W+)(?:{_POLITE})?(?:{_WRITE}{_VALUE}|{_COUNTED}"
-    rf"|{_MAKE}{_VALUE}(?=[^.?!\n]{{0,90}}?\b{_TEXT}\b))"
-    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
-    re.IGNORECASE,
-)
-_ADVICE: Final = lazy_pattern(
-    r"\b(?:why (?:do|does|did|is|are|was|were|can|should|has|have)|how (?:do|can|could|should|would"
-    r"|might) (?:i|we|you|one)"
-    r"|how to|what (?:should|can|could) (?:i|we)|should (?:i|we)|(?:pros and cons|advantages"
-    r"|difference between)(?!\W*\d))\b"
-    r"|\b(?:recommend|compare)\b.*\b(?:recommend|compare)\b|\bwarum\b|\bpourquoi\b|\bpor qué\b|\bperché\b"
-    rf"|(?:^|[.!?:;)\n]\s+)(?:{_POLITE})?write\s+(?!(?:down|only|just|out|it|this|that|them)\b){_VALUE}",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A text is asked for, whatever it is called, where no value is."""
-_VALUE_ASKED: Final = lazy_pattern(
-    r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
-    r"|by |to |from |of )?(?:who|when|where|which)\b[^?]*\?"
-    r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d"
-    r"|\d-\d+\s*[=?]|\bto make \d|^use \d"
-    r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
-    r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
-    r"|\b(?:[A-D]\)|\([A-D]\))",
-    re.IGNORECASE,
-)
-_SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
-_QUESTIONS_ASKED: Final = lazy_pattern(
-    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
-)
-
-
-def is_open_task(problem: str, options: Any = None) -> bool:
-    """Whether a problem asks for a text, so that a reply is the answer where nothing in it says otherwise.
-
-    Args:
-        problem: The problem as it was given.
-        options: Those of the strategy: an answer that a verifier looks at is a value.
-    """
-    if getattr(options, "verify", False):
-        return False
-    head = problem.strip()[:2_000]
-    is_advice = _ADVICE.search(head) is not None and not _VALUE_ASKED.search(problem)
-    return is_advice or _ASKED_TO.search(head) is not None
-
-
 # -- words
 
 _ANSWER: Final = (
     r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
-    r"|ответ|答案|答え|回答|정답)"
+    r"|ответ|答案|答え|回答|정답|(?:option|choice)\b)"
 )
 _RESULT: Final = (
-    r"(?:result|total|solution|conclusion|final (?:result|value)|ergebnis|endergebnis|fazit|lösung|résultat"
-    r"|conclusión|conclusione|resultado|risultato|soluzione|solución|结论|結論)"
+    r"(?:result|total|solution|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione|resultado"
+    r"|risultato|soluzione|solución|结论|結論)"
 )
 _FINAL: Final = (
     r"(?:final|correct(?:ed)?|revised|overall|full|short|richtige|endgültige|finale|correct[ao]|最终)"
@@ -159,32 +71,21 @@ _SO: Final = (
 _IS: Final = r"(?:is|are|would be|must be|should be|ist|lautet|beträgt|est|es|è|é|是|为|は)"
 _MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 """After a number with a period it goes on with a date: `6. März`."""
+_STOP: Final = rf"[.!?。](?=[*_]*(?:\s(?!{_MONTH})|\Z|[^\x00-\x7f]))"
 
-_LABEL: Final = lazy_pattern(
-    rf"^[ \t]*(?P<mark>#{{1,6}}[ \t]+)?[>*_•\- \t]*(?:\d+[.)]\s*)?(?:{_SO}[,:]?\s+)?"
-    rf"(?P<final>(?:{_FINAL}[\s_]*)*)(?:(?P<word>{_ANSWER})|{_RESULT})(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*"
-    rf"[ \t]*(?:\([^)\n]{{0,40}}\))?(?:[ \t]+{_IS})?[*_]*[ \t]*(?P<colon>[:=：][*_]*)?[ \t]*(?P<answer>[^\n]*)$",
+_ANNOUNCED: Final = lazy_pattern(
+    r"(?:(?P<line>^[ \t]*(?P<mark>#{1,6}[ \t]+)?[>*_•\- \t]*(?:\d+[.)]\s*)?)"
+    r"|(?P<lead>^(?=[^\n]*[:：][*_ \t]*$)[^\n.:]{1,80}?\b)"
+    rf"|(?<=[.!?:。])[ \t]*|(?=\b{_SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
+    rf"[*_#>-]*(?:{_SO}[,:，]?\s*)*(?P<the>(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}[\s_]*)*)"
+    rf"(?:(?P<word>{_ANSWER}|(?:(?<=nal\s)|(?<=[sv]ed\s))version)|{_RESULT})"
+    rf"(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*(?:[ \t]*\([^)\n]{{0,40}}\))?"
+    rf"(?:\s(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?(?=\s+{_IS}(?!\w)|\s*[:：]))?"
+    rf"(?P<is>\s*{_IS}(?!\w)(?:\s(?:donc|also|somit|quindi|dunque|portanto|therefore|thus)\b)?)?"
+    r"[*_]*[ \t]*(?P<colon>[:=：])?[*_ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_LEAD: Final = lazy_pattern(
-    rf"^[^\n.]{{0,80}}\b(?P<word>{_ANSWER})(?:\s+{_IS})?\s*:[*_]*[ \t]*$", re.IGNORECASE | re.MULTILINE
-)
-"""A line that announces the answer."""
-_TITLE: Final = lazy_pattern(
-    r"^[ \t]*(?:#{1,6}[ \t]+|[*_]{2})?(?P<final>final|revised|improved|corrected)\s[^\W\d_]+[*_]*:?[*_]*[ \t]*\n",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A line of its own that calls what follows final."""
-_SENTENCE: Final = lazy_pattern(
-    rf"(?:^|[.!?:。]\s*|(?=\b{_SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
-    rf"[\s*_#>-]*(?:{_SO}[,:，]?\s*)*(?:(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}\s*)*)"
-    rf"(?:{_ANSWER}|(?:option|choice)\b|(?:result|solution|ergebnis|lösung|résultat|resultado|risultato))"
-    rf"(?:\s+(?:finale?|correcta?))?[*_]*\s*(?:(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?\s)?"
-    rf"(?:{_IS}(?!\w)(?:\s+(?:donc|also|somit|quindi|dunque|portanto|therefore|thus))?\s*[:：]?"
-    rf"|[:=：])[\s*_]*(?P<answer>(?:(?![.!?。][*_]*(?:\s(?!{_MONTH})|$|[^\x00-\x7f]))[^\n])+?)"
-    r"(?:\s*(?:です|でした|である))?[*_]*[.。]?[*_]*(?=\s*(?:\n|\Z)|[.!?。][*_]*\s|(?<=。))",
-    re.IGNORECASE | re.MULTILINE,
-)
+"""What announces an answer: a label, a heading, or the beginning of a sentence."""
 _MARKED: Final = (
     lazy_pattern(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.MULTILINE),
     lazy_pattern(r"\b(?:final_answer|finish|answer)\s*[(\[](?P<answer>[^\n]*)[)\]]\s*\Z", re.IGNORECASE),
@@ -256,10 +157,13 @@ _YES_NO_ASKED: Final = lazy_pattern(
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
     re.IGNORECASE,
 )
-_YES_NO_WORDS: Final = r"(?:yes|no|ja|nein|oui|non|sí|true|false)"
 _YES_NO: Final = lazy_pattern(
-    rf"\W*(?:(?:so|therefore|thus|hence|conclusion)[,:]?\s+)?[*_]*(?P<answer>{_YES_NO_WORDS})\b",
+    rf"(?:^|[.!?\n]\s*)\W*(?:(?:{_SO}|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|true|false)\b",
     re.IGNORECASE,
+)
+_SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
+_QUESTIONS_ASKED: Final = lazy_pattern(
+    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
 )
 
 # -- marks
@@ -268,14 +172,15 @@ _STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\||```|~
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
-_TABLE: Final = lazy_pattern(r"^\|.*\|\s*$", re.MULTILINE)
+_DOCUMENT: Final = lazy_pattern(r"```|^\|.*\|\s*$", re.MULTILINE)
 _HEADING: Final = lazy_pattern(
     r"^[ \t]*(?:#{1,6}[ \t]+[^\n]+?|[*_]{2}[^*\n]{1,80}?[*_]{2}[:.]?)[ \t]*$", re.MULTILINE
 )
 _PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re.IGNORECASE)
-_BOLD: Final = lazy_pattern(r"\*\*([^*\n]+)\*\*(?!\s*[:：])")
+_BOLD: Final = lazy_pattern(r"\*\*([^*\n]*[^*\n:：])\*\*(?!\s*[:：])")
+"""What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
-_LIST_ITEM: Final = lazy_pattern(r"\n[ \t]*(?:[-*•]|(?:[2-9]|\d\d)[.)])[ \t]+\Z")
+_ITEM: Final = lazy_pattern(r"\A(?:[-*•>]|\d{1,2}[.)])\s+")
 
 _END: Final = 20_000
 """Characters at the end of a text in which an answer is looked for."""
@@ -295,7 +200,7 @@ def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable
     subject = subject or Subject()
     text = without_closing(text)
     if subject.is_open:
-        return _open_answer(text, subject)
+        return _take_whole(text, subject)
     tail = text[-_END:]
     found = _find_statement(tail, subject) or _find_conclusion(tail, subject)
     if not isinstance(found, Found) or len(text) == len(tail):
@@ -343,58 +248,56 @@ def _paragraphs(text: str) -> list[str]:
 # -- whole
 
 
-def _open_answer(text: str, subject: Subject) -> Found | Unreadable | None:
+def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     lines = [line for line in text.splitlines() if line.strip()]
     questions = sum(line.rstrip().endswith("?") for line in lines)
     asks_back = 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
     if _REFUSES.search(text) or asks_back:
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
-    if not text:
-        return None
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
-    found = _below_label(text) or Found(text)
-    is_marked = found.answer != text or _is_document(text)
-    return found if is_marked or not subject.alone else None
+    found = _below_label(text)
+    if found is None and text and not (subject.alone and not _is_document(text)):
+        return Found(text)
+    return found
 
 
 def _below_label(text: str) -> Found | None:
     """Return what stands below the one label of a text that begins with reasoning."""
-    labels = [match for match in _LABEL.finditer(text) if match["word"] and (match["colon"] or match["mark"])]
-    labels = labels or list(_TITLE.finditer(text))
+    labels = [match for match in _ANNOUNCED.finditer(text) if match["word"] and _is_label(text, match)]
     if len(labels) != 1:
         return None
     (label,) = labels
-    before = text[: label.start()].strip()
-    answer = f"{label.groupdict().get('answer') or ''}{text[label.end() :]}".strip("* \n")
+    before, answer = text[: label.start()].strip(), text[label.end() :].strip("* \n")
     headings = [match for match in _headings(text) if match.end() <= label.start()]
     is_working = not before or _WORKING.match(before) or (label["final"] and "\n" not in before)
     return Found(answer, before) if answer and is_working and not headings else None
 
 
 def _is_document(text: str) -> bool:
-    return "```" in text or _TABLE.search(text) is not None or len(_HEADING.findall(text)) > 1
+    return _DOCUMENT.search(text) is not None or len(_HEADING.findall(text)) > 1
 
 
 def _has_parts(text: str, subject: Subject) -> bool:
     """Whether a text answers several questions, or in several parts."""
-    is_asked = _SEVERAL_ASKED.search(subject.problem[:2_000]) is not None
+    is_asked = not subject.alone and _SEVERAL_ASKED.search(subject.problem[:2_000]) is not None
     return is_asked and max(len(_headings(text)), len(_PART.findall(text))) > 1
 
 
 def _take_document(text: str, subject: Subject) -> Found | None:
     """Return a document whole, unless a value was asked for, or it may be nothing but the working."""
-    if _has_parts(text, subject) and not subject.alone:
-        return Found(text)
-    is_asked_for = subject.problem and not subject.alone and not _VALUE_ASKED.search(subject.problem)
-    is_text = (
-        "?" not in subject.problem
-        and text.count("\n") >= _FEW_LINES
-        and not _BEGINS.match(text.removeprefix("Here"))
-    )
+    is_asked_for = subject.problem and not subject.alone and not asks_for_value(subject.problem)
+    is_text = "?" not in subject.problem and text.count("\n") >= _FEW_LINES
+    is_text = is_text and not _BEGINS.match(text.removeprefix("Here"))
     if not is_asked_for or not (is_text or _is_document(text)) or text.endswith((":", "?")):
         return None
     return None if re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE) else Found(text)
+
+
+def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
+    """Return the headings of a text but those of the working; a bold line that ends it is none."""
+    found = (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
+    return [match for match in found if not _WORKING.match(match[0])]
 
 
 # -- stated
@@ -409,7 +312,7 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         is_less = other.rank < last.rank or other.start == last.start
         if is_less or is_same(other.answer, last.answer) or _TAKES_BACK.search(text[other.end : last.start]):
             continue
-        if _has_parts(text, subject) and not subject.alone:
+        if _has_parts(text, subject):
             return Found(text)
         return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
@@ -426,14 +329,8 @@ def _is_part(text: str, last: _Statement, subject: Subject) -> bool:
     """Whether a label such as `Conclusion` heads a part of a document, and no answer."""
     others = [match for match in _headings(text) if match.start() != last.start]
     is_short = len(last.answer) <= _MAX_SHORT and "\n\n" not in last.answer
-    is_value = subject.alone or (_VALUE_ASKED.search(subject.problem) and is_short)
+    is_value = subject.alone or (is_short and asks_for_value(subject.problem))
     return not is_value and len(others) > is_short
-
-
-def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
-    """Return the headings of a text but those of the working; a bold line that ends it is none."""
-    found = (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
-    return [match for match in found if not _WORKING.match(match[0])]
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -445,32 +342,38 @@ def _statements(text: str) -> Iterator[_Statement]:
         for match in pattern.finditer(text):
             if not _WORKING.match(match["answer"]):
                 yield _Statement(match.start(), match.end(), _unbox(match["answer"]), 2)
-    for match in (*_LABEL.finditer(text), *_LEAD.finditer(text)):
-        if found := _read_label(text, match):
+    for match in _ANNOUNCED.finditer(text):
+        if (found := _announced(text, match)) and not _LEADS_ON.match(found.answer):
             yield found
-    for match in _SENTENCE.finditer(text):
-        answer = _unbox(match["answer"])
-        rest = text[match.end() :]
-        is_last = _EPILOGUE.match(rest) or _TAKES_BACK.match(rest[:200].lstrip(". \n"))
-        if answer and is_last and not _LEADS_ON.match(answer):
-            yield _Statement(match.start(), match.end(), answer, 1)
 
 
-def _read_label(text: str, match: re.Match[str]) -> _Statement | None:
-    parts = match.groupdict()
-    written = tidy(parts.get("answer") or "")
-    is_heading = parts.get("mark") or match[0].strip().startswith(("**", "__"))
-    if "colon" in parts and not (parts["colon"] or (is_heading and not written.strip("*_"))):
+def _is_label(text: str, match: re.Match[str]) -> bool:
+    """Whether an announcement begins a line and ends with a colon, or is a heading."""
+    is_heading = text[match.end() : match.end() + 1] in ("", "\n") and (
+        match["mark"] or match[0].strip().startswith(("**", "__"))
+    )
+    return match["line"] is not None and not match["the"] and bool(match["colon"] or is_heading)
+
+
+def _announced(text: str, match: re.Match[str]) -> _Statement | None:
+    """Return what is announced: the rest of a line or what stands below it, or the rest of a sentence."""
+    line, is_label = text[match.end() :].partition("\n")[0], _is_label(text, match)
+    if not line and (is_label or (match["colon"] and match["word"])):
+        answer, end = _section(text, match.end())
+    elif is_label:
+        answer, end = line, match.end() + len(line)
+    elif match["lead"] is None and (match["colon"] or match["is"]):
+        answer = re.split(_STOP, line, maxsplit=1)[0]
+        end = match.end() + len(answer)
+        rest = text[end:].lstrip(".!。")
+        if not (_EPILOGUE.match(rest) or _TAKES_BACK.match(rest[:200].lstrip())):
+            return None
+    else:
         return None
-    end = match.end()
-    if not written.strip("*_"):
-        written, end = _section(text, match.end())
-    answer = _unbox(written)
-    if not answer or _LEADS_ON.match(answer):
-        return None
-    final = (parts.get("final") or "").casefold()
-    rank = 0 if not parts["word"] else 2 if final and "short" not in final else 1
-    return _Statement(match.start(), end, answer, rank)
+    final = (match["final"] or "").casefold()
+    rank = 0 if not match["word"] else 2 if final and "short" not in final and is_label else 1
+    answer = _unbox(re.sub(r"\s*(?:です|でした|である)[。.]?\Z", "", answer))
+    return _Statement(match.start(), end, answer, rank) if answer else None
 
 
 def _section(text: str, start: int) -> tuple[str, int]:
@@ -490,19 +393,21 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     """Return what a text says first, or its end comes to, where it states no answer."""
     if declines(text):
         return None
+    if _has_parts(text, subject):
+        return Found(text)
     if first := _find_first(text, subject):
         return first
     parts = _paragraphs(text)
     while len(parts) > 1 and _EPILOGUE.match(parts[-1]):
         parts.pop()
-    if not parts or "```" in parts[-1] or parts[-1].startswith("|") or _has_parts(text, subject):
+    if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
         return _take_document(text, subject)
     line = parts[-1].splitlines()[-1].strip()
     sentences = re.split(rf"(?<=[.!?。])[*_]*\s+(?!{_MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])", line)
     while len(sentences) > 1 and (sentences[-1].startswith("(") or _EPILOGUE.match(sentences[-1])):
         sentences.pop()
     sentence = sentences[-1].strip()
-    answer = _conclusion(re.sub(r"^(?:[-*•>]|\d{1,2}[.)])\s+", "", sentence), text, subject)
+    answer = _conclusion(_ITEM.sub("", sentence), text, subject)
     if answer is None:
         return _take_document(text, subject)
     end = text.rindex(sentence) + len(sentence)
@@ -513,25 +418,25 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
 
 def _find_first(text: str, subject: Subject) -> Found | None:
     """Return the yes or no, or the one bold result, that a text begins with, where nothing argues on from it."""
-    line, _, below = text.partition("\n")
-    bold = _bold_results(text)
-    if _YES_NO_ASKED.search(subject.problem) and (first := _YES_NO.match(text)):
-        answer, rest = first["answer"], text[first.end() :]
-        argues_on = re.search(rf"(?:^|[.!?\n]\s*)[*_]*{_YES_NO_WORDS}\b", rest, re.IGNORECASE)
-        is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) is not None
-    else:
-        answer = tidy(bold[0]) if len(bold) == 1 and bold[0] in line else ""
-        rest = line.partition(f"**{bold[0]}**")[2] + below if answer else ""
+    bold = list(_BOLD.finditer(text))
+    first = _YES_NO.match(text) if _YES_NO_ASKED.search(subject.problem) else None
+    if first is not None:
+        rest = text[first.end() :]
+        is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) and not _YES_NO.search(rest)
+    elif len(bold) == 1 and "\n" not in text[: bold[0].end()] and "?" in subject.problem:
+        first, rest = bold[0], text[bold[0].end() :]
         argues_on = re.search(rf"=|(?:^|[.!?\n]\s*){_SO}\b", rest, re.IGNORECASE)
-        is_first = "?" in subject.problem and bool(rest.strip(" .")) and not _BEGINS.match(text)
-    if not answer or not is_first or argues_on or _TAKES_BACK.search(rest):
+        is_first = rest.strip(" .") and not argues_on and not _BEGINS.match(text)
+    else:
         return None
-    return Found(answer, "", rest.strip(" .*_\n"))
+    if not is_first or _TAKES_BACK.search(rest):
+        return None
+    return Found(tidy(first[1]), "", rest.strip(" .*_\n"))
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     """Return the answer that the last sentence is, as far as it is one."""
-    bold = _bold_results(sentence)
+    bold = _BOLD.findall(sentence)
     is_only = sentence == text.strip()
     if sentence.endswith((":", "?", "…", "...")) or len(sentence) > _MAX_BARE or "\\[" in sentence:
         return None
@@ -541,7 +446,9 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return None
     leads = _LEADS.match(sentence)
     is_bold = len(bold) == 1 and sentence.strip(" .!*_") == bold[0].strip(" .!*_")
-    if is_bold and _LIST_ITEM.search(text[: text.rindex(sentence)][-8:]):
+    if is_bold and re.search(
+        r"\n[ \t]*(?:[-*•]|(?:[2-9]|\d\d)[.)])[ \t]+\Z", text[: text.rindex(sentence)][-8:]
+    ):
         # The last item of a list is one of several.
         return None
     if is_bold or (len(bold) == 1 and (leads or not _BEGINS.match(sentence))):
@@ -559,15 +466,9 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     return None
 
 
-def _bold_results(text: str) -> list[str]:
-    """Return what is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
-    found = _BOLD.findall(text)
-    return [part for part in found if part.strip(" .") and not part.rstrip().endswith((":", "："))]
-
-
 def _essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
-    bold = _bold_results(answer)
+    bold = _BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= _MAX_BARE else answer
 
 

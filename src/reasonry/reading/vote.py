@@ -44,10 +44,12 @@ _SPELLED: Final = (
 )
 _SEPARATOR: Final = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
 _WORD: Final = lazy_pattern(r"[^\W\d_]+")
-_FILLERS: Final = frozenset(
-    "a an the is are it its of and so per in at to he she was und answer order left over".split()
+_FILLERS: Final = lazy_pattern(
+    r"an?|the|is|are|its?|of|and|so|per|in|at|to|he|she|was|und|answer|order|left|over"
 )
-_NEGATIONS: Final = frozenset("no not none never nobody nothing cannot false without".split())
+_NEGATIONS: Final = frozenset(
+    {"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"}
+)
 
 
 class Key(Struct, frozen=True):
@@ -164,7 +166,7 @@ def _read_parts(text: str) -> Key:
         parts.append(Quantity(found.number) if beside else found)
         place = end
     words += _WORD.findall(text[place:])
-    content = tuple([word.rstrip("s") or word for word in words if word not in _FILLERS])
+    content = tuple([word.rstrip("s") or word for word in words if not _FILLERS.fullmatch(word)])
     return Key(text, None, tuple(parts), content, bool(parts) and _SEPARATOR.search(text) is not None)
 
 

@@ -1,0 +1,82 @@
+"""Open tasks: problems that ask for a text, so that the reply is the answer where nothing in it says otherwise.
+
+Rule: a task counts as open only if its words say so; where a value may be wanted, it is none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ..patterns import lazy_pattern
+
+_POLITE: Final = (
+    r"(?:(?:please|now|then|can you|could you|would you|will you|help me(?: to)?|i (?:need|want) you to"
+    r"|i(?:'d| would) like you to|bitte|kannst du|s'il vous plaît|por favor|per favore)[,\s]+)*"
+)
+_WRITE: Final = (
+    r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
+    r"|proofread|brainstorm|refactor|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
+    r"|(?:turn|convert|put) (?:this|these|the following)\b[^.?!\n]{0,90}?\binto"
+    r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"
+    r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
+    r"|schrijf|napisz|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
+    r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
+    r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]ue?|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
+    r"|escreva|descreva)\b"
+    r"(?!\W*(?:(?:it|this|that|them) )?(?:[-+]?\d|down\b"
+    r"|(?:the|your|all|each|every) (?:\w+ )?(?:answers?|result|reasoning|working|steps?|numbers?|value|fraction"
+    r"|codes?)\b))"
+)
+"""Verbs that ask for words, but where a value is wanted: `Write 0.75 as a fraction`, `explain your reasoning`."""
+_MAKE: Final = (
+    r"(?:create|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|tell|code|draw|edit"
+    r"|improve|provide|list|name|come up with|erstelle|mach|gib|nenne|crée|faites?|donne[zr]?|cr[ei]a|cree|haz|dame"
+    r"|crie|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
+    r"(?:an?|some|several|two|three|four|five|six|seven|eight|nine|ten|twelve|\d+|eine[nr]?|einige|drei|vier|fünf"
+    r"|sechs|sieben|acht|neun|zehn|une?|des|trois|quatre|cinq|sept|huit|dix|una?|tres|cuatro|cinco|seis|siete|ocho"
+    r"|diez|tre|quattro|cinque|sei|sette|otto|dieci|uma?|três|quatro|sete|oito|dez)\s+"
+    r"(?!(?:as|is|from|with|using|out)\b|(?:\w+ )?(?:number|integer|value|fraction|decimal|percentage|date|letters?"
+    r"|digits?|words?)\b)[^\W\d_]{3,}"
+)
+"""Verbs that ask for something new, and not for a value: `make a table`, `give me three reasons`."""
+_ASKED_TO: Final = lazy_pattern(
+    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:{_WRITE}|{_MAKE})"
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
+    re.IGNORECASE,
+)
+_ADVICE: Final = lazy_pattern(
+    r"\b(?:why (?:do|does|did|is|are|was|were|can|should|has|have)|how (?:do|can|could|should|would"
+    r"|might) (?:i|we|you|one)|how to|what (?:should|can|could) (?:i|we)|should (?:i|we)"
+    r"|(?:pros and cons|advantages|difference between)(?!\W*\d)|warum|pourquoi|por qué|perché)\b",
+    re.IGNORECASE,
+)
+_VALUE_ASKED: Final = lazy_pattern(
+    r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
+    r"|by |to |from |of )?(?:who|when|where|which)\b[^?]*\?"
+    r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
+    r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
+    r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
+    r"|\b(?:[A-D]\)|\([A-D]\))",
+    re.IGNORECASE,
+)
+
+
+def is_open_task(problem: str, options: Any = None) -> bool:
+    """Whether a problem asks for a text, so that a reply is the answer where nothing in it says otherwise.
+
+    Args:
+        problem: The problem as it was given.
+        options: Those of the strategy: an answer that a verifier looks at is a value.
+    """
+    if getattr(options, "verify", False):
+        return False
+    head = problem.strip()[:2_000]
+    return _ASKED_TO.search(head) is not None or (
+        _ADVICE.search(head) is not None and not asks_for_value(problem)
+    )
+
+
+def asks_for_value(problem: str) -> bool:
+    """Whether the words of a problem ask for one value: a number, a name, a choice."""
+    return _VALUE_ASKED.search(problem) is not None
