@@ -8,20 +8,15 @@ Rule: what a schema accepts is never changed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from ..patterns import lazy_pattern
-from ..reading.arguments import json_value, truth
-from ..reading.candidates import read_score
-from ..reading.fit import list_items
+from ..reading.arguments import truth
+from ..reading.fit import Misfit, fit_value
 from ..reading.names import find_name
 from .json_schema import describe_schema, faults
 from .strategy import Field, Stage
-
-_NUMBER: Final = lazy_pattern(r"[+-]?\d{1,15}(?:\.\d{0,15})?")
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
@@ -51,61 +46,12 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value as its schema wants it; the value itself where it cannot be told what it means."""
     if not any(faults(value, schema, "")):
         return value
-    kinds = schema.get("type", ())
-    for kind in (kinds,) if isinstance(kinds, str) else kinds:
-        meant = _as_kind(value, kind, schema)
-        if meant is not None and not any(faults(meant, schema, "")):
-            return meant
-    choices = [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]
-    choice = find_name(value, choices) if isinstance(value, str) else None
-    return value if choice is None else choice
-
-
-def _as_kind(value: Any, kind: str, schema: Mapping[str, Any]) -> Any:
-    match kind:
-        case "number" | "integer":
-            return _as_number(value, schema)
-        case "boolean":
-            return truth(value)
-        case "string":
-            return _as_text(value)
-        case "array":
-            return _as_list(value, schema.get("items", {}))
-        case "object" if isinstance(value, str):
-            return json_value(value)
-        case _:
-            return None
-
-
-def _as_number(value: Any, schema: Mapping[str, Any]) -> float | int | None:
-    text = value.strip() if isinstance(value, str) else ""
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        return int(number) if number % 1 == 0 else number
-    score = read_score(value)
-    maximum = schema.get("maximum")
-    if score is None or schema.get("minimum") != 0 or not isinstance(maximum, int | float):
-        return None
-    return score if maximum == 1 else round(score * maximum, 9)
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, int | float):
-        return json.dumps(value)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return "\n".join(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) and value else None
-
-
-def _as_list(value: Any, items: Mapping[str, Any]) -> list[Any] | None:
-    if isinstance(value, str):
-        parsed = json_value(value)
-        if parsed is None and items.get("type") == "string":
-            parsed = list_items(value) or [value]
-        value = parsed
-    if isinstance(value, dict):
-        value = [value]
-    return [read_value(item, items) for item in value] if isinstance(value, list) else None
+    try:
+        # The words of a verdict say more than yes or no.
+        meant = truth(value) if schema.get("type") == "boolean" else fit_value(value, schema)
+    except Misfit:
+        return value
+    return value if meant in ("", None) or any(faults(meant, schema, "")) else meant
 
 
 def _is_blank(value: Any) -> bool:

@@ -15,7 +15,8 @@ from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
 from ..masking import SECRETS
-from ..reading.arguments import MAX_INT, json_value, name_arguments, read_argument, read_arguments, read_text
+from ..reading.arguments import MAX_INT, name_arguments, read_argument, read_arguments, read_text
+from ..reading.json_in_text import json_value
 from .export import Format
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.fields import check_fields, find_field, json_value, read_data
+from ..core.fields import check_fields, find_field, read_data
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
 from ..reading.arguments import plain_json, show_value
+from ..reading.json_in_text import json_value
 from ..reading.names import find_name
 from ..records import SessionView, ThoughtRow
 from .lines import (

@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import TooLargeError, UsageError
 from ..patterns import lazy_pattern
-from .json_in_text import json_values
+from .json_in_text import json_value
 from .names import YES_NO, closest_names, did_you_mean, find_name
 from .numbers import read_scaled
 
@@ -27,8 +27,6 @@ MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
-MAX_JSON_CHARS = 100_000
-"""A longer text is not looked through for JSON."""
 
 _COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
 """What stands before a number and says what it counts: `thought 3`."""
@@ -303,16 +301,6 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
 def truth(value: Any) -> bool | None:
     """Return what a word or a number says as true or false; None if it says neither."""
     return YES_NO.get(str(value).strip().lower()) if isinstance(value, str | int) else None
-
-
-def json_value(text: str) -> Any:
-    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
-    if len(text) > MAX_JSON_CHARS or text.lstrip()[:1] not in ("{", "[", "`"):
-        return None
-    try:
-        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
-    except RecursionError:
-        return None
 
 
 def _lone_surrogate(name: str, place: int) -> UsageError:

@@ -15,18 +15,18 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .fit import list_items, read_texts, unwrap
+from .fit import Unreadable, read_texts, unwrap
 from .json_in_text import json_values, without_surrogates
 from .names import SYNONYMS, plain_name
 from .numbers import read_scaled
+from .parse import read_form
 
 _THOUGHT_LISTS: Final = frozenset({"thoughts", *SYNONYMS["thoughts"]})
-_SCORE_LISTS: Final = frozenset({"scores", "evaluations", "ratings", "candidates", "results", "evaluation"})
-_SCORE_KEYS: Final = frozenset({"score", "value", "rating", "overallscore", "probability", "confidence"})
+_SCORE_LISTS: Final = frozenset({"scores", *SYNONYMS["scores"], "evaluation"})
+_SCORE_KEYS: Final = frozenset({"score", *SYNONYMS["score"], "probability", "confidence"})
 _NAME_KEYS: Final = ("id", "candidate", "number", "position", "index", "thought", "content", "step", "text")
 """What an entry of a list says which candidate it is of by, first that holds."""
 
-_FENCED_LIST: Final = lazy_pattern(r"```\w*\s*(?P<list>\[.*\])\s*```", re.DOTALL)
 _BREAK: Final = lazy_pattern(r"\s*(?:\Z|[(\[|]|[-–—:;,.](?:\s|\Z))")
 """What may follow a score."""
 _LABEL: Final = r"(?:thought|candidate|option|step|score|approach|idea|node)"
@@ -40,28 +40,26 @@ _LINE: Final = lazy_pattern(
 )
 """A line that begins with the number of a candidate, or is the heading of what is said of one."""
 _NAMED: Final = lazy_pattern(
-    r"\b(?:score|value|rating)[*_`]*\s*(?:(?:is\b|[:=])[*_`]*\s*)?[*_`]*(?P<rest>[\d.].*)", re.IGNORECASE
+    r"\b(?:score|value|rating)[*_`]*\s*(?:(?:is\b|[:=])[*_`]*\s*)?[*_`]*(?P<score>[\d.][^)\]]*)",
+    re.IGNORECASE,
 )
+"""A score that is called so."""
+_LEFT: Final = lazy_pattern(r"(?<=\))\s{0,9}[-–—:]\s+(?P<score>[01](?:\.\d+)?|\.\d+|\d{1,3}\s?%)\s*\Z")
+"""A number behind what is left after a step: `… (left: 8 6) - 0.9`."""
+_CELL: Final = lazy_pattern(r"[*_`]*\s?\|\s?[*_`]*")
 _LAST: Final = lazy_pattern(
     r"(?:[(\[](?P<score>[01]?\.\d+|\d{1,3}\s?%|\d{1,3}/\d{1,3})[)\]]"
     r"|(?:[.!?;:→]|\s[-–—=])\s+[*_]*(?P<last>0?\.\d+|[01]\.\d+|[01])[*_]*)[\s.]*\Z"
 )
 """A score in brackets, or after the words that lead to it."""
-_SCORED: Final = (
-    lazy_pattern(
-        r"(?P<step>.*?)[\s,;:–—|-]*(?:[(\[]\s*)?\b(?:score|value|rating)\s*(?:is\b|[:=])?\s*"
-        r"(?P<score>[\d.]+(?:\s*%|\s*/\s*[\d.]+)?)\s*[)\]]?[\s.]*",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    lazy_pattern(
-        r"(?P<step>.*\([^()]{0,200}[^\W\d_][^()]{0,200}\))(?:\s+[-–—]|\s*:)\s+"
-        r"(?P<score>[01](?:\.\d+)?|\.\d+|\d{1,3}\s?%)\s*",
-        re.DOTALL,
-    ),
-)
-"""A thought, and a number that is called its score or stands behind what is left, `… (left: 8 6) - 0.9`."""
 _LONGEST: Final = 2_000
 """Characters; a number at the end of a longer text is no score of it."""
+
+
+class Proposals(Struct, frozen=True):
+    """What is replied to generation."""
+
+    thoughts: list[str]
 
 
 class ScoredThought(Struct, frozen=True, omit_defaults=True):
@@ -85,15 +83,14 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
         The thoughts, none of them empty, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or `none` if
         there are no thoughts to be found, or this is no text. Never raises.
     """
-    if not isinstance(text, str):
+    found = read_form(text, Proposals) if isinstance(text, str) else Unreadable("it is no text")
+    thoughts = [] if isinstance(found, Unreadable) else [each.strip() for each in found[0].thoughts]
+    if isinstance(found, Unreadable) or not any(thoughts):
         return [], "none"
-    for value, mode in _values(text):
-        if thoughts := _texts_in(value):
-            return thoughts, mode
-    if text.lstrip().startswith(("{", "[")):
-        return [], "none"
-    thoughts = list_items(without_surrogates(text))
-    return thoughts, "list" if thoughts else "none"
+    return [each for each in thoughts if each], found[1] if found[1] in _DATA else "list"
+
+
+_DATA: Final = ("json", "fenced", "embedded", "repaired")
 
 
 def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
@@ -126,57 +123,50 @@ def normal(text: str) -> str:
 
 
 def _values(text: str) -> list[tuple[Any, str]]:
-    match = _FENCED_LIST.fullmatch(text.strip())
     try:
-        fenced = [(value, "fenced") for value, _ in json_values(match["list"], whole=True)] if match else []
-        return [*json_values(text), *fenced]
+        return list(json_values(text))
     except RecursionError:
         return []
 
 
-def _texts_in(value: Any) -> list[str]:
-    """Return the texts of JSON data that lists thoughts; none if it lists none."""
-    value = unwrap(value, _THOUGHT_LISTS)
-    if isinstance(value, dict):
-        value = next((item for key, item in value.items() if plain_name(str(key)) in _THOUGHT_LISTS), None)
-    return [text.strip() for text in read_texts(value) if text.strip()]
-
-
 def _scored_in(value: Any) -> list[ScoredThought]:
     """Return the thoughts of JSON data, with the scores that stand in each entry or beside them."""
-    entries = value if isinstance(value, list) else []
+    value = unwrap(value, _THOUGHT_LISTS)
+    entries = value
     if isinstance(value, dict):
-        lists = [item for item in value.values() if isinstance(item, list)]
-        entries = lists[0] if len(lists) == 1 else [] if lists else [value]
-    if entries and all(isinstance(entry, dict) for entry in entries) and any(map(_score_of, entries)):
-        texts = [_texts_in([_without_score(entry)]) for entry in entries]
-        if all(len(found) == 1 for found in texts):
-            found = [next(iter(_score_of(entry)), None) for entry in entries]
-            return [
-                ScoredThought(text, read_score(score)) for (text,), score in zip(texts, found, strict=True)
-            ]
-    texts = _texts_in(value)
-    beside = value.get("scores") if isinstance(value, dict) else None
-    scores = _by_id(_scores_in(beside), [(text, text) for text in texts]) if beside else {}
-    return [ScoredThought(text, scores.get(text)) if scores else _split_score(text) for text in texts]
+        entries = next((item for key, item in value.items() if plain_name(str(key)) in _THOUGHT_LISTS), value)
+    found: list[ScoredThought] = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        for text in filter(None, map(str.strip, read_texts([_without_score(entry)]))):
+            scored = isinstance(entry, Mapping) and any(_score_of(entry))
+            found.append(ScoredThought(text, read_score(entry)) if scored else _split_score(text))
+    beside = value.get("scores") if isinstance(value, dict) and entries is not value else None
+    scores = _by_id(_scores_in(beside), [(each.thought, each.thought) for each in found])
+    return (
+        [ScoredThought(each.thought, scores[each.thought]) for each in found]
+        if len(scores) == len(found)
+        else found
+    )
 
 
 def _score_of(entry: Mapping[str, Any]) -> list[Any]:
     return [item for key, item in entry.items() if plain_name(str(key)) in _SCORE_KEYS]
 
 
-def _without_score(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_score(entry: Any) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
     return {key: item for key, item in entry.items() if plain_name(str(key)) not in _SCORE_KEYS}
 
 
 def _split_score(line: str) -> ScoredThought:
-    """Return a thought apart from the score that its text ends with."""
-    matches = (pattern.fullmatch(line) for pattern in _SCORED) if len(line) <= _LONGEST else ()
-    found = next((match for match in matches if match and match["step"].strip()), None)
-    score = read_score(found["score"]) if found else None
-    return (
-        ScoredThought(line) if found is None or score is None else ScoredThought(found["step"].strip(), score)
-    )
+    """Return a thought apart from the score that its text ends with: one called so, or behind what is left in words."""
+    match = _NAMED.search(line) if len(line) <= _LONGEST else None
+    if match is None and re.search(r"\([^()]*[^\W\d_][^()]*\)[^()]*\Z", line[-_LONGEST:]):
+        match = _LEFT.search(line)
+    if match is None or line[match.end() :].strip(" )].") or (score := read_score(match["score"])) is None:
+        return ScoredThought(line)
+    return ScoredThought(line[: match.start()].rstrip(" ,;:–—|-([") or line, score)
 
 
 # -- scores
@@ -214,9 +204,10 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
     if not isinstance(text, str):
         return {}, "none"
     named = [_name_and_text(number, thought) for number, thought in enumerate(thoughts, start=1)]
-    lines = without_surrogates(text).splitlines()
+    # The cells of a row follow one another.
+    lines = [_CELL.sub(": ", line).strip(": ") for line in without_surrogates(text).splitlines()]
     found = [(_by_id(_scores_in(value), named), mode) for value, mode in _values(text)]
-    found.append((_by_id(_from_table(lines) or _from_lines(lines, named), named), "list"))
+    found.append((_by_id(_from_lines(lines, named), named), "list"))
     best = max(found, key=lambda reading: len(reading[0]))
     return best if best[0] else ({}, "none")
 
@@ -269,7 +260,7 @@ def _by_id(written: Mapping[str, Any], named: Sequence[tuple[str, str]]) -> dict
 
 
 def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the scores of lines that begin with the number of a candidate, or stand below it; else with its words."""
+    """Return the scores of lines that begin with the number of a candidate, or stand below it, or that are scores."""
     found: dict[str, Any] = {}
     current = ""
     for line in lines:
@@ -278,18 +269,14 @@ def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[
             content = named[int(current) - 1][1] if 1 <= int(current) <= len(named) else ""
             found[current] = _in_line(match["rest"] or "", content)
         elif current and found[current] is None and (match := _NAMED.search(line)):
-            found[current] = read_score(match["rest"].rstrip(")] *"))
+            found[current] = read_score(match["score"])
     if any(score is not None for score in found.values()):
         return found
     texts = [line.strip().lstrip("-*•_`\"' ") for line in lines if line.strip()]
     bare = [read_score(text) for text in texts]
     if len(bare) == len(named) and None not in bare:
         return {str(position): score for position, score in enumerate(bare, start=1)}
-    return {
-        name: _in_line(own[0].replace("**", ""), content)
-        for name, content in named
-        if len(own := [text for text in texts if content and normal(text).startswith(normal(content))]) == 1
-    }
+    return {}
 
 
 def _in_line(rest: str, content: str) -> float | None:
@@ -297,21 +284,7 @@ def _in_line(rest: str, content: str) -> float | None:
         rest = rest[len(content) :].lstrip(" :=-–—>→(")
     score = read_score(rest)
     if score is None and (match := _NAMED.search(rest)):
-        score = read_score(match["rest"].rstrip(")] "))
+        score = read_score(match["score"])
     if score is None and (match := _LAST.search(rest)):
         score = read_score(match["score"] or match["last"])
     return score
-
-
-def _from_table(lines: Sequence[str]) -> dict[str, Any]:
-    """Read a table that has a column of candidates and one of scores."""
-    cells = (line.strip().strip("|").split("|") for line in lines if line.count("|") > 1)
-    rows = [[cell.strip(" *_`") for cell in row] for row in cells]
-    rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
-    heads = [plain_name(cell) for cell in rows[0]] if rows else []
-    column = next(
-        (place for place, head in enumerate(heads) if head in _SCORE_KEYS or head.startswith("score")), None
-    )
-    if column is None or any(len(row) != len(heads) for row in rows):
-        return {}
-    return {match["position"]: row[column] for row in rows[1:] if (match := _POSITION.match(row[0]))}

@@ -1,8 +1,8 @@
 """Fitting data to a form: what a reply says, however its keys and values are dressed.
 
-A key is the field it names whatever its case, its spaces and its underscores, and so is a common synonym of the
-field's own word. A list stands for text and text for a list, yes for true, `"7/10"` for a number that has a scale, and
-`"n/a"` for null where null may be.
+A form is a Struct, or any JSON schema. A key is the field it names whatever its case, its spaces and its underscores,
+and so is a common synonym of the field's own word. A list stands for text and text for a list, yes for true, `"7/10"`
+for a number that has a scale, and `"n/a"` for null where null may be.
 
 Rule 1: two readings are none: if two keys name one field and differ, or a value could be two things, it does not fit.
 Rule 2: what does not fit says which field, and why, to whoever is asked again.
@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from .json_in_text import json_value
 from .names import NONE_WORDS, SYNONYMS, TRUTHS, plain_name
 from .numbers import read_scaled
 
@@ -30,6 +31,7 @@ class Unreadable(Struct, frozen=True):
     reason: str
 
 
+Schema = Mapping[str, Any]
 NO_OBJECT: Final = "it is JSON, but not a JSON object"
 NO_FIELD: Final = "its JSON object has none of the fields wanted"
 
@@ -60,8 +62,6 @@ _NUMBERED: Final = lazy_pattern(
 _BULLETED: Final = lazy_pattern(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
 _ORDINAL: Final = lazy_pattern(r"(?:[a-z]+[\s_-]*)?\d{1,3}", re.IGNORECASE)
 _LABELS: Final = frozenset({"id", "number", "index", "no", "nr", "position", "step", "candidate"})
-_LISTS: Final = inspect.ListType | inspect.VarTupleType
-_NUMBERS: Final = inspect.IntType | inspect.FloatType
 
 
 def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
@@ -71,49 +71,33 @@ def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
         An instance of the form, or why it is none.
     """
     try:
-        return msgspec.convert(_to_struct(value, _shape(form)), form, strict=False)
+        return msgspec.convert(_to_struct(value, _schema_of(form)), form, strict=False)
     except Misfit as error:
         return Unreadable(str(error))
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         return Unreadable(f"it does not fit the form: {error}")
 
 
-@cache
-def fields_of(form: type[Struct]) -> tuple[FormField, ...]:
-    """Return the fields of a form."""
-    return tuple(
-        FormField(field.encode_name, _kind_of(field.type), field.required, not _is_unasked(field.type))
-        for field in _shape(form).fields
-    )
+def fit_value(value: Any, schema: Schema) -> Any:
+    """Return a value as a JSON schema wants it.
 
-
-def _kind_of(kind: inspect.Type) -> Literal["text", "texts", "choice", "list", "other"]:
-    kind = _bare(kind)
-    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
-        return "texts" if _takes_text(kind.item_type) else "list"
-    if isinstance(kind, inspect.LiteralType | inspect.BoolType | _NUMBERS):
-        return "choice"
-    return "text" if _takes_text(kind) else "other"
-
-
-def _is_unasked(kind: inspect.Type) -> bool:
-    return isinstance(kind, inspect.Metadata) and bool((kind.extra_json_schema or {}).get("unasked"))
-
-
-@cache
-def names_of(form: type[Struct]) -> dict[str, str]:
-    """Return what the fields of a form may be called, as `plain_name` writes it, with the field each names."""
-    names = form.__struct_encode_fields__
-    also = {
-        synonym: name for name in reversed(names) for synonym in reversed(SYNONYMS.get(plain_name(name), ()))
-    }
-    return {**also, **{plain_name(name): name for name in names}}
+    Raises:
+        Misfit: It has no such meaning.
+    """
+    members = {_kind_of(member): member for member in _members(schema)}
+    if "any" in members:
+        return value
+    if "null" in members and _is_none(value, members):
+        return None
+    own = next((kinds for plain, kinds in _OWN if isinstance(value, plain)), ())
+    kind = next(kind for kind in (*own, "string", *members) if kind in members and kind != "null")
+    return _CONVERT[kind](value, members[kind])
 
 
 def read_texts(value: Any) -> list[str]:
     """Return the texts of a value that stands for a list of texts; of objects, their texts; none if it is none."""
     try:
-        return _to_list(value, inspect.ListType(inspect.StrType()))
+        return _to_list(value, {"items": {"type": "string"}})
     except Misfit:
         return []
 
@@ -128,83 +112,123 @@ def unwrap(value: Any, names: Collection[str]) -> Any:
     return inner
 
 
-# -- types
+# -- forms
 
 
 @cache
-def _plain_names(form: type[Struct]) -> dict[str, str]:
-    """Return the fields of a form, each with its name as `plain_name` writes it."""
-    return {name: plain_name(name) for name in form.__struct_encode_fields__}
+def _schema_of(form: type[Struct]) -> dict[str, Any]:
+    """Return the schema of a form, in which each reference is the schema that it leads to."""
+    (top,), parts = msgspec.json.schema_components([form], ref_template="{name}")
+
+    def link(node: Any) -> Any:
+        if isinstance(node, list):
+            return [link(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return parts[node["$ref"]]
+        node.update({key: link(item) for key, item in node.items()})
+        return node
+
+    for part in parts.values():
+        link(part)
+    return link(top)
 
 
 @cache
-def _shape(form: type[Struct]) -> inspect.StructType:
-    found = inspect.type_info(form)
-    assert isinstance(found, inspect.StructType)
-    return found
+def fields_of(form: type[Struct]) -> tuple[FormField, ...]:
+    """Return the fields of a form."""
+    schema = _schema_of(form)
+    return tuple(
+        FormField(name, _role_of(part), name in schema.get("required", ()), "unasked" not in part)
+        for name, part in schema["properties"].items()
+    )
 
 
-def _bare(kind: inspect.Type) -> inspect.Type:
-    while isinstance(kind, inspect.Metadata):
-        kind = kind.type
-    return kind
+def _role_of(part: Schema) -> Literal["text", "texts", "choice", "list", "other"]:
+    kind = _kind_of(part)
+    if kind == "array":
+        return "texts" if _takes_text(part["items"]) else "list"
+    if kind in ("enum", "boolean", "integer", "number"):
+        return "choice"
+    return "text" if _takes_text(part) else "other"
 
 
-def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    """Return the types a value may have, those of unions inside a union too."""
-    kind = _bare(kind)
-    if not isinstance(kind, inspect.UnionType):
-        return (kind,)
-    return tuple(member for part in kind.types for member in _members(part))
+@cache
+def names_of(form: type[Struct]) -> dict[str, str]:
+    """Return what the fields of a form may be called, as `plain_name` writes it, with the field each names."""
+    return _names_in(_schema_of(form))
 
 
-def _takes_text(kind: inspect.Type) -> bool:
-    return any(isinstance(member, inspect.StrType) for member in _members(kind))
+def _names_in(schema: Schema) -> dict[str, str]:
+    names = list(schema["properties"])
+    also = {
+        synonym: name for name in reversed(names) for synonym in reversed(SYNONYMS.get(plain_name(name), ()))
+    }
+    return {**also, **{plain_name(name): name for name in names}}
 
 
-def _may_be_none(kind: inspect.Type) -> bool:
-    return any(isinstance(member, inspect.NoneType | inspect.AnyType) for member in _members(kind))
+def _members(schema: Schema) -> Iterator[Schema]:
+    """Yield the schemas of the types a value may have."""
+    kinds = schema.get("type")
+    if "anyOf" in schema:
+        for part in schema["anyOf"]:
+            yield from _members(part)
+    elif isinstance(kinds, list):
+        yield from ({**schema, "type": kind} for kind in kinds)
+    else:
+        yield schema
+
+
+def _kind_of(schema: Schema) -> str:
+    return schema.get("type") or ("enum" if "enum" in schema else "any")
+
+
+def _takes_text(schema: Schema) -> bool:
+    return any(_kind_of(member) == "string" for member in _members(schema))
 
 
 # -- objects
 
 
-def _to_struct(value: Any, shape: inspect.StructType) -> dict[str, Any]:
-    found = _by_field(_as_object(value, shape), shape)
-    if shape.fields and not found:
-        names = ", ".join(field.name for field in fields_of(shape.cls) if field.is_asked)
+def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
+    found = _by_field(_as_object(value, schema), schema)
+    if schema["properties"] and not found:
+        names = ", ".join(name for name, part in schema["properties"].items() if "unasked" not in part)
         raise Misfit(f"{NO_FIELD}: {names}")
+    required = schema.get("required", ())
     fitted: dict[str, Any] = {}
-    for field in shape.fields:
-        name, raw = field.encode_name, found.get(field.encode_name)
-        if name not in found or (raw is None and not field.required and not _keeps_null(field.type)):
+    for name, raw in found.items():
+        part = schema["properties"][name]
+        # Null is a value, or a fault; where it is neither, it stands for the default.
+        if raw is None and name not in required and not _keeps_null(part):
             continue
         try:
-            fitted[name] = _to(_field_value(name, raw, field), field.type)
+            fitted[name] = fit_value(_field_value(name, raw, part, name in required), part)
         except Misfit as error:
             raise Misfit(f"`{name}`: {error}") from None
     return fitted
 
 
-def _keeps_null(kind: inspect.Type) -> bool:
-    """Whether null is a value here, or a fault; where it is neither, it stands for the default."""
-    return _may_be_none(kind) or isinstance(_bare(kind), _NUMBERS)
+def _keeps_null(part: Schema) -> bool:
+    kinds = {_kind_of(member) for member in _members(part)}
+    return bool(kinds & {"null", "any"}) or kinds <= {"integer", "number"}
 
 
-def _field_value(name: str, raw: Any, field: inspect.Field) -> Any:
+def _field_value(name: str, raw: Any, part: Schema, is_required: bool) -> Any:
     """Return the value of a field as its name says it is meant: one question, an answer with nothing left out."""
     if plain_name(name).endswith("question") and isinstance(raw, list) and len(raw) > 1:
         raise Misfit("it has several questions; ask one")
     if not plain_name(name).endswith(("answer", "result")):
         return raw
-    if field.required and isinstance(raw, str) and not raw.strip() and _may_be_none(field.type):
+    if is_required and isinstance(raw, str) and not raw.strip() and _keeps_null(part):
         raise Misfit("it is empty; give it, or null")
-    return _json(raw) if isinstance(raw, list | dict) and _takes_text(field.type) else raw
+    return _json(raw) if isinstance(raw, list | dict) and _takes_text(part) else raw
 
 
-def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
+def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
     """Return the object a value is: it may be wrapped, stand in a text, or be the only field that is wanted."""
-    value = _decode(value)
+    value, properties = _decode(value), schema["properties"]
     if (
         isinstance(value, dict)
         and value.get("type") == "object"
@@ -212,20 +236,21 @@ def _as_object(value: Any, shape: inspect.StructType) -> dict[str, Any]:
     ):
         # The schema, with its values filled in.
         value = value["properties"]
-    inner = unwrap(value, _plain_names(shape.cls).values())
-    inner = unwrap(value, names_of(shape.cls)) if inner is value else inner
+    inner = unwrap(value, set(map(plain_name, properties)))
+    inner = unwrap(value, _names_in(schema)) if inner is value else inner
     if isinstance(inner, list) and len(inner) == 1:
         inner = inner[0]
     if isinstance(inner, dict):
         return inner
-    required = [field for field in shape.fields if field.required]
-    is_none = inner is None and not (len(required) == 1 and _may_be_none(required[0].type))
-    if len(required) != 1 or is_none or isinstance(_bare(required[0].type), inspect.StructType):
+    required = schema.get("required", ())
+    if len(required) != 1 or "properties" in properties[required[0]]:
         raise Misfit(NO_OBJECT)
-    return {required[0].encode_name: inner}
+    if inner is None and not _keeps_null(properties[required[0]]):
+        raise Misfit(NO_OBJECT)
+    return {required[0]: inner}
 
 
-def _by_field(value: Mapping[str, Any], shape: inspect.StructType) -> dict[str, Any]:
+def _by_field(value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Return what an object says of each field, by its own name first, by a synonym where it does not stand."""
     by_plain: dict[str, Any] = {}
     for key, item in value.items():
@@ -233,7 +258,7 @@ def _by_field(value: Mapping[str, Any], shape: inspect.StructType) -> dict[str, 
         if name in by_plain and by_plain[name] != item:
             raise Misfit(f"`{key}` is there twice, and differs; give it once")
         by_plain[name] = item
-    names = _plain_names(shape.cls)
+    names = {name: plain_name(name) for name in schema["properties"]}
     found = {name: by_plain.pop(plain) for name, plain in names.items() if plain in by_plain}
     for name, plain in names.items():
         synonym = next((word for word in SYNONYMS.get(plain, ()) if word in by_plain), None)
@@ -245,24 +270,10 @@ def _by_field(value: Mapping[str, Any], shape: inspect.StructType) -> dict[str, 
 # -- values
 
 
-def _to(value: Any, kind: inspect.Type) -> Any:
-    """Return a value as its type wants it, or raise `Misfit`."""
-    members = _members(kind)
-    if any(isinstance(member, inspect.AnyType) for member in members):
-        return value
-    if _may_be_none(kind) and _is_none(value, members):
-        return None
-    wanted = [member for member in members if not isinstance(member, inspect.NoneType)]
-    own = next((kinds for plain, kinds in _OWN if isinstance(value, plain)), inspect.StrType)
-    chosen = next((member for member in wanted if isinstance(member, own)), None)
-    chosen = chosen or next((member for member in wanted if isinstance(member, inspect.StrType)), wanted[0])
-    return next((convert(value, chosen) for kinds, convert in _CONVERT if isinstance(chosen, kinds)), value)
-
-
-def _is_none(value: Any, members: Sequence[inspect.Type]) -> bool:
+def _is_none(value: Any, members: Mapping[str, Schema]) -> bool:
     if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value) is not None):
         return True
-    return value in ({}, [], False, 0) and any(isinstance(member, inspect.StructType) for member in members)
+    return value in ({}, [], False, 0) and "properties" in members.get("object", ())
 
 
 def _json(value: Any) -> str:
@@ -277,10 +288,6 @@ def _to_text(value: Any, _: Any = None) -> str:
             return value
         case list():
             return "\n".join(_to_text(item) for item in value)
-        case dict():
-            return "\n".join(
-                f"{key}: {item if isinstance(item, str) else _json(item)}" for key, item in value.items()
-            )
         case _:
             return _json(value)
 
@@ -296,23 +303,25 @@ def _to_truth(value: Any, _: Any = None) -> bool:
     raise Misfit(f"{_short(value)} is neither true nor false")
 
 
-def _to_number(value: Any, kind: inspect.IntType | inspect.FloatType) -> Any:
+def _to_number(value: Any, schema: Schema) -> Any:
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     found = read_scaled(value.strip()) if isinstance(value, str) else None
     if found is None or not re.fullmatch(r"(?:\s*[a-z]+)?[\s*_`.]*", found.rest, re.IGNORECASE):
         raise Misfit(f"{_short(value)} is not one number")
-    if found.scale is None:
-        return int(found.number) if found.number.is_integer() else found.number
-    if not found.scale or kind.le is None or (kind.le == 100 and found.scale not in (10, 100)):
-        raise Misfit(f"{_short(value)} has a scale that is not asked for")
-    number = found.number * kind.le / found.scale
-    return int(number) if number.is_integer() else number
+    number = found.number
+    if found.scale is not None:
+        if not found.scale or "maximum" not in schema:
+            raise Misfit(f"{_short(value)} has a scale that is not asked for")
+        number = round(number * schema["maximum"] / found.scale, 9)
+    return int(number) if number.is_integer() and found.scale is None else number
 
 
-def _to_choice(value: Any, kind: inspect.LiteralType) -> Any:
-    choices = {plain_name(str(choice)): choice for choice in kind.values}
-    if value in kind.values:
+def _to_choice(value: Any, schema: Schema) -> Any:
+    choices = {plain_name(str(choice)): choice for choice in schema["enum"]}
+    if value in schema["enum"]:
         return value
     if isinstance(value, str):
         # "ACCEPTED: all rules are quoted" says which, and why; "Accept" is the choice ACCEPTED.
@@ -323,42 +332,41 @@ def _to_choice(value: Any, kind: inspect.LiteralType) -> Any:
     truths = [TRUTHS.get(written) for written in choices]
     if truths in ([True, False], [False, True]):
         # Two choices that mean yes and no are a yes-or-no question.
-        return kind.values[truths.index(_to_truth(value))]
-    raise Misfit(f"{_short(value)} is none of: {', '.join(map(str, kind.values))}")
+        return schema["enum"][truths.index(_to_truth(value))]
+    raise Misfit(f"{_short(value)} is none of: {', '.join(map(str, schema['enum']))}")
 
 
-def _to_list(value: Any, kind: inspect.ListType | inspect.VarTupleType) -> list[Any]:
-    value = _decode(value)
-    members = _members(kind.item_type)
-    shape = next((member for member in members if isinstance(member, inspect.StructType)), None)
+def _to_list(value: Any, schema: Schema) -> list[Any]:
+    value, items = _decode(value), schema.get("items", {})
+    takes_objects = any(_kind_of(member) == "object" for member in _members(items))
     if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value)):
         return []
     if isinstance(value, dict):
-        value = _entries(value, shape)
-    elif isinstance(value, str) and shape is None:
+        value = _entries(value, items, takes_objects)
+    elif isinstance(value, str) and not takes_objects:
         value = list_items(value) or [line.strip() for line in value.splitlines()]
     elif not isinstance(value, list):
         value = [value]
     entries = [entry for entry in value if entry not in (None, "")]
     if value and not entries:
         raise Misfit("there is nothing in its list")
-    if shape is None and _takes_text(kind.item_type):
+    if not takes_objects and _takes_text(items):
         return [_entry_text(entry) for entry in entries]
-    return [_to(entry, kind.item_type) for entry in entries]
+    return [fit_value(entry, items) for entry in entries]
 
 
-def _entries(value: Mapping[str, Any], shape: inspect.StructType | None) -> list[Any]:
+def _entries(value: Mapping[str, Any], items: Schema, takes_objects: bool) -> list[Any]:
     """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
-    if shape is not None and not all(isinstance(item, dict | list) for item in value.values()):
+    inner = list(value.values())
+    if takes_objects and not all(isinstance(item, dict | list) for item in inner):
         return [value]
-    items = list(value.values())
     if all(_ORDINAL.fullmatch(key.strip()) for key in value):
-        return items
-    if len(items) == 1 and isinstance(items[0], list):
-        return items[0]
-    if shape is None:
+        return inner
+    if len(inner) == 1 and isinstance(inner[0], list):
+        return inner[0]
+    if not takes_objects:
         return [f"{key}: {_to_text(item)}" for key, item in value.items()]
-    return [value] if _by_field(value, shape) else items
+    return [value] if "properties" not in items or _by_field(value, items) else inner
 
 
 def _entry_text(entry: Any) -> str:
@@ -373,17 +381,15 @@ def _entry_text(entry: Any) -> str:
     )
 
 
-def _to_dict(value: Any, kind: inspect.DictType) -> dict[str, Any]:
-    value = {} if value is None else _decode(value)
+def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
+    if "properties" in schema:
+        return _to_struct(value, schema)
+    value, items = {} if value is None else _decode(value), schema.get("additionalProperties", {})
     if isinstance(value, list) and all(isinstance(entry, dict) and len(entry) == 1 for entry in value):
         value = {key: item for entry in value for key, item in entry.items()}
     if not isinstance(value, dict):
         raise Misfit(f"{_short(value)} is no object")
-    plain = _takes_text(kind.value_type)
-    return {
-        key: entry if plain and isinstance(entry, str) else _to(entry, kind.value_type)
-        for key, entry in value.items()
-    }
+    return {key: fit_value(item, items) for key, item in value.items()}
 
 
 def list_items(text: str) -> list[str]:
@@ -425,13 +431,8 @@ def _drop_unpaired(text: str) -> str:
 
 def _decode(value: Any) -> Any:
     """Return the JSON value that a text is, if it is one; anything else as it is."""
-    written = value.strip() if isinstance(value, str) else ""
-    if not written.startswith(("{", "[", '"')) and not re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", written):
-        return value
-    try:
-        return json.loads(written)
-    except (ValueError, RecursionError):
-        return value
+    found = json_value(value) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 def _short(value: Any) -> str:
@@ -439,19 +440,19 @@ def _short(value: Any) -> str:
     return repr(written if len(written) <= 60 else f"{written[:57]}…")
 
 
-_OWN: Final[tuple[tuple[Any, Any], ...]] = (
-    (bool, inspect.BoolType),
-    (int | float, _NUMBERS),
-    (dict, inspect.DictType | inspect.StructType),
-    (list, _LISTS),
+_OWN: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
+    (bool, ("boolean",)),
+    (int | float, ("integer", "number")),
+    (dict, ("object",)),
+    (list, ("array",)),
 )
-"""By the type of a value, the types that take it as it is."""
-_CONVERT: Final[tuple[tuple[Any, Callable[[Any, Any], Any]], ...]] = (
-    (inspect.StructType, _to_struct),
-    (inspect.StrType, _to_text),
-    (inspect.BoolType, _to_truth),
-    (_NUMBERS, _to_number),
-    (inspect.LiteralType, _to_choice),
-    (_LISTS, _to_list),
-    (inspect.DictType, _to_dict),
-)
+"""By the type of a value, the kinds that take it as it is."""
+_CONVERT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "object": _to_object,
+    "string": _to_text,
+    "boolean": _to_truth,
+    "integer": _to_number,
+    "number": _to_number,
+    "enum": _to_choice,
+    "array": _to_list,
+}

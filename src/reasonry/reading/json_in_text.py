@@ -26,10 +26,13 @@ MAX_MARKS: Final = 600
 MAX_DEPTH: Final = 64
 """Deeper nesting is no answer to anything."""
 
+_MAX_VALUE: Final = 100_000
+"""Characters of a text that is looked through for one value."""
 _MAX_FALSE_STARTS: Final = 300
 _MAX_OBJECTS: Final = 300
 _START: Final = lazy_pattern(r'\{\s*["}]')
 _START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])")
+WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
 _FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
 _MARK: Final = lazy_pattern(r"[{}\[\]\"'“”]")
@@ -53,8 +56,9 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
         RecursionError: A value is nested too deeply.
     """
     text = plain_escapes(text)
-    strict = whole_value(text)
-    yield from ((value, "json") for value in strict)
+    fence = WHOLE_FENCE.fullmatch(text.strip())
+    strict = whole_value(fence["inside"] if fence else text)
+    yield from ((value, "fenced" if fence else "json") for value in strict)
     if whole or (strict and isinstance(strict[0], dict)):
         return
     tail = text[-MAX_SEARCHED:]
@@ -66,6 +70,16 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
         yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
     if not strict and not is_broken:
         yield from ((value, "repaired") for value in _repair(tail))
+
+
+def json_value(text: str) -> Any:
+    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
+    if len(text) > _MAX_VALUE or text.lstrip()[:1] not in ("{", "[", "`"):
+        return None
+    try:
+        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
+    except RecursionError:
+        return None
 
 
 def last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:

@@ -26,6 +26,7 @@ from .json_in_text import (
     CUT_OFF,
     MAX_REPAIRED,
     MAX_SEARCHED,
+    WHOLE_FENCE,
     breaks_off,
     json_values,
     last_two,
@@ -35,7 +36,6 @@ from .names import SYNONYMS, plain_name
 from .no_answer import without_closing
 from .prose import Subject, blocks, declines, find_answer, only_answer
 
-_WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _YAML_KEY: Final = lazy_pattern(
     r"^[ \t]*(?:- )?[\"']?(?P<name>[\w][\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE
@@ -144,7 +144,7 @@ def no_reply(text: str, question: str) -> str | None:
         return None
     if breaks_off(text):
         return CUT_OFF
-    fenced = _WHOLE_FENCE.fullmatch(text)
+    fenced = WHOLE_FENCE.fullmatch(text)
     quoted = fenced["inside"].strip() if fenced else text
     if '{"' in quoted and quoted in question and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
         return "it repeats the form of the question; answer the question"
@@ -216,7 +216,7 @@ def _labelled_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadab
 
 
 def _without_fence(text: str) -> str:
-    fenced = _WHOLE_FENCE.fullmatch(text)
+    fenced = WHOLE_FENCE.fullmatch(text)
     return fenced["inside"].strip() if fenced else text.removeprefix("**").removesuffix("**")
 
 
@@ -261,7 +261,7 @@ def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable 
         items = list_items(text)
         return {name: items} if items else None
     if kind == "code":
-        fences = [match["inside"] for match in _WHOLE_FENCE.finditer(text)]
+        fences = [match["inside"] for match in WHOLE_FENCE.finditer(text)]
         return {name: fences[-1] if fences else text}
     plain = only_answer(text) if is_answer else _without_fence(text)
     has_room = any(

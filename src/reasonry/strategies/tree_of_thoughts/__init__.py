@@ -39,13 +39,12 @@ from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
 from ...core.strategy import SHORT_REPLY, Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
 from ...puzzles.equations import false_equations
-from ...reading.candidates import ScoredThought, distinct, normal
+from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from .asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
     GENERATION_PROMPT,
     Formulated,
-    Proposals,
     Scores,
     ask_for_answer,
     ask_for_scores,

@@ -87,12 +87,6 @@ TRIED = "These steps were tried here and came to nothing; propose others:"
 VALUED_0 = "It was valued 0: no solution can be reached from it."
 
 
-class Proposals(Struct, frozen=True):
-    """What is replied to generation."""
-
-    thoughts: list[str]
-
-
 class ScoredProposals(Struct, frozen=True):
     """What is replied to generation where thoughts are proposed with their scores, from 0 to 1."""
 
