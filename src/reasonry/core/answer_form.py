@@ -61,14 +61,11 @@ def _value_in(answer: str, form: Mapping[str, Any]) -> str | None:
 
 def _read_in(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
     first: str | None = None
-    try:
-        for value, rung in json_values(text):
-            fault = _fault_of(value, form)
-            if fault is None:
-                return value, rung
-            first = first or fault
-    except RecursionError:
-        return Unreadable("it is nested too deeply")
+    for value, rung in json_values(text):
+        fault = _fault_of(value, form)
+        if fault is None:
+            return value, rung
+        first = first or fault
     return Unreadable(first or "reply with JSON that fits the schema, and nothing else")
 
 

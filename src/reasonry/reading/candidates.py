@@ -102,7 +102,7 @@ def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
     Returns:
         The thoughts, none of them empty, and the mode, as `parse_thoughts` has it. Never raises.
     """
-    for value, mode in _values(text):
+    for value, mode in json_values(text):
         if thoughts := _scored_in(value):
             return thoughts, mode
     texts, mode = parse_thoughts(text)
@@ -120,13 +120,6 @@ def distinct(thoughts: Iterable[str]) -> list[str]:
 def normal(text: str) -> str:
     """Return what equal thoughts have in common, however they are spaced and capitalised."""
     return " ".join(text.split()).casefold()
-
-
-def _values(text: str) -> list[tuple[Any, str]]:
-    try:
-        return list(json_values(text))
-    except RecursionError:
-        return []
 
 
 def _scored_in(value: Any) -> list[ScoredThought]:
@@ -206,7 +199,7 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
     named = [_name_and_text(number, thought) for number, thought in enumerate(thoughts, start=1)]
     # The cells of a row follow one another.
     lines = [_CELL.sub(": ", line).strip(": ") for line in without_surrogates(text).splitlines()]
-    found = [(_by_id(_scores_in(value), named), mode) for value, mode in _values(text)]
+    found = [(_by_id(_scores_in(value), named), mode) for value, mode in json_values(text)]
     found.append((_by_id(_from_lines(lines, named), named), "list"))
     best = max(found, key=lambda reading: len(reading[0]))
     return best if best[0] else ({}, "none")

@@ -1,8 +1,9 @@
 r"""JSON in a reply: all of it, in a fence, somewhere in prose, or nearly JSON that can be put right.
 
 Rule 1: what was written to its end can be put right; the rest of a text that breaks off is not made up.
-Rule 2: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, and
-        only short pieces are put right.
+Rule 2: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, only
+        short pieces are put right, and what is nested too deeply is no answer to anything.
+Rule 3: strings hold no lone surrogates and numbers are finite; a number that is not is None.
 """
 
 from __future__ import annotations
@@ -21,22 +22,19 @@ MAX_SEARCHED: Final = 1_000_000
 """Characters at the end of a text that are searched for JSON."""
 MAX_REPAIRED: Final = 12_000
 """Characters; longer pieces are not put right: whoever wrote them is better asked again."""
-MAX_MARKS: Final = 600
+_MAX_MARKS: Final = 600
 """Brackets and quotes in a piece that is put right; the time that takes grows with their square."""
-MAX_DEPTH: Final = 64
-"""Deeper nesting is no answer to anything."""
-
+_MAX_DEPTH: Final = 64
 _MAX_VALUE: Final = 100_000
 """Characters of a text that is looked through for one value."""
-_MAX_FALSE_STARTS: Final = 300
-_MAX_OBJECTS: Final = 300
+_MAX_TRIES: Final = 300
+
+WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _START: Final = lazy_pattern(r'\{\s*["}]')
 _START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])")
-WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
 _FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
 _MARK: Final = lazy_pattern(r"[{}\[\]\"'“”]")
-_QUOTE: Final = lazy_pattern(r"\\.|(?P<quote>\")", re.DOTALL)
 _ESCAPE: Final = lazy_pattern(
     r"\\(?:\\|(?P<command>(?:b(?:oxed|eta|ar|egin|ig|inom|f|ecause|ullet|ot|old|oldsymbol)"
     r"|f(?:rac|orall|loor|box)|n(?:eq|abla|mid|geq|leq|otin|eg)|r(?:ight|ightarrow|ho|angle|floor|ceil)"
@@ -49,15 +47,11 @@ r"""A backslash that begins a command of LaTeX, and not an escape of JSON. `\\` 
 def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     """Yield JSON values a text holds, likeliest first, each with how it was found.
 
-    That is `json` (all of the text), `fenced`, `embedded` (somewhere in prose) or `repaired`. Strings hold no lone
-    surrogates and numbers are finite; a number that is not is None.
-
-    Raises:
-        RecursionError: A value is nested too deeply.
+    That is `json` (all of the text), `fenced`, `embedded` (somewhere in prose) or `repaired`.
     """
-    text = plain_escapes(text)
+    text = _plain_escapes(text)
     fence = WHOLE_FENCE.fullmatch(text.strip())
-    strict = whole_value(fence["inside"] if fence else text)
+    strict = _whole_values(fence["inside"] if fence else text)
     yield from ((value, "fenced" if fence else "json") for value in strict)
     if whole or (strict and isinstance(strict[0], dict)):
         return
@@ -66,8 +60,9 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     if is_broken:
         # What stands inside an object that is broken is a part of it, and not the reply.
         yield from ((value, "repaired") for value in _repair(tail))
-    for value, start, _ in reversed(deque(json_objects(tail), maxlen=_MAX_OBJECTS)):
-        yield _clean(value), "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
+    for value, start, _ in reversed(deque(_objects(tail), maxlen=_MAX_TRIES)):
+        how = "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
+        yield from ((each, how) for each in _clean(value))
     if not strict and not is_broken:
         yield from ((value, "repaired") for value in _repair(tail))
 
@@ -76,28 +71,23 @@ def json_value(text: str) -> Any:
     """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
     if len(text) > _MAX_VALUE or text.lstrip()[:1] not in ("{", "[", "`"):
         return None
-    try:
-        return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
-    except RecursionError:
-        return None
+    return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
 
 
 def last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
     """Return the last two objects of a text, if they differ, nothing but this is between them, and no list has them."""
-    tail = plain_escapes(text[-MAX_SEARCHED:])
-    objects = deque(json_objects(tail), maxlen=2)
+    tail = _plain_escapes(text[-MAX_SEARCHED:])
+    objects = deque(_objects(tail), maxlen=2)
     if len(objects) < 2:
         return None
     (first, begin, end), (last, start, _) = objects
     is_listed = tail[:begin].rstrip().endswith(("[", ",", '":'))
-    if first == last or is_listed or not between.fullmatch(tail, end, start):
-        return None
-    return _clean(first), _clean(last)
+    return None if first == last or is_listed or not between.fullmatch(tail, end, start) else (first, last)
 
 
 def is_whole(text: str) -> bool:
     """Whether a text is one complete JSON document, so that nothing of it can have been cut off."""
-    return bool(whole_value(text))
+    return bool(_whole_values(text))
 
 
 def breaks_off(text: str) -> bool:
@@ -106,31 +96,29 @@ def breaks_off(text: str) -> bool:
     return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
 
 
-def plain_escapes(text: str) -> str:
+def without_surrogates(text: str) -> str:
+    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _plain_escapes(text: str) -> str:
     r"""Return JSON in which every backslash that begins a command of LaTeX is one: `\frac` is no form feed."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
 
 
-def without_surrogates(text: str) -> str:
-    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def whole_value(text: str) -> list[Any]:
+def _whole_values(text: str) -> list[Any]:
     """Return the value of a text that is JSON as a whole, if it is."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
-    return [_clean(found[0])] if found and found[1] == len(stripped) else []
+    return _clean(found[0]) if found and found[1] == len(stripped) else []
 
 
-def json_objects(text: str) -> Iterator[tuple[Any, int, int]]:
+def _objects(text: str) -> Iterator[tuple[Any, int, int]]:
     """Yield the JSON objects in a text that are not inside one another, and where each starts and ends."""
     position = false_starts = 0
-    while false_starts < _MAX_FALSE_STARTS and (match := _START.search(text, position)):
+    while false_starts < _MAX_TRIES and (match := _START.search(text, position)):
         start = match.start()
         if found := _decode_at(text, start):
             value, position = found
@@ -152,12 +140,12 @@ def _repair(text: str) -> Iterator[Any]:
     for piece in _repairable(text):
         try:
             value = json_repair.repair_json(piece, return_objects=True, skip_json_loads=True)
-            # Several pieces of JSON come back as a list of them.
-            values = [_clean(each) for each in reversed(value if isinstance(value, list) else [value])]
         except Exception:
             # A library that guesses may trip over its own guess; the reply is then unreadable, no more.
             continue
-        yield from (each for each in values if isinstance(each, dict))
+        # Several pieces of JSON come back as a list of them.
+        for each in reversed(value if isinstance(value, list) else [value]):
+            yield from _clean(each) if isinstance(each, dict) else ()
 
 
 def _repairable(text: str) -> Iterator[str]:
@@ -170,7 +158,7 @@ def _repairable(text: str) -> Iterator[str]:
     for start in sorted(starts, reverse=True):
         closing = text.find("\n```", start)
         piece = text[start : closing if closing >= 0 else len(text)]
-        if len(piece) <= MAX_REPAIRED and len(_MARK.findall(piece)) <= MAX_MARKS and not _is_cut(piece):
+        if len(piece) <= MAX_REPAIRED and len(_MARK.findall(piece)) <= _MAX_MARKS and not _is_cut(piece):
             yield piece
 
 
@@ -179,33 +167,32 @@ def _is_cut(piece: str) -> bool:
     piece = piece.rstrip("` \t\r\n")
     rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
     has_more = rest == piece or re.search(r"[\"'“]", rest) is not None
-    quotes = sum(match["quote"] is not None for match in _QUOTE.finditer(piece))
-    return quotes % 2 == 1 or (has_more and not piece.endswith(('"', "'", "”")))
+    is_quoted = re.sub(r"\\.", "", piece, flags=re.DOTALL).count('"') % 2 == 1
+    return is_quoted or (has_more and not piece.endswith(('"', "'", "”")))
 
 
-def _float(digits: str) -> float | None:
-    value = float(digits)
-    return value if math.isfinite(value) else None
+def _int(digits: str) -> int | float:
+    return int(digits) if len(digits) <= 18 else float(digits)
 
 
-def _int(digits: str) -> int | float | None:
-    return int(digits) if len(digits) <= 18 else _float(digits)
+_decoder = json.JSONDecoder(parse_int=_int)
 
 
-def _nothing(_: str) -> None:
-    """NaN and the infinities are no JSON."""
+def _clean(value: Any) -> list[Any]:
+    """Return data as rule 3 wants it, alone in a list; an empty one if it is nested too deeply."""
+    try:
+        return [_cleaned(value, 0)]
+    except RecursionError:
+        return []
 
 
-_decoder = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_nothing)
-
-
-def _clean(value: Any, depth: int = 0) -> Any:
-    if depth > MAX_DEPTH:
+def _cleaned(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):
-        return {without_surrogates(key): _clean(item, depth + 1) for key, item in value.items()}
+        return {without_surrogates(key): _cleaned(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clean(item, depth + 1) for item in value]
-    return value if not isinstance(value, float) or math.isfinite(value) else None
+        return [_cleaned(item, depth + 1) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -57,8 +57,6 @@ _ROOM: Final = ("steps", "reasoning", "thought", "reason")
 """Fields beside an answer that hold what leads to it."""
 _MAY_BE_UNKNOWN: Final = ("subquestionanswer", "result")
 """Fields that may say that something cannot be found out."""
-_FORMULA: Final = lazy_pattern(r"(?=.*\d)[\d\s.,()\[\]+*/^=×÷·−–-]{1,200}")
-"""A text of numbers and signs alone has nothing of a reasoning."""
 
 
 def read_form(
@@ -75,15 +73,9 @@ def read_form(
         The value and the rung it was read on: `json`, `fenced`, `embedded`, `repaired`, `yaml`, `lines`, `stated` or
         `plain`.
     """
-    try:
-        return _read_form(text, form, subject or Subject())
-    except RecursionError:
-        return Unreadable("the reply is nested too deeply")
-
-
-def _read_form(text: str, form: type[Struct], subject: Subject) -> tuple[Any, str] | Unreadable:
+    subject = subject or Subject()
+    is_open = subject.is_open and bool(_answers(form))
     reason: Unreadable | None = None
-    is_open = subject.is_open and _answer_field(form) is not None
     for value, rung in json_values(text):
         if is_open and rung != "json" and 2 * len(json.dumps(value, ensure_ascii=False)) <= len(text):
             # It is a piece of the text that was asked for.
@@ -95,41 +87,15 @@ def _read_form(text: str, form: type[Struct], subject: Subject) -> tuple[Any, st
     has_no_field = reason is None or NO_FIELD in reason.reason or reason.reason == NO_OBJECT
     if has_no_field and (is_open or not text.lstrip().startswith(("{", "["))):
         plain = without_closing(without_surrogates(text[-MAX_SEARCHED:]))
-        for values, rung in _readings(plain, form, subject):
+        for values, rung in _readings(plain, form, subject, is_open):
             if isinstance(values, Unreadable):
                 return values
-            if values is None:
-                continue
-            fitted = fit(values, form)
-            if not isinstance(fitted, Unreadable):
+            fitted = fit(values, form) if values is not None else None
+            if fitted is not None and not isinstance(fitted, Unreadable):
                 return fitted, rung
             reason = reason or fitted
     wanted = ", ".join(field.name for field in fields_of(form) if field.is_asked)
     return reason or Unreadable(f"no JSON object was found in it; the fields wanted are: {wanted}")
-
-
-def _readings(
-    text: str, form: type[Struct], subject: Subject
-) -> Iterator[tuple[dict[str, Any] | Unreadable | None, str]]:
-    """Yield what a reply without JSON may say of the fields, likeliest first; `Unreadable` if it says two things."""
-    yield _yaml_values(text, form), "yaml"
-    answer = _answer_field(form)
-    if answer is None:
-        yield _labelled_values(text, form), "lines"
-    yield _stated_values(text, form, subject), "stated"
-    if answer is None or not subject.is_open:
-        yield _plain_values(text, form), "plain"
-
-
-def _answer_field(form: type[Struct]) -> str | None:
-    """Return the field of the answer, in a form that asks for nothing else but what leads to it."""
-    names = {plain_name(name): name for name in form.__struct_encode_fields__}
-    answers = names.keys() & {"answer", "finalanswer"}
-    return (
-        names[answers.pop()]
-        if len(answers) == 1 and names.keys() - answers <= {*_ROOM, "done"} | answers
-        else None
-    )
 
 
 def no_reply(text: str, question: str) -> str | None:
@@ -144,15 +110,38 @@ def no_reply(text: str, question: str) -> str | None:
         return None
     if breaks_off(text):
         return CUT_OFF
-    fenced = WHOLE_FENCE.fullmatch(text)
-    quoted = fenced["inside"].strip() if fenced else text
+    quoted = _without_fence(text)
     if '{"' in quoted and quoted in question and re.search(r":\s*[\[{]*\s*\"|…|\bor\b", quoted):
         return "it repeats the form of the question; answer the question"
     rivals = last_two(text, _BESIDE)
     if rivals is None or rivals[0].keys() != rivals[1].keys():
         return None
-    first, last = (json.dumps(value, ensure_ascii=False)[:80] for value in rivals)
+    first, last = (without_surrogates(json.dumps(value, ensure_ascii=False))[:80] for value in rivals)
     return f"it has two replies that differ, {first} and {last}; give one"
+
+
+def _readings(
+    text: str, form: type[Struct], subject: Subject, is_open: bool
+) -> Iterator[tuple[dict[str, Any] | Unreadable | None, str]]:
+    """Yield what a reply without JSON may say of the fields, likeliest first; `Unreadable` if it says two things."""
+    is_answer = _asks_for_answer(form)
+    yield _yaml_values(text, form), "yaml"
+    if not is_answer and not is_open:
+        yield _labelled_values(text, form), "lines"
+    yield _stated_values(text, form, subject if is_answer or is_open else None), "stated"
+    if not is_open:
+        yield _plain_values(text, form), "plain"
+
+
+def _answers(form: type[Struct]) -> list[str]:
+    """Return the fields of a form that are the answer to the problem."""
+    return [field.name for field in fields_of(form) if plain_name(field.name) in ("answer", "finalanswer")]
+
+
+def _asks_for_answer(form: type[Struct]) -> bool:
+    """Whether a form asks for nothing but an answer, and what leads to it."""
+    beside = {plain_name(field.name) for field in fields_of(form)} - {"answer", "finalanswer"}
+    return len(_answers(form)) == 1 and beside <= {*_ROOM, "done"}
 
 
 def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:
@@ -171,7 +160,7 @@ def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:
     except (YAMLError, ValueError):
         return None
     # A key without a value says nothing, not even null.
-    values = {str(key): item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
+    values = {key: item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
     return {key: _numbers_in(item, key) for key, item in values.items()} or None
 
 
@@ -220,21 +209,27 @@ def _without_fence(text: str) -> str:
     return fenced["inside"].strip() if fenced else text.removeprefix("**").removesuffix("**")
 
 
-def _stated_values(text: str, form: type[Struct], subject: Subject) -> dict[str, Any] | Unreadable | None:
-    """Return the answer a text states, and what leads to it as what else is wanted."""
-    answer = _answer_field(form)
+def _stated_values(
+    text: str, form: type[Struct], subject: Subject | None
+) -> dict[str, Any] | Unreadable | None:
+    """Return the answer a text states, and what leads to it as what else is wanted.
+
+    Args:
+        subject: What is answered; None: the form wants something else than the answer to the problem.
+    """
     fields = {field.name: field for field in fields_of(form)}
-    wanted = (
-        [answer] if answer else [name for name in fields if plain_name(name).endswith(("answer", "result"))]
-    )
     required = [field for field in fields.values() if field.is_required]
-    if len(wanted) != 1 or not (answer or all(field.kind in ("text", "texts") for field in required)):
+    wanted = (
+        _answers(form) if subject else [n for n in fields if plain_name(n).endswith(("answer", "result"))]
+    )
+    is_text = all(field.kind in ("text", "texts") for field in required)
+    if not subject and not (len(wanted) == 1 and is_text):
         return None
-    found = find_answer(text, subject if answer else None)
-    if found is None or isinstance(found, Unreadable) or not (answer or found.is_stated):
+    found = find_answer(text, subject)
+    if found is None or isinstance(found, Unreadable) or not (subject or found.is_stated):
         return found if isinstance(found, Unreadable) else None
     beside = [field for name, field in fields.items() if plain_name(name) in _ROOM]
-    if answer is None:
+    if not subject:
         others = (field.name for field in (*required, *beside))
         return {**dict.fromkeys(others, text), wanted[0]: found.answer}
     rest = [*blocks(found.before), *blocks(found.after)]
@@ -242,7 +237,7 @@ def _stated_values(text: str, form: type[Struct], subject: Subject) -> dict[str,
         # The text is all there is of the steps that are asked for.
         rest = [found.answer]
     room = {field.name: rest if field.kind == "texts" else text for field in beside[:1] if rest}
-    return {**room, answer: found.answer}
+    return {**room, **dict.fromkeys(wanted, found.answer)}
 
 
 def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable | None:
@@ -258,19 +253,16 @@ def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable 
     if kind not in _MAY_BE_UNKNOWN and declines(text) and (len(text) <= 500 or is_answer):
         return Unreadable("it declines, or says that it has no answer; answer the question as asked")
     if required[0].kind == "texts":
-        items = list_items(text)
-        return {name: items} if items else None
+        return {name: items} if (items := list_items(text)) else None
     if kind == "code":
         fences = [match["inside"] for match in WHOLE_FENCE.finditer(text)]
         return {name: fences[-1] if fences else text}
     plain = only_answer(text) if is_answer else _without_fence(text)
-    has_room = any(
-        field.is_asked and field.name in _ROOM[:3] for field in fields_of(form) if field.name != name
-    )
-    if plain is None or (has_room and len(plain.split()) > 6 and not _FORMULA.fullmatch(plain)):
-        # Where there is room to reason, words alone may be the reasoning.
-        return None
-    return {name: plain}
+    beside = (field for field in fields_of(form) if field.is_asked and field.name != name)
+    has_room = any(field.name in _ROOM[:3] for field in beside)
+    # Where there is room to reason, words alone may be the reasoning.
+    is_reasoning = plain is None or (has_room and len(plain.split()) > 6)
+    return None if is_reasoning else {name: plain}
 
 
 def _choice_values(text: str, form: type[Struct], choice: str) -> dict[str, Any] | Unreadable | None:

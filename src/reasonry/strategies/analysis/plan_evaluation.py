@@ -193,11 +193,7 @@ def _number_of(name: str, count: int) -> int | None:
 
 def _scores_by_letter(reply: str, count: int) -> tuple[EvaluationReply, str] | None:
     """Read scores by plan (`{"A": 78, …}`, `{"Plan A": {…}, …}`), or a list of them in the order of the plans."""
-    try:
-        values = list(json_values(reply))
-    except RecursionError:
-        return None
-    for value, mode in reversed(values):
+    for value, mode in reversed(list(json_values(reply))):
         listed = fit({"evaluations": _entries(value, count)}, EvaluationReply)
         if not isinstance(listed, Unreadable):
             return listed, mode

@@ -237,10 +237,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
 def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] | None:
     """Read arguments that came by themselves instead of in `tool_input`."""
     names = card.parameters.get("properties") or {}
-    try:
-        found = next(json_values(reply), None)
-    except RecursionError:
-        return None
+    found = next(json_values(reply), None)
     if found is None or not isinstance(found[0], dict) or not found[0].keys() <= names.keys():
         return None
     return ConversionReply(found[0]), found[1]

@@ -190,10 +190,7 @@ def proposes_nothing(state: State, replies: Sequence[str]) -> bool:
     """Whether the last JSON of the last reply is an empty list, or an object whose only list is empty."""
     if state.options.follows_seed or not replies:
         return False
-    try:
-        values = [value for value, rung in json_values(without_thinking(replies[-1])) if rung != "repaired"]
-    except RecursionError:
-        return False
+    values = [value for value, rung in json_values(without_thinking(replies[-1])) if rung != "repaired"]
     last = values[-1] if values else None
     lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
     return lists == [[]]
