@@ -1,11 +1,22 @@
-"""Which problems ask for a text: said by their words, and never guessed where a value may be wanted."""
+"""Open tasks: which problems ask for a text, and that every strategy gives the text as it was written."""
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 from msgspec import Struct
 
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, ToolReturned
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.reading.open_task import is_open_task
+from reasonry.strategies import STRATEGIES
+
+from .corpus import TOOLS
+from .test_prose import OPEN as PROBLEM
+from .test_prose import TEXTS
 
 OPEN = """
 Write an essay of about 400 words on why small towns lose their shops.
@@ -69,3 +80,35 @@ def test_a_problem_that_may_ask_for_a_value_is_no_open_task(problem: str) -> Non
 
 def test_an_answer_that_a_verifier_looks_at_is_a_value() -> None:
     assert not is_open_task("Write a Python function that sorts a list.", Options(verify=True))
+
+
+WRITES = {
+    "chain_of_thought": "sequential_reasoning",
+    "step_back": "step_by_step_solution",
+    "tree_of_thoughts": "continuation_decision",
+    "planned_thinking": "think",
+    "react": "initial_reasoning",
+    "rewoo": "solving_phase",
+    "analysis": "synthesis",
+    "self_consistency": "reasoning_path_execution",
+}
+"""The stages in which the text is written; the others are answered with their examples."""
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("name", WRITES)
+def test_every_strategy_gives_the_text_of_an_open_task_as_it_was_written(name: str, text: str) -> None:
+    strategy = STRATEGIES[name]
+    has_tools = "tools" in strategy.options.__struct_fields__
+    given = {"tools": [msgspec.to_builtins(TOOLS["search"])]} if has_tools else {}
+    options = msgspec.convert(given, strategy.options)
+    step = begin(strategy, PROBLEM, options, strategies=STRATEGIES)
+    while waiting := open_effects(step.snapshot):
+        stage = strategy.stage(waiting[0].stage)
+        reply = text if stage.name == WRITES[name] else json.dumps(dict(stage.example or {}))
+        # Where votes are compared, text and reasoning have to be told apart.
+        reply = f"Answer:\n{reply}" if name == "self_consistency" else reply
+        event = Answered(reply) if isinstance(waiting[0].effect, Ask) else ToolReturned("a passage")
+        step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)
+    assert step.snapshot.outcome is not None
+    assert step.snapshot.outcome.answer == text

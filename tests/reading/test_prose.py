@@ -12,11 +12,13 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import read_reply
 from reasonry.core.strategy import Strategy
-from reasonry.reading.no_answer import without_closing
+from reasonry.reading.json_in_text import breaks_off, json_values
+from reasonry.reading.no_answer import without_closing, without_thinking
 from reasonry.reading.prose import Found, Subject, blocks, find_answer
 from reasonry.strategies import STRATEGIES
 
 from .corpus import Line, Setting, ask
+from .test_natural import LINES
 
 OPEN = "Write a text for the notice board about the gas oven, and say what to do."
 VALUE = "How many minutes is the journey, and when does it end?"
@@ -162,7 +164,7 @@ def test_a_closing_phrase_goes_where_all_of_a_sentence_is_one(closing: str) -> N
         ("Total: **$60**", "What does she pay?", "$60"),
         ("It now costs **50 euros**.", "What does it cost now?", "50 euros"),
         ("Work it out. So the film ends at 22:05.", "A film starts at 19:50. When does it end?",
-         "the film ends at 22:05"),
+         "the film ends at 22:05."),
         ("8 * 9 = 72 seats in total. Since 7 are empty, 72 - 7 = 65 are taken.", "How many?", "65 are taken"),
         ("The answer is 51.\n\nSummary: We added 17 three times.", "What is 17 times 3?", "51"),
         ("So it was 48. Wait, that's not right: 40 / 0.8 = 50.\n\nAnswer: 50", "What was it?", "50"),
@@ -223,20 +225,48 @@ LISTS = {
 }
 """What asks for a list alone, or for values: a remark around them is no part of it."""
 DROPPED = re.compile(
-    r"step|final|the|so|answer|is|note|that|recommendation|solution|result|question|conclusion|in|all|boxed|text|python|\d{1,2}",
+    r"steps?|final|the|so|answers?|is|note|that|recommendation|solution|result|total|question|conclusion|in|all|boxed"
+    r"|text|correct|choice|version|reasoning|plan|antwort|respuesta|réponse|la|est|donc|soluzione|alternativa|correta"
+    r"|答案|答え|python|sql|json|yaml|csv|\d{1,2}",
     re.IGNORECASE,
 )
 """Words of labels and of sentences that state an answer, numbers of lists, the language of a fence."""
+NATURAL = {line["id"]: (line["problem"], line["reply"]) for line in LINES[::2]}
+ANSWERS = {
+    "sequential_reasoning",
+    "step_by_step_solution",
+    "synthesis",
+    "think",
+    "initial_reasoning",
+    "thought_evaluation",
+}
+"""Stages of all kinds that take a natural reply, of which there are many."""
 
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), *WORKED.values()], ids=[*TEXTS, *WORKED])
 @pytest.mark.parametrize("problem", [OPEN, VALUE])
 def test_every_word_of_an_accepted_reply_is_kept(problem: str, text: str) -> None:
     for strategy, stage in FORMS:
-        if stage in LISTS or (kept := read(strategy, stage, problem, text)) is None:
-            continue
-        lost = [word for word in re.findall(r"\w+", text) if word not in kept and not DROPPED.fullmatch(word)]
-        assert not lost, f"{strategy.name}.{stage}: {lost}"
+        assert not lost(strategy, stage, problem, text)
+
+
+@pytest.mark.parametrize(("problem", "reply"), NATURAL.values(), ids=NATURAL)
+def test_every_word_of_a_natural_reply_is_kept(problem: str, reply: str) -> None:
+    text = without_closing(without_thinking(reply))
+    if breaks_off(text) or [*json_values(text)] or text.startswith(("steps:", "```yaml\nsteps:")):
+        # Of a structured reply the values count.
+        return
+    for strategy, stage in FORMS:
+        if stage in ANSWERS:
+            assert not lost(strategy, stage, problem, text)
+
+
+def lost(strategy: Strategy, stage: str, problem: str, text: str) -> list[str]:
+    """Return the words of a reply that are not in what a stage reads in it, where it takes it."""
+    if stage in LISTS or (kept := read(strategy, stage, problem, text)) is None:
+        return []
+    words = (word for word in re.findall(r"\w+", text) if not DROPPED.fullmatch(word))
+    return [f"{strategy.name}.{stage}: {word}" for word in words if word not in kept]
 
 
 def read(strategy: Strategy, stage: str, problem: str, text: str) -> set[str] | None:
@@ -267,12 +297,12 @@ def strings(value: object) -> Iterator[str]:
         (
             "From when until when is it open?",
             "The shop is open from 9 to 17 h.",
-            "The shop is open from 9 to 17 h",
+            "The shop is open from 9 to 17 h.",
         ),
         (
             "Who was the first to cross it?",
             "**The first to cross it was Ida Kern, in 1911.**",
-            "The first to cross it was Ida Kern, in 1911",
+            "The first to cross it was Ida Kern, in 1911.",
         ),
         ("How many are there?", "Answer: 7 or 8", None),
         ("On which day?", "The answer is Monday or Friday; nothing says which.", None),

@@ -297,8 +297,9 @@ def _to_truth(value: Any, _: Any = None) -> bool:
         return bool(value)
     written = value.strip().casefold() if isinstance(value, str) else ""
     found = _VERDICT.match(written)
-    # `1` is true, and `1. Turn off the gas.` begins a list.
-    if found and found["word"] in TRUTHS and not (found["word"].isdigit() and len(written) > 6):
+    # `1` is true, and `1. Turn off the gas.` begins a list; so does `Okay, let me see` begin what may end otherwise.
+    may_go_on = found is not None and (found["word"].isdigit() or found["word"] in ("ok", "okay", "right"))
+    if found and found["word"] in TRUTHS and not (may_go_on and len(written) > len(found["word"]) + 4):
         return TRUTHS[found["word"]] is (found["denied"] is None)
     raise Misfit(f"{_short(value)} is neither true nor false")
 

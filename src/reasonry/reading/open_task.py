@@ -47,7 +47,7 @@ _ASKED_TO: Final = lazy_pattern(
 )
 _ADVICE: Final = lazy_pattern(
     r"\b(?:why (?:do|does|did|is|are|was|were|can|should|has|have)|how (?:do|can|could|should|would"
-    r"|might) (?:i|we|you|one)|how to|what (?:should|can|could) (?:i|we)|should (?:i|we)"
+    r"|might) (?:i|we|you|one)|how to|what (?:should|can|could) (?:i|we)"
     r"|(?:pros and cons|advantages|difference between)(?!\W*\d)|warum|pourquoi|por qué|perché)\b",
     re.IGNORECASE,
 )

@@ -194,11 +194,12 @@ def _labelled_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadab
     texts = {name: _without_fence("\n".join(lines).strip()) for name, lines in found.items()}
     values = {name: text for name, text in texts.items() if text}
     lead = "\n".join(before).strip()
-    if not values or not lead or lead.endswith(":"):
+    if not values or not lead or (lead.endswith(":") and "\n" not in lead):
         return values or None
     # The reasoning stands before the answer, as often as not without a heading of its own.
-    missing = [field.name for field in fields_of(form) if field.is_required and field.name not in values]
-    room = missing if len(missing) == 1 else [name for name in values if plain_name(name) in _REASONS]
+    missing = [field for field in fields_of(form) if field.is_required and field.name not in values]
+    room = [field.name for field in missing if len(missing) == 1 and field.kind == "text"]
+    room = room or [name for name in values if plain_name(name) in _REASONS]
     if not room:
         return Unreadable("what stands before its fields belongs to none of them; give the fields alone")
     return {**values, room[0]: f"{lead}\n{values.get(room[0], '')}".strip()}
@@ -237,7 +238,8 @@ def _stated_values(
         # The text is all there is of the steps that are asked for.
         rest = [found.answer]
     room = {field.name: rest if field.kind == "texts" else text for field in beside[:1] if rest}
-    return {**room, **dict.fromkeys(wanted, found.answer)}
+    # Where the answer is asked for twice, the whole of it comes first, with its reasoning.
+    return {**room, **dict.fromkeys(wanted, text if rest else found.answer), wanted[-1]: found.answer}
 
 
 def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable | None:
@@ -271,5 +273,6 @@ def _choice_values(text: str, form: type[Struct], choice: str) -> dict[str, Any]
     if any(name not in _REASONS for name in others):
         wanted = ", ".join(f"`{name}`" for name in (*others, choice))
         return Unreadable(f"it is plain text; give each of the fields {wanted} in one JSON object")
-    reasons = [name for name in form.__struct_encode_fields__ if plain_name(name) in _REASONS]
+    texts = [field.name for field in fields_of(form) if field.kind == "text"]
+    reasons = [name for name in texts if plain_name(name) in _REASONS] or texts
     return {**dict.fromkeys(others or reasons[:1], text), choice: text}

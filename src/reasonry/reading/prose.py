@@ -129,7 +129,7 @@ _WORKING: Final = lazy_pattern(
 """How reasoning is headed, or begins."""
 _BEGINS: Final = lazy_pattern(
     r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok|sure|here"
-    r"|i(?:'ll| will| need|'m)|given|start|if|consider|suppose|assume)\b",
+    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume)\b",
     re.IGNORECASE,
 )
 """How a sentence of the working begins, and none that concludes."""
@@ -231,6 +231,11 @@ def declines(text: str) -> bool:
     return len(text) <= 600 and _DECLINES.search(text) is not None
 
 
+def is_working(text: str) -> bool:
+    """Whether a text begins as reasoning does, and not as a text that was asked for."""
+    return (_WORKING.match(text) or _BEGINS.match(text)) is not None
+
+
 def blocks(text: str) -> tuple[str, ...]:
     """Return the parts of a text: its lines, with a fence, a table or a formula, and what is indented, as one."""
     parts: list[str] = []
@@ -263,12 +268,13 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
 
 
 def _below_label(text: str) -> Found | None:
-    """Return what stands below the one label of a text that begins with reasoning."""
+    """Return what stands below the label that a text begins with, or below its one label after reasoning."""
     labels = [match for match in _ANNOUNCED.finditer(text) if match["word"] and _is_label(text, match)]
-    if len(labels) != 1:
+    if not labels or (len(labels) > 1 and labels[0].start()):
         return None
-    (label,) = labels
-    before, answer = text[: label.start()].strip(), text[label.end() :].strip("* \n")
+    label = labels[0]
+    before, answer = text[: label.start()].strip(), text[label.end() :].strip()
+    answer = answer.strip("* \n") if answer.count("**") % 2 else answer
     headings = [match for match in _headings(text) if match.end() <= label.start()]
     is_working = not before or _WORKING.match(before) or (label["final"] and "\n" not in before)
     return Found(answer, before) if answer and is_working and not headings else None
@@ -431,7 +437,9 @@ def _find_first(text: str, subject: Subject) -> Found | None:
         return None
     if not is_first or _TAKES_BACK.search(rest):
         return None
-    return Found(tidy(first[1]), "", rest.strip(" .*_\n"))
+    # A sentence of which a word is the answer is also what leads to it.
+    is_inside = bool(text[: first.start()].strip(" *_"))
+    return Found(tidy(first[1]), text if is_inside else "", "" if is_inside else rest.strip(" .*_\n"))
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:

@@ -50,6 +50,8 @@ _FILLERS: Final = lazy_pattern(
 _NEGATIONS: Final = frozenset(
     {"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"}
 )
+_FEW: Final = 3
+"""Words that are no sentence, for all that anyone can tell: the period after them is none of the answer."""
 
 
 class Key(Struct, frozen=True):
@@ -82,7 +84,7 @@ class Vote(Struct, frozen=True):
 
 
 def tidy(answer: str) -> str:
-    """Return an answer without lead-in ("The answer is"), the markup around it and the period after it."""
+    """Return an answer without lead-in ("The answer is"), the markup around it and the period after a few words."""
     text, before = answer.strip(), None
     while text != before:
         before = text
@@ -97,7 +99,11 @@ def tidy(answer: str) -> str:
         for mark in ("**", "__"):
             if text.count(mark) == 1:
                 text = text.removesuffix(mark).removeprefix(mark).strip()
-        if text.endswith((".", "。")) and not text.endswith(("..", " a.m.", " p.m.")) and "\n" not in text:
+        if (
+            text.endswith((".", "。"))
+            and not text.endswith(("..", " a.m.", " p.m."))
+            and len(text.split()) <= _FEW
+        ):
             text = text[:-1].rstrip() or text
     return text
 

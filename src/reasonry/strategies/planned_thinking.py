@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, FinalAnswer, claim, conclude_answer
+from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, claim, conclude_answer
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.plan import (
@@ -44,6 +44,7 @@ from ..core.plan import (
     updated_plan,
     with_plain_statuses,
 )
+from ..core.problem import subject_of
 from ..core.strategy import (
     Body,
     Conclusion,
@@ -143,8 +144,14 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
-    """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan."""
+    """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan.
+
+    The document that an open task asks for concludes the plan, where nothing else of it is open; at the last try any
+    text does.
+    """
     reading = parse.read_form(texts[-1], PlannedThought)
+    if isinstance(reading, Unreadable) and only_conclusion_left(state.plan or _JUST_CONCLUDE):
+        reading = _read_text(state, texts[-1], is_last=len(texts) > ask.retries) or reading
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
@@ -159,6 +166,25 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
     )
     broken = "; ".join(faults)
     return Unreadable(broken) if broken else (replace(thought, planning=plan), reading[1])
+
+
+def _read_text(state: State, text: str, *, is_last: bool) -> tuple[PlannedThought, str] | None:
+    subject = subject_of(state)
+    found = parse.read_form(text, AnswerReply, subject=replace(subject, alone=not is_last))
+    if not subject.is_open or isinstance(found, Unreadable):
+        return None
+    plan = (*state.plan[:-1], PlanStep("Conclusion", DONE))
+    thought = PlannedThought(
+        evaluation=found[0].reasoning or None,
+        current_thinking=found[0].text,
+        planning=plan,
+        next_thought_needed=False,
+    )
+    return thought, found[1]
+
+
+_JUST_CONCLUDE = (PlanStep("Conclusion", PENDING),)
+"""The plan of a task that is done in one thought."""
 
 
 def think(s: State) -> Body:

@@ -37,6 +37,7 @@ from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.prose import is_working
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -125,10 +126,10 @@ def context(state: State) -> str:
 
 def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
     """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
-    reading = read_actions(state.cards, texts[-1])
-    if subject_of(state).is_open and (isinstance(reading, Unreadable) or not reading[0].actions):
-        # A text that was asked for says `Answer:` and `Action:` as it likes.
-        subject = replace(subject_of(state), alone=True)
+    reading, subject = read_actions(state.cards, texts[-1]), subject_of(state)
+    acts = not isinstance(reading, Unreadable) and not all(action.fault for action in reading[0].actions)
+    if subject.is_open and not acts and not is_working(texts[-1]):
+        # A text that was asked for says `Answer:` as it likes.
         found = parse.read_form(texts[-1], AnswerReply, subject=subject)
         if not isinstance(found, Unreadable):
             return TurnRead(found[0].reasoning, answer=found[0].text), found[1]

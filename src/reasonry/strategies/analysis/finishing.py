@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
+from ...core.problem import subject_of
 from ...core.strategy import Body, EffectFailed, Move, Thought, fail, go, request
 from ...reading import parse
 from ...reading.fit import Unreadable
@@ -165,8 +166,9 @@ def _synthesis(state: State) -> Ask:
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
     """Read the synthesis; with an image, its caption has to be there."""
-    reading = parse.read_form(replies[-1], SynthesisReply)
-    if isinstance(reading, Unreadable):
+    subject = subject_of(state)
+    reading = parse.read_form(replies[-1], SynthesisReply, subject=subject)
+    if isinstance(reading, Unreadable) and not subject.is_open:
         reading = _from_prose(replies[-1]) or reading
     if isinstance(reading, Unreadable) or not state.options.image or (reading[0].image_caption or "").strip():
         return reading
