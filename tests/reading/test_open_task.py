@@ -110,5 +110,5 @@ def test_every_strategy_gives_the_text_of_an_open_task_as_it_was_written(name: s
         reply = f"Answer:\n{reply}" if name == "self_consistency" else reply
         event = Answered(reply) if isinstance(waiting[0].effect, Ask) else ToolReturned("a passage")
         step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)
-    assert step.snapshot.outcome is not None
-    assert step.snapshot.outcome.answer == text
+    assert step.snapshot.conclusion is not None
+    assert step.snapshot.conclusion.answer == text
