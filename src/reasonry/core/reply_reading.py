@@ -69,14 +69,18 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         result = texts[-1], "text"
     if isinstance(result, Unreadable):
         return Reading(refusal=result.reason)
-    where = effect.system if '{"' in effect.system else shown
-    problem = str(effect.facts.get("problem", ""))
-    echo = echo_in(msgspec.to_builtins(result[0]), where, effect.form or {}, problem)
-    if echo is not None:
+    if echo := _echo_in(result[0], effect, shown):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     # A server may take a schema, and not hold the reply to it.
     is_held = latest.native and result[1] == "json" and _fits(latest.text, effect.form or {})
     return Reading("native" if is_held else result[1], result[0])
+
+
+def _echo_in(value: Any, effect: Ask, shown: str) -> str | None:
+    """Return the text in what was read that only repeats the question; the value of a text is itself."""
+    plain = value if isinstance(value, str) else msgspec.to_builtins(value)
+    where = effect.system if '{"' in effect.system else shown
+    return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))
 
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:

@@ -106,11 +106,13 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         form: JSON schema of the reply.
         problem: What the run is about.
     """
+    if isinstance(value, str) and value.isalnum():
+        return None
     texts = list(_texts(value))
     is_all = {name for name, _ in texts} <= _BESIDE
     for name, text in texts:
-        is_answer = name.casefold().endswith(("answer", "result"))
-        is_one_word = text.isalnum() and not is_answer
+        is_answer = name.endswith(("answer", "Answer", "result"))
+        is_one_word = not is_answer and text.isalnum()
         if is_one_word or len(text) > max(_MAX_PLACEHOLDER, 2 * len(problem)):
             continue
         text = _LEAD.sub("", text)
