@@ -26,6 +26,7 @@ from ..reading.json_in_text import MAX_REPAIRED, json_values
 from ..reading.names import NONE_WORDS, plain_name
 from ..reading.no_answer import without_closing
 from .answering import Answer
+from .strategy import UNASKED
 from .toolcard import (
     ANSWER,
     ToolCard,
@@ -120,8 +121,8 @@ class _AnyTurn(Struct, frozen=True):
 
     thought: str = ""
     actions: Any = None
-    tool: Any = None
-    arguments: Any = None
+    tool: Annotated[Any, UNASKED] = None
+    arguments: Annotated[Any, UNASKED] = None
     answer: Answer | None = None
 
 

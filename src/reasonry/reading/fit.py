@@ -32,6 +32,7 @@ class Unreadable(Struct, frozen=True):
 
 
 Schema = Mapping[str, Any]
+_ANY: Final[Schema] = {}
 NO_OBJECT: Final = "it is JSON, but not a JSON object"
 NO_FIELD: Final = "its JSON object has none of the fields wanted"
 
@@ -75,7 +76,7 @@ def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
     except Misfit as error:
         return Unreadable(str(error))
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
-        return Unreadable(f"it does not fit the form: {error}")
+        return Unreadable(str(error).partition(" - at `")[0])
 
 
 def fit_value(value: Any, schema: Schema) -> Any:
@@ -207,6 +208,8 @@ def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
             fitted[name] = fit_value(_field_value(name, raw, part, name in required), part)
         except Misfit as error:
             raise Misfit(f"`{name}`: {error}") from None
+    if missing := [f"`{name}`" for name in required if name not in fitted]:
+        raise Misfit(f"it lacks {' and '.join(missing)}")
     return fitted
 
 
@@ -280,10 +283,12 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _to_text(value: Any, _: Any = None) -> str:
+def _to_text(value: Any, schema: Schema = _ANY) -> str:
     match value:
         case None:
             raise Misfit("it is null, and text is wanted")
+        case str() if len(value) < schema.get("minLength", 0):
+            raise Misfit("it is empty")
         case str():
             return value
         case list():
@@ -308,7 +313,7 @@ def _to_number(value: Any, schema: Schema) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
+        return _bounded(value, schema)
     found = read_scaled(value.strip()) if isinstance(value, str) else None
     if found is None or not re.fullmatch(r"(?:\s*[a-z]+)?[\s*_`.]*", found.rest, re.IGNORECASE):
         raise Misfit(f"{_short(value)} is not one number")
@@ -317,7 +322,14 @@ def _to_number(value: Any, schema: Schema) -> Any:
         if not found.scale or "maximum" not in schema:
             raise Misfit(f"{_short(value)} has a scale that is not asked for")
         number = round(number * schema["maximum"] / found.scale, 9)
-    return int(number) if number.is_integer() and found.scale is None else number
+    return _bounded(int(number) if number.is_integer() and found.scale is None else number, schema)
+
+
+def _bounded(number: float, schema: Schema) -> float:
+    low, high = schema.get("minimum", number), schema.get("maximum", number)
+    if low <= number <= high:
+        return number
+    raise Misfit(f"{number} is not from {low} to {high}")
 
 
 def _to_choice(value: Any, schema: Schema) -> Any:
@@ -341,7 +353,7 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
     value, items = _decode(value), schema.get("items", {})
     takes_objects = any(_kind_of(member) == "object" for member in _members(items))
     if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value)):
-        return []
+        value = []
     if isinstance(value, dict):
         value = _entries(value, items, takes_objects)
     elif isinstance(value, str) and not takes_objects:
@@ -351,6 +363,10 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
     entries = [entry for entry in value if entry not in (None, "")]
     if value and not entries:
         raise Misfit("there is nothing in its list")
+    least, most = schema.get("minItems", 0), schema.get("maxItems", len(entries))
+    if not least <= len(entries) <= most:
+        wanted = f"at least {least}" if len(entries) < least else f"at most {most}"
+        raise Misfit(f"it has {len(entries)} items; give {wanted}")
     if not takes_objects and _takes_text(items):
         return [_entry_text(entry) for entry in entries]
     return [fit_value(entry, items) for entry in entries]

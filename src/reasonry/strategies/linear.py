@@ -65,7 +65,7 @@ there, and nothing else."""
 
 # One question for each stage of seed 000, in its own words for what the stage is for.
 PLAN = """Now plan: the approach, and about how many thoughts it will take.
-{"approach": "…", "totalThoughts": 3}"""
+{"approach": "…", "totalThoughts": number}"""
 THINK = """Now think the next thought, number {number}. {left}
 {{"thought": "…"}}"""
 NEXT = """"thought_adjustment": think on. totalThoughts is how many thoughts there will be in all, with the {count} \
@@ -160,15 +160,6 @@ class Decision(Struct, frozen=True, kw_only=True, rename="camel"):
     branch_from_thought: Left = None
 
 
-class NestedEvaluation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An evaluation as version 1 asked for it: with the way on in an object of its own."""
-
-    reason: str = ""
-    sound: bool
-    revises_thought: Number = None
-    then: Decision | None = None
-
-
 class Hypothesis(Struct, frozen=True, rename="camel"):
     """A proposed solution."""
 
@@ -245,28 +236,12 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
     """Read an evaluation; the thoughts it names have to be there."""
     reading = parse.read_form(texts[-1], Evaluation)
     if isinstance(reading, Unreadable):
-        nested = parse.read_form(texts[-1], NestedEvaluation)
-        if isinstance(nested, Unreadable):
-            return reading
-        reading = _flatten(nested[0]), nested[1]
+        return reading
     reply: Evaluation = reading[0]
     if reply.sound:
         return _branch_fault(state, reply) or reading
     fault = _thought_fault(state, reply.revises_thought) if _count(reply.revises_thought) else None
     return fault or reading
-
-
-def _flatten(nested: NestedEvaluation) -> Evaluation:
-    evaluation = Evaluation(reason=nested.reason, sound=nested.sound, revises_thought=nested.revises_thought)
-    if nested.then is None:
-        return evaluation
-    way = nested.then
-    return replace(
-        evaluation,
-        next=way.next,
-        total_thoughts=way.total_thoughts,
-        branch_from_thought=way.branch_from_thought,
-    )
 
 
 def evaluate(s: State) -> Body:
