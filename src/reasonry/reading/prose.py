@@ -68,7 +68,7 @@ _SO: Final = (
     r"|also|daher|folglich|somit|donc|ainsi|por (?:lo )?tanto|así que|quindi|dunque|portanto|logo"
     r"|因此|所以|よって|したがって)"
 )
-_IS: Final = r"(?:is|are|would be|must be|should be|ist|lautet|beträgt|est|es|è|é|是|为|は)"
+_IS: Final = r"(?:(?:is|are|would be|must be|should be|ist|lautet|beträgt|est|es|è|é)(?!\w)|是|为|は)"
 _MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 """After a number with a period it goes on with a date: `6. März`."""
 _STOP: Final = rf"[.!?。](?=[*_]*(?:\s(?!{_MONTH})|\Z|[^\x00-\x7f]))"
@@ -80,8 +80,8 @@ _ANNOUNCED: Final = lazy_pattern(
     rf"[*_#>-]*(?:{_SO}[,:，]?\s*)*(?P<the>(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}[\s_]*)*)"
     rf"(?:(?P<word>{_ANSWER}|(?:(?<=nal\s)|(?<=[sv]ed\s))version)|{_RESULT})"
     rf"(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*(?:[ \t]*\([^)\n]{{0,40}}\))?"
-    rf"(?:\s(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?(?=\s+{_IS}(?!\w)|\s*[:：]))?"
-    rf"(?P<is>\s*{_IS}(?!\w)(?:\s(?:donc|also|somit|quindi|dunque|portanto|therefore|thus)\b)?)?"
+    rf"(?:\s(?:to|of|for|auf|von|à|de|di)\s[^.:\n]{{1,80}}?(?=\s+{_IS}|\s*[:：]))?"
+    rf"(?P<is>\s*{_IS}(?:\s(?:donc|also|somit|quindi|dunque|portanto|therefore|thus)\b)?)?"
     r"[*_]*[ \t]*(?P<colon>[:=：])?[*_ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -291,13 +291,14 @@ def _has_parts(text: str, subject: Subject) -> bool:
 
 
 def _take_document(text: str, subject: Subject) -> Found | None:
-    """Return a document whole, unless a value was asked for, or it may be nothing but the working."""
-    is_asked_for = subject.problem and not subject.alone and not asks_for_value(subject.problem)
-    is_text = "?" not in subject.problem and text.count("\n") >= _FEW_LINES
-    is_text = is_text and not _BEGINS.match(text.removeprefix("Here"))
-    if not is_asked_for or not (is_text or _is_document(text)) or text.endswith((":", "?")):
+    """Return a text whole, unless a value was asked for, or it may be nothing but the working."""
+    if not subject.problem or subject.alone or asks_for_value(subject.problem) or text.endswith((":", "?")):
         return None
-    return None if re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE) else Found(text)
+    is_text = "?" not in subject.problem and text.count("\n") >= _FEW_LINES
+    is_short = len(text) <= _MAX_BARE and "\n" not in text and "=" not in text
+    is_whole = (is_text or is_short) and not _BEGINS.match(text.removeprefix("Here"))
+    is_working = re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
+    return Found(text) if (is_whole or _is_document(text)) and not is_working else None
 
 
 def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
@@ -437,9 +438,8 @@ def _find_first(text: str, subject: Subject) -> Found | None:
         return None
     if not is_first or _TAKES_BACK.search(rest):
         return None
-    # A sentence of which a word is the answer is also what leads to it.
-    is_inside = bool(text[: first.start()].strip(" *_"))
-    return Found(tidy(first[1]), text if is_inside else "", "" if is_inside else rest.strip(" .*_\n"))
+    # The text of which a word is the answer is also what leads to it.
+    return Found(tidy(first[1]), text)
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
