@@ -41,19 +41,20 @@ _MAKE: Final = (
 )
 """Verbs that ask for something new, and not for a value: `make a table`, `give me three reasons`."""
 _ASKED_TO: Final = lazy_pattern(
-    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:{_WRITE}|{_MAKE})"
+    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
     re.IGNORECASE,
 )
-_ADVICE: Final = lazy_pattern(
-    r"\b(?:why (?:do|does|did|is|are|was|were|can|should|has|have)|how (?:do|can|could|should|would"
-    r"|might) (?:i|we|you|one)|how to|what (?:should|can|could) (?:i|we)"
+_EXPLAINED: Final = lazy_pattern(
+    r"\b(?:(?:why|how) (?:do|does|did|is|are|was|were|can|could|should|would|might|has|have)|how to|what if"
+    r"|what (?:should|can|could|would|might|makes?|happens|role|effects?|impact)|what are (?:some|the \w+ \w+)"
     r"|(?:pros and cons|advantages|difference between)(?!\W*\d)|warum|pourquoi|por qué|perché)\b",
     re.IGNORECASE,
 )
+"""Questions whose answer is an explanation."""
 _VALUE_ASKED: Final = lazy_pattern(
     r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
-    r"|by |to |from |of )?(?:who|when|where|which)\b[^?]*\?"
+    r"|by |to |from |of )?(?:who|when|where|which|what(?:'s| is| was))\b[^?]*\?"
     r"|\b(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
@@ -73,7 +74,7 @@ def is_open_task(problem: str, options: Any = None) -> bool:
         return False
     head = problem.strip()[:2_000]
     return _ASKED_TO.search(head) is not None or (
-        _ADVICE.search(head) is not None and not asks_for_value(problem)
+        _EXPLAINED.search(head) is not None and not asks_for_value(problem)
     )
 
 

@@ -294,7 +294,7 @@ def _take_document(text: str, subject: Subject) -> Found | None:
     """Return a text whole, unless a value was asked for, or it may be nothing but the working."""
     if not subject.problem or subject.alone or asks_for_value(subject.problem) or text.endswith((":", "?")):
         return None
-    is_text = "?" not in subject.problem and text.count("\n") >= _FEW_LINES
+    is_text = text.count("\n") >= _FEW_LINES or "\n\n" in text
     is_short = len(text) <= _MAX_BARE and "\n" not in text and "=" not in text
     is_whole = (is_text or is_short) and not _BEGINS.match(text.removeprefix("Here"))
     is_working = re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
