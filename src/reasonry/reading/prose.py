@@ -128,7 +128,7 @@ _WORKING: Final = lazy_pattern(
 )
 """How reasoning is headed, or begins."""
 _BEGINS: Final = lazy_pattern(
-    r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok|sure|here"
+    r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok"
     r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume)\b",
     re.IGNORECASE,
 )
@@ -161,6 +161,8 @@ _YES_NO: Final = lazy_pattern(
     rf"(?:^|[.!?\n]\s*)\W*(?:(?:{_SO}|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|true|false)\b",
     re.IGNORECASE,
 )
+_LOOKED_UP: Final = lazy_pattern(r"[^\d.?!]{1,200}\??")
+"""A question of one sentence without a number: nothing is worked out for it."""
 _SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
 _QUESTIONS_ASKED: Final = lazy_pattern(
     r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
@@ -291,13 +293,13 @@ def _has_parts(text: str, subject: Subject) -> bool:
 
 
 def _take_document(text: str, subject: Subject) -> Found | None:
-    """Return a text whole, unless a value was asked for, or it may be nothing but the working."""
-    if not subject.problem or subject.alone or asks_for_value(subject.problem) or text.endswith((":", "?")):
+    """Return a text whole, unless a value was asked for that it may argue for, or it may be nothing but the working."""
+    problem, is_line = subject.problem.strip(), not re.search(r"[\n={…]|\.\.", text)
+    is_looked_up = is_line and len(text) <= _MAX_BARE and _LOOKED_UP.fullmatch(problem)
+    if not problem or subject.alone or (asks_for_value(problem) and not is_looked_up):
         return None
-    is_text = text.count("\n") >= _FEW_LINES or "\n\n" in text
-    is_short = len(text) <= _MAX_BARE and "\n" not in text and "=" not in text
-    is_whole = (is_text or is_short) and not _BEGINS.match(text.removeprefix("Here"))
-    is_working = re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
+    is_whole = (is_line or "\n\n" in text or text.count("\n") >= _FEW_LINES) and not _BEGINS.match(text)
+    is_working = text.endswith((":", "?")) or re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
     return Found(text) if (is_whole or _is_document(text)) and not is_working else None
 
 
