@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import msgspec
@@ -411,33 +412,23 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 def list_items(text: str) -> list[str]:
     """Return the items of the list a text has: its numbered lines, else its bulleted ones; none if it has no list."""
-    lines = text.splitlines()
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("```")]
     return _items(lines, _NUMBERED) or _items(lines, _BULLETED)
 
 
 def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
     """Return the items of a list; remarks before the first and after the last are left out."""
-    items: list[list[str]] = []
-    after_gap: list[str] | None = None
-    for line in lines:
-        if line.lstrip().startswith("```"):
-            continue
-        if match := start.match(line):
-            if after_gap:
-                items[-1] += after_gap
-            items.append([match["text"]])
-            after_gap = None
-        elif items and not line.strip():
-            after_gap = after_gap or []
-        elif items and after_gap is None:
-            items[-1].append(line)
-        elif items and after_gap is not None:
-            # Text after a blank line belongs to the item if it is indented or if another item follows.
-            after_gap.append(line)
-            if line[:1].isspace() and len(after_gap) == 1:
-                items[-1].append(line)
-                after_gap = None
-    texts = [_drop_unpaired("\n".join(part.strip() for part in item).strip()) for item in items]
+    starts = [place for place, line in enumerate(lines) if start.match(line)]
+    items = [lines[begin:end] for begin, end in pairwise([*starts, len(lines)])]
+    for place in range(1, len(items[-1]) if items else 0):
+        # Text after a blank line belongs to the last item only if it is indented.
+        if not items[-1][place - 1].strip() and items[-1][place][:1].strip():
+            items[-1] = items[-1][:place]
+            break
+    texts: list[str] = []
+    for head, *rest in items:
+        parts = [start.sub(r"\g<text>", head), *(part for part in rest if part.strip())]
+        texts.append(_drop_unpaired("\n".join(part.strip() for part in parts)))
     return [text for text in texts if text.strip("*_ ")]
 
 
