@@ -14,6 +14,7 @@ from reasonry.core.machine import read_reply
 from reasonry.core.strategy import Strategy
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_thinking
+from reasonry.reading.open_task import is_open_task
 from reasonry.reading.prose import Found, Subject, blocks, find_answer
 from reasonry.strategies import STRATEGIES
 
@@ -322,6 +323,48 @@ def test_nothing_is_picked_out_of_an_answer_that_says_more(
 ) -> None:
     found = find_answer(text, Subject(problem))
     assert (found.answer if isinstance(found, Found) else None) == answer
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (
+            "How do eels find the sea?",
+            "Nobody has seen all of it.\n\nYoung eels seem to follow the smell of fresh water upstream.\n\n"
+            "On the way back they swim by night, with the current.",
+        ),
+        (
+            "Has anything been heard of the ferry to the island?",
+            "The ferry was sold last year, and no other has been ordered. The island can be reached by the mail boat. "
+            "It leaves at nine, if the weather allows it, and comes back at noon.",
+        ),
+        (
+            "When was the canal opened?",
+            "The canal was opened in the spring of 1887. The locks took two years more.",
+        ),
+        (
+            "What are some good trees for a dry garden?",
+            "1. Olive: it needs little.\n2. Fig: it needs sun.\n3. Almond: both.",
+        ),
+    ],
+)
+def test_an_explanation_and_what_is_looked_up_are_answers_whole(problem: str, text: str) -> None:
+    found = find_answer(text, Subject(problem, is_open_task(problem)))
+    assert found == Found(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Each box holds 6 eggs.\n\nThere are boxes on both shelves.\n\nThe boxes on the left are full.",
+        "Let me think about the boxes. They are full.",
+    ],
+)
+def test_the_working_for_a_value_is_no_answer(text: str) -> None:
+    assert (
+        find_answer(text, Subject("Two shelves have 3 boxes of 6 eggs each. How many eggs are there?"))
+        is None
+    )
 
 
 def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> None:

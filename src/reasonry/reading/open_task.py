@@ -6,6 +6,7 @@ Rule: a task counts as open only if its words say so; where a value may be wante
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
@@ -70,14 +71,17 @@ def is_open_task(problem: str, options: Any = None) -> bool:
         problem: The problem as it was given.
         options: Those of the strategy: an answer that a verifier looks at is a value.
     """
-    if getattr(options, "verify", False):
-        return False
+    return not getattr(options, "verify", False) and _asks_for_text(problem)
+
+
+@lru_cache(maxsize=32)
+def _asks_for_text(problem: str) -> bool:
     head = problem.strip()[:2_000]
-    return _ASKED_TO.search(head) is not None or (
-        _EXPLAINED.search(head) is not None and not asks_for_value(problem)
-    )
+    is_asked_to = _ASKED_TO.search(head) is not None
+    return is_asked_to or (_EXPLAINED.search(head) is not None and not asks_for_value(problem))
 
 
+@lru_cache(maxsize=32)
 def asks_for_value(problem: str) -> bool:
     """Whether the words of a problem ask for one value: a number, a name, a choice."""
     return _VALUE_ASKED.search(problem) is not None

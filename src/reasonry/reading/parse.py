@@ -150,7 +150,8 @@ def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:
     piece = fences[-1] if fences else text
     names = names_of(form)
     has_field = any(plain_name(name) in names for name in _YAML_KEY.findall(piece))
-    if not has_field or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
+    is_bare = not any(mark in piece for mark in "\n'\"")
+    if not has_field or is_bare or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
         return None
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
