@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
-from reasonry.core.machine import Pending, refusal_of
+from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
 from reasonry.engine.callers import questions
 from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.journal import ParticipantNames, Settled
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import ModelError, ToolError
@@ -142,9 +142,10 @@ async def coach_on(
                    if isinstance(said, Answered)}  # fmt: skip
         assert len(answers) == len(picked)
         given += len(answers)
-        refused = (refusal_of(run.strategy, run.snapshot, effect_id, Answered(text), strategies=STRATEGIES)
-                   for effect_id, text in answers.items())  # fmt: skip
-        if any(refused):
+        readings = [
+            run.step_after(Settled(effect_id, Answered(text))).reading for effect_id, text in answers.items()
+        ]
+        if any(reading and reading.refusal and not reading.doubted for reading in readings):
             shown = await record_answers(engine, run_id, answers, performers)
         else:
             shown = await Coach(engine).answer(run_id, answers, by(performers))

@@ -30,7 +30,7 @@ async def spend(guard: BudgetGuard, usage: Usage, latency_s: float = 0.0) -> boo
     except BudgetExhausted:
         return False
     await asyncio.sleep(latency_s)
-    guard.settle(estimate, usage)
+    guard.settle(estimate, [usage])
     return True
 
 
@@ -47,7 +47,7 @@ async def test_the_first_call_goes_alone_where_its_price_is_not_known() -> None:
     second = asyncio.create_task(limited.reserve(QUESTION))
     await asyncio.sleep(0.005)
     assert not second.done()
-    limited.settle(first, Usage(output_tokens=10))
+    limited.settle(first, [Usage(output_tokens=10)])
     assert (await second).tokens == 10
     third = await asyncio.wait_for(limited.reserve(QUESTION), 1)
     assert third.tokens == 10
@@ -58,7 +58,7 @@ async def test_a_call_that_fails_lets_the_next_one_go() -> None:
     first = await limited.reserve(QUESTION)
     second = asyncio.create_task(limited.reserve(QUESTION))
     await asyncio.sleep(0)
-    limited.settle(first, Usage())
+    limited.settle(first, [Usage()])
     await asyncio.wait_for(second, 1)
 
 

@@ -375,7 +375,7 @@ def refuse_once(
     """
     if len(texts) > ask.retries or not (faults := find_faults(texts[-1])):
         return None
-    return None if any(map(find_faults, texts[:-1])) else Unreadable("; ".join(faults[:5]))
+    return None if any(map(find_faults, texts[:-1])) else Unreadable("; ".join(faults[:5]), is_doubt=True)
 
 
 _NUMBERED: Final = lazy_pattern(

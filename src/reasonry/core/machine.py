@@ -24,9 +24,9 @@ Rule 8: with the answers a digest of what was asked is kept: a body that asks so
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from .answer_form import form_stage
-from .budget import NOTHING
+from .budget import Usage
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
     STOPPED,
@@ -51,7 +51,7 @@ from .events import (
 from .options import read_options
 from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
-from .strategy import Answers, Conclusion, EffectFailed, Move, Request, Stage, Strategy, Thought
+from .strategy import Answers, Body, Conclusion, EffectFailed, Move, Request, Stage, Strategy, Thought
 
 Status = Literal["active", "done", "failed", "cancelled"]
 
@@ -168,49 +168,53 @@ class Reached(Struct):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Run a stage's body over its answers, as far as they lead.
+    """Run a stage's body over its answers, as far as they lead; thoughts of answered yields were recorded before.
 
     Raises:
         ConflictError: `strategy_changed`: the body asks something else than what was answered.
     """
     assert stage.run is not None, "checked when the strategy was defined"
-    reached, left = Reached(state), iter(rounds)
+    reached, used = Reached(state), 0
     try:
         script = stage.run(state)
         if isinstance(script, Move):
             reached.move = script
         else:
-            _run_body(stage.name, script, reached, left)
+            used = _run_body(stage, script, reached, rounds)
     except ReasonryError:
         raise
     except Exception as error:
         message = f"stage {stage.name!r} raised {type(error).__name__}: {error}"
         reached.failure = Failed("stage_error", message[:1000])
         return reached
-    _check_same(stage.name, next(left, None), None)
+    if used < len(rounds):
+        raise _changed_error(stage)
     return reached
 
 
-def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round]) -> None:
-    """Send the answers of each round in; thoughts of yields that have been answered were recorded before."""
-    silent = 0
+def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequence[Round]) -> int:
+    """Send the answers of each round in; return the number of rounds that were asked for."""
+    used = silent = 0
     try:
-        requested: Request = next(script)
+        requested = next(script)
         while True:
             reached.state = requested.state
-            reached.thoughts += requested.thoughts
+            if requested.thoughts:
+                reached.thoughts += requested.thoughts
             answers: Answers = ()
             if requested.effects:
-                had = next(rounds, None)
-                if had is None:
+                if used == len(rounds):
                     reached.request = requested
                     script.close()
-                    return
-                _check_same(name, had, requested)
+                    break
+                had, used = rounds[used], used + 1
+                if crc32(_encode(requested.effects)) != had.asked:
+                    raise _changed_error(stage)
                 answers, reached.thoughts = had.answers, ()
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
-                reached.failure = Failed("stage_loop", f"stage {name!r} yields without end and asks nobody")
-                return
+                message = f"stage {stage.name!r} yields without end and asks nobody"
+                reached.failure = Failed("stage_loop", message)
+                break
             lost = None if requested.give_failures else _first_failure(answers)
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
     except StopIteration as end:
@@ -219,24 +223,22 @@ def _run_body(name: str, script: Any, reached: Reached, rounds: Iterator[Round])
         reached.move = end.value
     except EffectFailed as lost:
         reached.failure = lost.failure
+    return used
 
 
 def _first_failure(answers: Answers) -> Failed | None:
-    return next((answer for answer in answers if isinstance(answer, Failed)), None)
+    for answer in answers:
+        if isinstance(answer, Failed):
+            return answer
+    return None
 
 
-def _check_same(name: str, had: Round | None, requested: Request | None) -> None:
-    """Check that what was answered is what is requested; None: nothing."""
-    if had is not None and (requested is None or _digest(requested.effects) != had.asked):
-        raise ConflictError(
-            f"stage {name!r} asks something else than it did when the run was recorded",
-            code="strategy_changed",
-            stage=name,
-        )
-
-
-def _digest(effects: tuple[Effect, ...]) -> int:
-    return zlib.crc32(_encode(effects))
+def _changed_error(stage: Stage[Any]) -> ConflictError:
+    return ConflictError(
+        f"stage {stage.name!r} asks something else than it did when the run was recorded",
+        code="strategy_changed",
+        stage=stage.name,
+    )
 
 
 # -- runs
@@ -301,121 +303,95 @@ def advance(
     return run.stop(event) if isinstance(event, Stopped) else run.settle(effect_id or "", event, reading)
 
 
-def refusal_of(
-    strategy: Strategy[Any, Any],
-    snapshot: Snapshot,
-    effect_id: str,
-    answered: Answered,
-    *,
-    strategies: Registry | None = None,
-) -> str | None:
-    """Return why an answer to an open question cannot be read; None where it can. Nothing is taken.
-
-    It is read as `advance` reads a last try: what a reader only doubts is no reason to refuse it.
-    """
-    own, _, inner = effect_id.partition("/")
-    waiting = next(waiting for waiting in snapshot.pending if waiting.id == own)
-    if waiting.child is not None:
-        child = (strategies or {})[waiting.child.strategy]
-        return refusal_of(child, waiting.child, inner, answered, strategies=strategies)
-    assert isinstance(waiting.effect, Ask), "only questions are answered"
-    last_try = replace(waiting.effect, retries=len(waiting.replies))
-    stage, replies = stage_of(strategy, snapshot), (*waiting.replies, answered)
-    return read_reply(stage, snapshot.state, last_try, replies).refusal
-
-
-def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot) -> Stage[Any]:
-    """Return the stage a run stands in; the last one asks for the answer in the form that is wanted."""
-    stage = strategy.by_name[snapshot.stage]
-    if stage.to or snapshot.form is None:
+def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot, name: str = "") -> Stage[Any]:
+    """Return the stage a run stands in, or another; the last one asks for the answer in the form that is wanted."""
+    stage = strategy.by_name[name or snapshot.stage]
+    if snapshot.form is None or stage.to:
         return stage
     return form_stage(strategy, stage, snapshot.problem, snapshot.form)
 
 
 class _Execution:
-    """One call of `begin` or `advance`: a snapshot being replaced, and what it leaves behind."""
+    """One call of `begin` or `advance`: where it has got to from a snapshot, and what it leaves behind."""
 
     def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
-        self.strategy = strategy
-        self.now = snapshot
-        self.strategies = strategies
-        self.effects: list[Pending] = []
-        self.edges: list[tuple[str, str]] = []
-        self.thoughts: list[Thought] = []
-        self.cancelled: list[str] = []
+        self.strategy, self.before, self.strategies = strategy, snapshot, strategies
+        self.stage = stage_of(strategy, snapshot)
+        self.state = snapshot.state
+        self.entry = snapshot.state if snapshot.entry is None else snapshot.entry
+        self.had = snapshot.rounds_had
+        self.pending, self.asked, self.has_enough = snapshot.pending, snapshot.asked, snapshot.has_enough
+        self.counter, self.rounds, self.at_ms = snapshot.counter, snapshot.rounds, snapshot.at_ms
+        self.effects: tuple[Pending, ...] = ()
+        self.edges: tuple[tuple[str, str], ...] = ()
+        self.thoughts: tuple[Thought, ...] = ()
+        self.cancelled: tuple[str, ...] = ()
         self.reading: Reading | None = None
-
-    def _reach(self, stage: Stage[Any], *more: Round) -> Reached:
-        now = self.now
-        entry = now.state if now.entry is None else now.entry
-        return run_stage(stage, entry, (*now.rounds_had, *more))
 
     def go_on(self) -> Step:
         """Run stages as far as their answers lead."""
         for _ in range(MAX_SILENT_MOVES):
-            stage = stage_of(self.strategy, self.now)
-            if stage.run is None:
-                return self._end(self.strategy.conclude(self.now.state))
-            reached = self._reach(stage)
-            self._record(stage, reached.thoughts)
+            if self.stage.run is None:
+                return self._end(self.strategy.conclude(self.state))
+            reached = run_stage(self.stage, self.entry, self.had)
+            if reached.thoughts:
+                self._record(reached.thoughts)
             if reached.request is not None:
-                has_answers = self._open(stage, reached.request)
-                if not (has_answers and self._take_answers()):
+                if not self._open(reached.request):
                     return self._step()
-            elif reached.failure is not None:
-                lost = reached.failure
+            elif (lost := reached.failure) is not None:
                 return self._fail(reached.state, "error", lost.message, lost.code)
-            else:
-                move = reached.move
-                assert move is not None
-                self._record(stage, move.thoughts)
-                if not stage.to:
-                    return self._end(replace(self.strategy.conclude(self.now.state), answer=move.state))
-                if move.failure is not None:
-                    return self._fail(move.state, *move.failure)
-                self._follow(stage, move)
-        detail = f"stage {self.now.stage!r} went round without asking anybody"
-        return self._fail(self.now.state, "stage_loop", detail, "stage_loop")
+            elif (end := self._follow(reached.move)) is not None:
+                return end
+        detail = f"stage {self.stage.name!r} went round without asking anybody"
+        return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
-    def _record(self, stage: Stage[Any], thoughts: Sequence[Thought]) -> None:
-        for thought in thoughts:
-            self.thoughts.append(thought if thought.stage else replace(thought, stage=stage.name))
+    def _record(self, thoughts: Sequence[Thought]) -> None:
+        stage = self.stage.name
+        self.thoughts += tuple(each if each.stage else replace(each, stage=stage) for each in thoughts)
 
-    def _follow(self, stage: Stage[Any], move: Move) -> None:
-        if move.to is not None:
-            self.strategy.check_move(stage.name, move.to)
-            self.edges.append((stage.name, move.to))
-        elif stage.repeats:
-            self.edges.append((stage.name, stage.name))
-        to = move.to or stage.name
-        self.now = replace(self.now, state=move.state, stage=to, rounds_had=(), entry=None, pending=())
+    def _follow(self, move: Move | None) -> Step | None:
+        """Take a move; return the last step where it ends the run."""
+        assert move is not None
+        stage, to = self.stage, move.to
+        if move.thoughts:
+            self._record(move.thoughts)
+        if not stage.to:
+            return self._end(replace(self.strategy.conclude(self.state), answer=move.state))
+        if move.failure is not None:
+            return self._fail(move.state, *move.failure)
+        if to is not None:
+            self.strategy.check_move(stage.name, to)
+            self.stage = stage_of(self.strategy, self.before, to)
+        if to is not None or stage.repeats:
+            self.edges += ((stage.name, self.stage.name),)
+        self.state = self.entry = move.state
+        self.had = ()
+        return None
 
     # -- asking
 
-    def _open(self, stage: Stage[Any], requested: Request) -> bool:
-        """Make effects pending; return whether some are answered already, by runs inside that asked nobody."""
-        now, has_children = self.now, False
+    def _open(self, requested: Request) -> bool:
+        """Make effects pending; return whether the stage goes on at once, since runs inside ended and asked nobody."""
+        stage, has_runs = self.stage, False
         pending: list[Pending] = []
-        for number, effect in enumerate(requested.effects, now.counter + 1):
+        for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
                 effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit)
-            waiting = Pending(f"e{number}", stage.name, effect, now.rounds + 1)
+            waiting = Pending(f"e{number}", stage.name, effect, self.rounds + 1)
             if isinstance(effect, RunStrategy):
-                has_children, waiting = True, self._open_child(waiting)
+                has_runs, waiting = True, self._open_child(waiting)
             pending.append(waiting)
-        entry = now.state if now.entry is None and requested.state is not now.state else now.entry
-        self.now = replace(
-            now,
-            state=requested.state,
-            entry=entry,
-            pending=tuple(pending),
-            counter=now.counter + len(pending),
-            asked=_digest(requested.effects),
-            has_enough=requested.enough is not None,
+        self.state, self.pending, self.asked = (
+            requested.state,
+            tuple(pending),
+            crc32(_encode(requested.effects)),
         )
-        self.effects += open_effects(self.now) if has_children else pending
-        return has_children
+        self.has_enough = requested.enough is not None
+        self.counter += len(pending)
+        self.effects += tuple(_walk_open(pending)) if has_runs else self.pending
+        return has_runs and self._take()
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
@@ -428,64 +404,55 @@ class _Execution:
             )
         options = read_options(inner, waiting.effect.options)
         step = begin(inner, waiting.effect.problem, options, strategies=self.strategies)
-        return self._with_child(
-            waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.now.rounds))
-        )
+        return self._with_child(waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.rounds)))
 
     # -- settling effects
 
     def settle(self, effect_id: str, event: Event, reading: Reading | None) -> Step:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
-        ids = [waiting.id for waiting in self.now.pending]
-        index = ids.index(own) if own in ids else None
-        if index is None or self.now.pending[index].settled is not None:
-            choices = [waiting.id for waiting in open_effects(self.now)]
-            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
-        waiting = self.now.pending[index]
+        for place, waiting in enumerate(self.pending):
+            if waiting.id == own and waiting.settled is None:
+                return self._settle_at(place, inner, event, reading)
+        choices = [waiting.id for waiting in open_effects(self.before)]
+        raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
+
+    def _settle_at(self, place: int, inner: str, event: Event, reading: Reading | None) -> Step:
+        pending = [*self.pending]
+        waiting = pending[place]
         if inner:
-            settled = self._settle_child(waiting, inner, event, reading)
+            pending[place] = self._settle_child(waiting, inner, event, reading)
+        elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
+            pending[place] = self._settle_answer(waiting, waiting.effect, event, reading)
         else:
-            settled = self._settle_own(waiting, event, reading)
-        pending = (*self.now.pending[:index], settled, *self.now.pending[index + 1 :])
-        self.now = replace(self.now, pending=pending, at_ms=max(self.now.at_ms, event.at_ms))
-        return self.go_on() if self._take_answers() else self._step()
+            pending[place] = _settle_own(waiting, event)
+        self.pending = tuple(pending)
+        if event.at_ms > self.at_ms:
+            self.at_ms = event.at_ms
+        return self.go_on() if self._take() else self._step()
 
-    def _settle_own(self, waiting: Pending, event: Event, reading: Reading | None) -> Pending:
-        kinds = _KINDS[type(waiting.effect)]
-        if not isinstance(event, kinds):
-            detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"
-            raise ConflictError(detail, effect=waiting.id, choices=[kind.__name__ for kind in kinds])
-        if isinstance(event, Answered):
-            return self._settle_answer(waiting, event, reading)
-        assert not isinstance(event, Stopped)
-        if isinstance(event, Failed) and waiting.replies:
-            spent = sum((reply.usage for reply in waiting.replies), NOTHING)
-            return replace(waiting, settled=replace(event, usage=event.usage + spent))
-        return replace(waiting, settled=event)
-
-    def _settle_answer(self, waiting: Pending, event: Answered, recorded: Reading | None) -> Pending:
-        assert isinstance(waiting.effect, Ask)
+    def _settle_answer(
+        self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
+    ) -> Pending:
         replies = (*waiting.replies, event)
-        stage = stage_of(self.strategy, self.now)
         if recorded is None:
-            reading = read_reply(stage, self.now.state, waiting.effect, replies)
+            reading = read_reply(self.stage, self.state, ask, replies)
         else:
-            reading = convert_reading(stage, recorded)
-        self.reading = reading
-        tries = len(replies)
-        spent = event.usage if tries == 1 else sum((reply.usage for reply in replies), NOTHING)
-        if reading.refusal is None:
+            reading = convert_reading(self.stage, recorded)
+        self.reading, refusal = reading, reading.refusal
+        if refusal is None:
+            tries = len(replies)
+            spent = event.usage if tries == 1 else _spent(replies)
             reply = Reply(reading.value, event.text, reading.mode, tries, event.at_ms, spent)
             return replace(waiting, replies=replies, settled=reply)
         answered = replace(waiting, replies=replies)
         times_cut = sum(reply.truncated for reply in replies[waiting.before :])
-        if answered.tries > waiting.effect.retries or times_cut > 1:
+        if answered.tries > ask.retries or times_cut > 1:
             texts = tuple(reply.text for reply in replies)
-            failure = Failed("output_invalid", reading.refusal, event.at_ms, spent, replies=texts)
-            return replace(answered, settled=failure)
-        re_ask = next_try(answered, reading.refusal)
-        self.effects.append(re_ask)
+            lost = Failed("output_invalid", refusal, event.at_ms, _spent(replies), replies=texts)
+            return replace(answered, settled=lost)
+        re_ask = next_try(answered, refusal)
+        self.effects += (re_ask,)
         return re_ask
 
     def _settle_child(self, waiting: Pending, inner: str, event: Event, reading: Reading | None) -> Pending:
@@ -493,89 +460,72 @@ class _Execution:
             raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
         step = advance(child, waiting.child, inner, event, strategies=self.strategies, reading=reading)
-        self.effects += [replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects]
-        self.cancelled += [f"{waiting.id}/{effect_id}" for effect_id in step.cancelled]
+        self.effects += tuple(replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects)
+        self.cancelled += tuple(f"{waiting.id}/{effect_id}" for effect_id in step.cancelled)
         self.reading = step.reading
         return self._with_child(waiting, step)
 
     def _with_child(self, waiting: Pending, step: Step) -> Pending:
         child = step.snapshot
-        self.thoughts += [_nest(waiting.id, thought) for thought in step.thoughts]
+        self.thoughts += tuple(_nest(waiting.id, thought) for thought in step.thoughts)
         if child.status == "active":
             return replace(waiting, child=child)
         end = _end_of(child.conclusion or Conclusion(), child.status, child.at_ms, child.error)
         return replace(waiting, child=child, settled=end)
 
-    def _take_answers(self) -> bool:
-        """Move the answers over if the stage can go on: all of them are there, or what is there is enough."""
-        now, pending = self.now, self.now.pending
-        answers = _answers_in(pending)
-        if len(answers) < len(pending):
-            if not answers or not self._is_enough():
+    def _take(self) -> bool:
+        """Take the answers over if the stage can go on: all of them are there, or what is there is enough."""
+        answers = tuple([waiting.settled for waiting in self.pending if waiting.settled is not None])
+        if len(answers) < len(self.pending):
+            if not (self.has_enough and answers and self._is_enough()):
                 return False
-            self.cancelled += [waiting.id for waiting in open_effects(now)]
-            cut = Stopped(STOPPED, "what came in is enough", now.at_ms)
-            pending = tuple(self._cut(waiting, cut) for waiting in pending)
-            answers = _answers_in(pending)
-        had = (*now.rounds_had, Round(now.asked, answers))
-        rounds = max([now.rounds, *[waiting.last_round for waiting in pending]])
-        self.now = replace(now, rounds_had=had, pending=(), rounds=rounds, asked=0, has_enough=False)
+            self.cancelled += tuple(waiting.id for waiting in _walk_open(self.pending))
+            cut = Stopped(STOPPED, "what came in is enough", self.at_ms)
+            self.pending = tuple(self._cut(waiting, cut) for waiting in self.pending)
+            answers = _answers_in(self.pending)
+        self.had = (*self.had, Round(self.asked, answers))
+        for waiting in self.pending:
+            if (last := waiting.last_round) > self.rounds:
+                self.rounds = last
         return True
 
     def _is_enough(self) -> bool:
-        if not self.now.has_enough:
-            return False
-        requested = self._reach(stage_of(self.strategy, self.now)).request
+        requested = run_stage(self.stage, self.entry, self.had).request
         if requested is None or requested.enough is None:
             return False
-        return requested.enough(tuple(waiting.settled for waiting in self.now.pending))
+        return requested.enough(tuple(waiting.settled for waiting in self.pending))
 
     # -- endings
 
-    def _end(
-        self, conclusion: Conclusion, status: Status | None = None, error: str | None = None, **more: Any
-    ) -> Step:
-        self.now = replace(
-            self.now,
-            status=status or ("failed" if conclusion.answer is None else "done"),
-            conclusion=conclusion,
-            error=error,
-            pending=(),
-            rounds_had=(),
-            entry=None,
-            asked=0,
-            has_enough=False,
-            **more,
-        )
-        return self._step()
+    def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
+        status = status or ("failed" if conclusion.answer is None else "done")
+        self.entry, self.pending, self.had, self.asked, self.has_enough = self.state, (), (), 0, False
+        return self._step(status=status, conclusion=conclusion, error=error)
 
     def _fail(self, state: Any, reason: str, detail: str, code: str | None = None) -> Step:
-        conclusion = replace(self.strategy.conclude(state), answer=None, reason=reason, detail=detail)
-        return self._end(conclusion, "failed", code, state=state)
+        self.state = state
+        found = replace(self.strategy.conclude(state), answer=None, reason=reason, detail=detail)
+        return self._end(found, "failed", code)
 
     def stop(self, event: Stopped) -> Step:
         """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
         status = _STOPPED_AS.get(event.reason)
-        rounds = [waiting.last_round for waiting in self.now.pending if waiting.settled or waiting.replies]
         best = self._best_so_far(event)
         standing = "proved" if best.standing == "proved" else "best_so_far"
-        conclusion = replace(best, reason=event.reason, detail=event.detail, standing=standing)
-        return self._end(
-            replace(conclusion, answer=None) if status else conclusion,
-            status,
-            SET_ASIDE if event.reason == SET_ASIDE else None,
-            rounds=max([self.now.rounds, *rounds]),
-            at_ms=max(self.now.at_ms, event.at_ms),
-        )
+        answer = None if status else best.answer
+        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, standing=standing)
+        for waiting in self.pending:
+            if waiting.settled or waiting.replies:
+                self.rounds = max(self.rounds, waiting.last_round)
+        self.at_ms = max(self.at_ms, event.at_ms)
+        return self._end(found, status, SET_ASIDE if event.reason == SET_ASIDE else None)
 
     def _best_so_far(self, event: Stopped) -> Conclusion:
-        now = self.now
-        plain = self.strategy.conclude(now.state)
-        stage = stage_of(self.strategy, now)
-        if not stage.to or all(waiting.settled is None and waiting.child is None for waiting in now.pending):
+        plain, pending = self.strategy.conclude(self.state), self.pending
+        if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return plain
-        answers = _answers_in([self._cut(waiting, event) for waiting in now.pending])
-        reached = self._reach(stage, Round(now.asked, answers))
+        answers = _answers_in([self._cut(waiting, event) for waiting in pending])
+        reached = run_stage(self.stage, self.entry, (*self.had, Round(self.asked, answers)))
         counted = self.strategy.conclude(reached.move.state if reached.move else reached.state)
         return plain if counted.answer is None and plain.answer is not None else counted
 
@@ -590,15 +540,34 @@ class _Execution:
         best = replace(child._best_so_far(event), reason=event.reason, detail=event.detail)
         return replace(waiting, settled=_end_of(best, "cancelled", event.at_ms))
 
-    def _step(self) -> Step:
-        return Step(
-            self.now,
-            tuple(self.effects),
-            tuple(self.edges),
-            tuple(self.thoughts),
-            self.reading,
-            tuple(self.cancelled),
+    def _step(self, **end: Any) -> Step:
+        now = replace(
+            self.before,
+            stage=self.stage.name,
+            state=self.state,
+            entry=None if self.entry is self.state else self.entry,
+            pending=self.pending,
+            rounds_had=self.had,
+            asked=self.asked,
+            has_enough=self.has_enough,
+            counter=self.counter,
+            rounds=self.rounds,
+            at_ms=self.at_ms,
+            **end,
         )
+        return Step(now, self.effects, self.edges, self.thoughts, self.reading, self.cancelled)
+
+
+def _settle_own(waiting: Pending, event: Event) -> Pending:
+    """Settle an effect by what is no answer to a question."""
+    kinds = _KINDS[type(waiting.effect)]
+    if not isinstance(event, kinds):
+        detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"
+        raise ConflictError(detail, effect=waiting.id, choices=[kind.__name__ for kind in kinds])
+    assert not isinstance(event, Answered | Stopped)
+    if isinstance(event, Failed) and waiting.replies:
+        event = replace(event, usage=event.usage + _spent(waiting.replies))
+    return replace(waiting, settled=event)
 
 
 # -- runs inside a run
@@ -647,17 +616,21 @@ def _answers_in(pending: Sequence[Pending]) -> Answers:
     return tuple([waiting.settled for waiting in pending if waiting.settled is not None])
 
 
+def _spent(replies: Sequence[Answered]) -> Usage:
+    return sum((reply.usage for reply in replies[1:]), replies[0].usage)
+
+
 def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
     """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
-    return tuple(_walk_open(snapshot, "")) if snapshot.status == "active" else ()
+    return tuple(_walk_open(snapshot.pending)) if snapshot.status == "active" else ()
 
 
-def _walk_open(snapshot: Snapshot, prefix: str) -> Iterator[Pending]:
-    for waiting in snapshot.pending:
+def _walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]:
+    for waiting in pending:
         if waiting.settled is not None:
             continue
         if waiting.child is not None:
-            yield from _walk_open(waiting.child, f"{prefix}{waiting.id}/")
+            yield from _walk_open(waiting.child.pending, f"{prefix}{waiting.id}/")
         else:
             yield replace(waiting, id=prefix + waiting.id) if prefix else waiting
 

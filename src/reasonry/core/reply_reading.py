@@ -35,11 +35,13 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         mode: The rung it was read on: `native`, or one of `reading.parse`; empty if it could not be read.
         value: The value; as plain data where the reading comes from a record.
         refusal: Why it could not be read, as whoever is asked again is told.
+        doubted: It could be used, but is doubted; see `Unreadable.is_doubt`.
     """
 
     mode: str = ""
     value: Any = None
     refusal: str | None = None
+    doubted: bool = False
 
     @property
     def title(self) -> str:
@@ -57,23 +59,23 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
             "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
         )
         return Reading(refusal=f"the reply {fault}; answer more briefly")
-    texts = [without_thinking(reply.text) for reply in replies]
-    shown = question_text(effect)
-    if reason := parse.no_reply(texts[-1], shown):
+    text, shown = without_thinking(latest.text), question_text(effect)
+    if reason := parse.no_reply(text, shown):
         return Reading(refusal=reason)
     if stage.read is not None:
-        result = stage.read(state, effect, texts)
+        result = stage.read(state, effect, [*(without_thinking(reply.text) for reply in replies[:-1]), text])
     elif stage.reply is not None:
-        result = parse.read_form(texts[-1], stage.reply, subject=subject_of(state))
+        result = parse.read_form(text, stage.reply, subject=subject_of(state))
     else:
-        result = texts[-1], "text"
+        result = text, "text"
     if isinstance(result, Unreadable):
-        return Reading(refusal=result.reason)
-    if echo := _echo_in(result[0], effect, shown):
+        return Reading(refusal=result.reason, doubted=result.is_doubt)
+    value, mode = result
+    if echo := _echo_in(value, effect, shown):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     # A server may take a schema, and not hold the reply to it.
-    is_held = latest.native and result[1] == "json" and _fits(latest.text, effect.form or {})
-    return Reading("native" if is_held else result[1], result[0])
+    is_held = latest.native and mode == "json" and _fits(latest.text, effect.form or {})
+    return Reading("native" if is_held else mode, value)
 
 
 def _echo_in(value: Any, effect: Ask, shown: str) -> str | None:

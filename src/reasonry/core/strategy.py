@@ -128,8 +128,13 @@ def request(
             answers are in. Implied by `enough`.
         enough: See `Request`.
     """
-    thoughts = tuple([item for item in items if isinstance(item, Thought)])
-    effects: Any = tuple([item for item in items if not isinstance(item, Thought)]) if thoughts else items
+    effects: Any = items
+    thoughts: tuple[Thought, ...] = ()
+    for item in items:
+        if isinstance(item, Thought):
+            thoughts = tuple([item for item in items if isinstance(item, Thought)])
+            effects = tuple([item for item in items if not isinstance(item, Thought)])
+            break
     return Request(state, effects, thoughts, give_failures or enough is not None, enough)
 
 
@@ -212,18 +217,19 @@ class Stage(Generic[S]):
     repeats: bool = False
     phase: str = ""
     max_output_tokens: int = LONG_REPLY
+    run: Callable[[S], Body | Move] | None = field(init=False, repr=False, compare=False)
+    """What the engine runs: the body; where there is none, a move along the only way out."""
+
+    def __post_init__(self) -> None:
+        run = self.body
+        if run is None and len(self.to) == 1:
+            run = partial(go, to=self.to[0])
+        object.__setattr__(self, "run", run)
 
     @property
     def ways(self) -> tuple[str, ...]:
         """The stages an edge leads to from here: itself where it repeats, then those that may come next."""
         return (self.name, *self.to) if self.repeats else self.to
-
-    @cached_property
-    def run(self) -> Callable[[S], Body | Move] | None:
-        """What the engine runs: the body; where there is none, a move along the only way out."""
-        if self.body is not None or len(self.to) != 1:
-            return self.body
-        return lambda state: go(state, self.to[0])
 
     @property
     def value_type(self) -> Any:

@@ -9,14 +9,14 @@ Rule 3: a day begins at midnight, UTC. What is in flight then is booked on the d
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
 from ..errors import StoreError
+from .guard import LedgerKeeper
 
 DAY_MS: Final = 86_400_000
 
@@ -29,7 +29,7 @@ Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
 """Waits for something, unless it is not to be waited for any more."""
 
 
-class Allowance:
+class Allowance(LedgerKeeper):
     """What one process knows of an owner's day.
 
     Args:
@@ -40,12 +40,9 @@ class Allowance:
     def __init__(
         self, usd: float, now_ms: Callable[[], int], spent_since: Callable[[int], Awaitable[float]]
     ) -> None:
+        super().__init__(Ledger(Budget(usd=usd)))
         self._now_ms, self._spent_since = now_ms, spent_since
-        self._ledger = Ledger(Budget(usd=usd))
         self._day, self._looked_at_ms = 0, 0
-        self._coming: dict[object, Usage] = {}
-        """What replies that stream in are estimated to have taken so far."""
-        self._changed = asyncio.Event()
 
     async def catch_up(self) -> None:
         """Take in what the owner's runs have spent today, whoever drives them.
@@ -56,7 +53,7 @@ class Allowance:
         now_ms = self._now_ms()
         if now_ms // DAY_MS > self._day:
             self._day, self._looked_at_ms = now_ms // DAY_MS, 0
-            self._ledger = replace(self._ledger, spent=NOTHING)
+            self.ledger = replace(self.ledger, spent=NOTHING)
         if 0 <= now_ms - self._looked_at_ms < LOOK_EVERY_MS:
             return
         is_first, self._looked_at_ms = not self._looked_at_ms, now_ms
@@ -67,13 +64,13 @@ class Allowance:
                 self._looked_at_ms = 0
                 raise
         else:
-            usd = max(self._ledger.spent.usd or 0.0, recorded)
-            self._ledger = replace(self._ledger, spent=replace(self._ledger.spent, usd=usd))
+            usd = max(self.ledger.spent.usd or 0.0, recorded)
+            self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
         """Return why nothing more may be begun today, if so; as of the last look at the store."""
-        outcome = replace(self._ledger, reserved=NOTHING).reserve(NOTHING)
-        return _of_the_day(outcome) if isinstance(outcome, Refusal) else None
+        reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
+        return _of_the_day(reserved) if isinstance(reserved, Refusal) else None
 
     async def take(self, samples: int, pause: Pause) -> Usage | Refusal:
         """Set aside what a request for so many samples may take, once it may go out; or say why it may not.
@@ -83,32 +80,20 @@ class Allowance:
         """
         while True:
             await self.catch_up()
-            estimate = self._ledger.estimate(0, samples)
-            outcome = self._ledger.reserve(estimate)
-            if isinstance(outcome, Ledger):
-                self._ledger = outcome
+            estimate = self.ledger.estimate(0, samples)
+            reserved = self.ledger.reserve(estimate)
+            if isinstance(reserved, Ledger):
+                self.ledger = reserved
                 return estimate
-            if not outcome.wait:
-                return _of_the_day(outcome)
-            self._changed.clear()
-            await pause(self._changed.wait())
-
-    def settle(self, estimate: Usage, actual: Sequence[Usage]) -> None:
-        """Book what was really spent, sample by sample, in place of what was set aside."""
-        for usage in actual:
-            self._ledger = self._ledger.settle(estimate, usage)
-            estimate = NOTHING
-        self._changed.set()
+            if not reserved.wait:
+                return _of_the_day(reserved)
+            self.changed.clear()
+            await pause(self.changed.wait())
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
         """Note what a reply that streams in has taken so far; return the limit if it is passed by now."""
-        self._coming[reply] = so_far
-        refusal = self._ledger.passed_by(sum(self._coming.values(), NOTHING))
+        refusal = super().watch(reply, so_far)
         return None if refusal is None else _of_the_day(refusal)
-
-    def forget(self, reply: object) -> None:
-        """Watch a reply no longer."""
-        self._coming.pop(reply, None)
 
 
 def _of_the_day(refusal: Refusal) -> Refusal:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeGuard
 
-from ..core.events import Answered, Event, Failed
+from ..core.events import Answered, Failed
 from .ports import Model, SamplingModel
 
 Send = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
@@ -24,7 +24,7 @@ class Batch:
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}
 
-    async def ask(self, key: object, model: Model, send: Send) -> Event:
+    async def ask(self, key: object, model: Model, send: Send) -> Answered | Failed:
         """Have one sample drawn; asks with equal keys are told apart by nothing but their sample.
 
         The first to come sends for all that come in the same turn. Those for whom nothing came share the next request;
@@ -40,7 +40,7 @@ class Batch:
                 return _first(await send(1))
         return await self._lead(key, send)
 
-    async def _lead(self, key: object, send: Send) -> Event:
+    async def _lead(self, key: object, send: Send) -> Answered | Failed:
         waiting = self._open[key] = []
         answers: Sequence[Answered] | Failed = ()
         try:
@@ -68,5 +68,5 @@ def _hand_out(
             mine.set_result(others[number] if number < len(others) else answered)
 
 
-def _first(answers: Sequence[Answered] | Failed) -> Event:
+def _first(answers: Sequence[Answered] | Failed) -> Answered | Failed:
     return answers if isinstance(answers, Failed) else answers[0]

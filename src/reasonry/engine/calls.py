@@ -1,10 +1,8 @@
 """Performing effects: the world's side of a run. Everything that goes wrong here comes back as an event.
 
-A call to a model is a list of layers around one request, in the order of `Calls.ask`.
-
-A layer of a question is `(call, send) -> answers`: it may answer by itself, wait, or send more than once. A layer of a
-request is `(call, send) -> Sent`: it also sees what the request took, whether an answer came or not. A layer takes and
-returns values; what it wants the layers inside it to know, it puts into the call that it sends on.
+A call to a model is a list of layers around one request, in the order of `Calls.ask`. A layer is
+`(call, send) -> Sent`: it may answer by itself, wait, or send more than once. It takes and returns values; what it
+wants the layers inside it to know, it puts into the call that it sends on.
 Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
 machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
 """
@@ -16,7 +14,6 @@ import functools
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace as replaced
@@ -33,7 +30,7 @@ from ..reading.no_answer import Endless
 from .batch import Batch, takes_samples
 from .control import Control, Held
 from .follow import Observer
-from .guard import Booking, BudgetExhausted, BudgetGuard
+from .guard import Booking, BudgetExhausted, BudgetGuard, LedgerKeeper
 from .policy import Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
 from .telemetry import span
@@ -48,10 +45,6 @@ MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
 
 
-def _hear_nothing(piece: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Call:
     """A question on its way to a model."""
@@ -60,27 +53,22 @@ class Call:
     question: Question
     samples: int = 1
     estimate_tokens: int = 0
-    on_hidden: OnText = _hear_nothing
-    """Told of each piece that streams in and is not part of the reply."""
-    on_reply: OnText = _hear_nothing
-    """Told of each piece of the reply."""
-
-
-Answers = Sequence[Answered] | Failed
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What came of one request."""
+    """What came of a call, or of one request: answers, a failure for good, or an error.
 
-    came: Sequence[Answered] | BaseException
-    spent: Sequence[Usage]
-    """What it took, sample by sample."""
+    Attributes:
+        spent: What a request took, sample by sample.
+    """
+
+    came: Sequence[Answered] | Failed | BaseException
+    spent: Sequence[Usage] = (NOTHING,)
 
 
-R = TypeVar("R")
-Send = Callable[[Call], Awaitable[R]]
-Layer = Callable[[Call, Send[R]], Awaitable[R]]
+Send = Callable[[Call], Awaitable[Sent]]
+Layer = Callable[[Call, Send], Awaitable[Sent]]
 
 
 class Calls:
@@ -107,11 +95,9 @@ class Calls:
         self.gate, self.allowance = control.gate, control.allowance
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
-        self.in_flight: dict[str, int] = {}
-        """How many requests went out for effects not answered yet."""
-        self.taken: dict[str, Usage] = {}
-        """What these requests took, as far as can be seen."""
-        self._flights: dict[object, asyncio.Future[Answers]] = {}
+        self.in_flight: dict[str, Usage] = {}
+        """What the requests took that went out for effects not answered yet, as far as can be seen."""
+        self._flights: dict[object, asyncio.Future[Sent]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
@@ -145,69 +131,68 @@ class Calls:
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        # Put together again for each call: kept, it would be a cycle that only the garbage collector finds.
-        of_request: tuple[Layer[Sent], ...] = (
+        layers: tuple[Layer, ...] = (
+            self._share_flight,
+            self._gather_samples,
+            self._warm_cache,
+            self._retry,
             self._take_slot,
             self._reserve_budget,
             self._reserve_allowance,
             self._wait_for_rate,
             self._write_down,
         )
-        request = _wrap_all(of_request, self._request)
+        # Put together again for each call: kept, it would be a cycle that only the garbage collector finds.
+        send: Send = self._request
+        for layer in reversed(layers):
+            send = _wrap(layer, send)
+        came = (await send(Call(model, question))).came
+        self.in_flight.pop(pending.id, None)
+        assert not isinstance(came, BaseException), "raised where it is not tried again"
+        return came if isinstance(came, Failed) else came[0]
 
-        async def send_request(call: Call) -> Answers:
-            came = (await request(call)).came
-            if isinstance(came, BaseException):
-                try:
-                    raise came
-                finally:
-                    # Its traceback refers to this frame, which must not refer to it.
-                    del came
-            return came
+    # -- the layers, outermost first
 
-        of_question: tuple[Layer[Answers], ...] = (
-            self._single_flight,
-            self._gather_samples,
-            self._warm_cache,
-            self._retry,
-        )
-        answers = await _wrap_all(of_question, send_request)(Call(model, question))
-        return answers if isinstance(answers, Failed) else answers[0]
-
-    # -- the layers of a question, outermost first
-
-    async def _single_flight(self, call: Call, send: Send[Answers]) -> Answers:
+    async def _share_flight(self, call: Call, send: Send) -> Sent:
         """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
-        key = _equality_key(call)
+        # Equal are model, question, form, sample, and the run inside the run.
+        inside = call.question.id.rpartition("/")[0]
+        key = inside, call.model.name, msgspec.json.encode(replaced(call.question.ask, about=""))
         flight = self._flights.get(key)
         if flight is not None:
-            answers = await asyncio.shield(flight)
-            if isinstance(answers, Failed):
-                return replaced(answers, usage=NOTHING)
-            return [replaced(answer, usage=NOTHING) for answer in answers]
+            came = (await asyncio.shield(flight)).came
+            assert not isinstance(came, BaseException), "raised where it is not tried again"
+            if isinstance(came, Failed):
+                return Sent(replaced(came, usage=NOTHING))
+            return Sent([replaced(answer, usage=NOTHING) for answer in came])
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
-            answers = await send(call)
+            sent = await send(call)
         except BaseException as error:
             flight.set_exception(error)
             flight.exception()
             raise
         else:
-            flight.set_result(answers)
-            return answers
+            flight.set_result(sent)
+            return sent
         finally:
             del self._flights[key]
 
-    async def _gather_samples(self, call: Call, send: Send[Answers]) -> Answers:
+    async def _gather_samples(self, call: Call, send: Send) -> Sent:
         """Send samples of one question as one request, if the model takes that."""
         if not takes_samples(call.model):
             return await send(call)
-        key = call.model.name, _encode(replaced(call.question.ask, sample=0, about=""))
-        event = await self._batch.ask(key, call.model, lambda samples: send(replace(call, samples=samples)))
-        assert isinstance(event, Answered | Failed), "a question is answered or fails"
-        return event if isinstance(event, Failed) else [event]
 
-    async def _warm_cache(self, call: Call, send: Send[Answers]) -> Answers:
+        async def draw(samples: int) -> Sequence[Answered] | Failed:
+            came = (await send(replace(call, samples=samples))).came
+            assert not isinstance(came, BaseException), "raised where it is not tried again"
+            return came
+
+        key = call.model.name, msgspec.json.encode(replaced(call.question.ask, sample=0, about=""))
+        came = await self._batch.ask(key, call.model, draw)
+        return Sent(came if isinstance(came, Failed) else [came])
+
+    async def _warm_cache(self, call: Call, send: Send) -> Sent:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
         ask = call.question.ask
         head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
@@ -226,52 +211,49 @@ class Calls:
         finally:
             warming.set()
 
-    async def _retry(self, call: Call, send: Send[Answers]) -> Answers:
+    async def _retry(self, call: Call, send: Send) -> Sent:
         """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
-        attempt, tried, effect_id = 1, list[str](), call.question.id
+        attempt, tried, lost = 1, list[str](), NOTHING
         while True:
-            try:
-                answers = await send(call)
-            except ModelError as error:
-                degraded = bool(error.details.get("degraded")) and len(tried) < MAX_FALLBACKS
-                if not (error.retryable and (degraded or attempt < self.policy.max_attempts)):
-                    lost = self._collect(effect_id)
-                    return Failed(error.code, error.message, self.at_ms(), lost, tried=tuple(tried))
-                pause = self._pause_s(attempt, error.retry_after_s)
-                self.observer.retrying(effect_id, error.message, pause)
-                await self.gate.wait(asyncio.sleep(pause))
-                attempt += not degraded
-                tried.append(f"{error.code}: {error.message}"[:MAX_TRIED_CHARS])
-            else:
-                assert not isinstance(answers, Failed), "what fails for good is decided here"
-                first, *others = answers
-                first = replaced(first, usage=first.usage + self._collect(effect_id), tried=tuple(tried))
-                return [self._as_recorded(answer) for answer in (first, *others)]
+            sent = await send(call)
+            came = sent.came
+            assert not isinstance(came, Failed), "what fails for good is decided here"
+            if not isinstance(came, BaseException):
+                first, *others = came
+                first = replaced(first, usage=first.usage + lost, tried=tuple(tried))
+                return Sent([self._as_recorded(answer) for answer in (first, *others)])
+            if not isinstance(came, ModelError):
+                try:
+                    raise came
+                finally:
+                    # Its traceback refers to this frame, which must not refer to it.
+                    del came, sent
+            lost += sent.spent[0]
+            degraded = bool(came.details.get("degraded")) and len(tried) < MAX_FALLBACKS
+            if not (came.retryable and (degraded or attempt < self.policy.max_attempts)):
+                return Sent(Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried)))
+            pause = self._pause_s(attempt, came.retry_after_s)
+            self.observer.retrying(call.question.id, came.message, pause)
+            tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
+            attempt += not degraded
+            await self.gate.wait(asyncio.sleep(pause))
 
-    # -- the layers of a request, outermost first
-
-    async def _take_slot(self, call: Call, send: Send[Sent]) -> Sent:
+    async def _take_slot(self, call: Call, send: Send) -> Sent:
         """Keep to `max_concurrency`."""
         async with self.slots:
             return await send(call)
 
-    async def _reserve_budget(self, call: Call, send: Send[Sent]) -> Sent:
+    async def _reserve_budget(self, call: Call, send: Send) -> Sent:
         """Set an estimate of what the request takes aside, and book what it took."""
         samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
         estimate = await self.guard.reserve(call.question, samples)
-        question, spent = self.guard.with_room(call.question, estimate, samples), (NOTHING,)
-        try:
-            sent = await send(
-                replace(call, question=question, samples=samples, estimate_tokens=estimate.tokens)
-            )
-            spent = sent.spent
-            return sent
-        finally:
-            self.guard.forget(question.id)
-            self.guard.settle(estimate, *spent)
-            self.guard.note_prompt(question, spent[0])
+        question = self.guard.with_room(call.question, estimate, samples)
+        call = replace(call, question=question, samples=samples, estimate_tokens=estimate.tokens)
+        sent = await self._book(self.guard, estimate, call, send)
+        self.guard.note_prompt(question, sent.spent[0])
+        return sent
 
-    async def _reserve_allowance(self, call: Call, send: Send[Sent]) -> Sent:
+    async def _reserve_allowance(self, call: Call, send: Send) -> Sent:
         """Do the same with what the run's owner may spend in a day.
 
         Raises:
@@ -282,16 +264,18 @@ class Calls:
         estimate = await self.allowance.take(call.samples, self.gate.wait)
         if isinstance(estimate, Refusal):
             raise BudgetExhausted(estimate)
+        return await self._book(self.allowance, estimate, call, send)
+
+    async def _book(self, keeper: LedgerKeeper, estimate: Usage, call: Call, send: Send) -> Sent:
         spent: Sequence[Usage] = (NOTHING,)
         try:
             sent = await send(call)
             spent = sent.spent
             return sent
         finally:
-            self.allowance.forget(id(call))
-            self.allowance.settle(estimate, spent)
+            keeper.settle(estimate, spent, self._reply_key(call))
 
-    async def _wait_for_rate(self, call: Call, send: Send[Sent]) -> Sent:
+    async def _wait_for_rate(self, call: Call, send: Send) -> Sent:
         """Keep to the provider's rate limits."""
 
         def pausing(pause_s: float) -> None:
@@ -306,22 +290,20 @@ class Calls:
         counted.tokens = sum(usage.tokens for usage in sent.spent) or call.estimate_tokens
         return sent
 
-    async def _write_down(self, call: Call, send: Send[Sent]) -> Sent:
+    async def _write_down(self, call: Call, send: Send) -> Sent:
         """Note that the request goes out, durably where a limit must survive a crash; note what it took."""
         effect_id = call.question.id
-        before = self.taken.get(effect_id, NOTHING)
-        self.in_flight[effect_id] = self.in_flight.get(effect_id, 0) + 1
-        self.taken[effect_id] = before + Usage()
+        before = self.in_flight.get(effect_id, NOTHING)
+        self.in_flight[effect_id] = before + Usage()
         try:
             self.gate.check()
             if self.guard.limits_calls or self.allowance is not None:
                 await self.intend(effect_id)
         except Held:
-            self.taken[effect_id] = before
-            self.in_flight[effect_id] -= 1
+            self.in_flight[effect_id] = before
             raise
         sent = await send(call)
-        self.taken[effect_id] = before + sent.spent[0] if isinstance(sent.came, BaseException) else before
+        self.in_flight[effect_id] = before + sent.spent[0]
         return sent
 
     # -- the request
@@ -348,21 +330,15 @@ class Calls:
         listener = _Listener(booking, in_time, watched)
         try:
             async with in_time:
-                return await self._ask_model(
-                    replace(call, on_hidden=listener.hear, on_reply=listener.hear_reply)
-                )
+                return await self._ask_model(call, listener)
         except TimeoutError as error:
             if listener.passed is not None:
                 raise BudgetExhausted(listener.passed) from None
             if listener.endless.is_heard:
                 text, model = "".join(listener.pieces), call.model.name
                 return [Answered(text, usage=booking.so_far, model=model, truncated=True)]
-            seconds = question.timeout_s or 0
-            late = ModelError(
-                f"{call.model.name} did not answer within {seconds:g} s",
-                code="provider_timeout",
-                retryable=True,
-            )
+            message = f"{call.model.name} did not answer within {question.timeout_s or 0:g} s"
+            late = ModelError(message, code="provider_timeout", retryable=True)
             raise BrokenReplyError(late, booking.so_far) from error
         except (ReasonryError, *NOT_FAILURES):
             raise
@@ -370,20 +346,23 @@ class Calls:
             raise ModelError(f"{call.model.name} failed: {type(error).__name__}: {error}") from error
 
     def _limit_passed(self, call: Call, so_far: Usage) -> Refusal | None:
-        passed = self.guard.watch(call.question.id, so_far)
-        if passed is None and self.allowance is not None:
-            passed = self.allowance.watch(id(call), so_far)
-        return passed
+        keepers = (self.guard, self.allowance) if self.allowance else (self.guard,)
+        passed = [keeper.watch(self._reply_key(call), so_far) for keeper in keepers]
+        return next(filter(None, passed), None)
 
-    async def _ask_model(self, call: Call) -> Sequence[Answered]:
+    def _reply_key(self, call: Call) -> object:
+        """Return what tells a reply from those to the other questions of this run, and of others."""
+        return id(self), call.question.id
+
+    async def _ask_model(self, call: Call, listener: _Listener) -> Sequence[Answered]:
         """Ask the model in a span; several samples are never streamed."""
 
         def heard(piece: str) -> None:
-            call.on_reply(piece)
+            listener.hear_reply(piece)
             self.observer.text(call.question.id, piece)
 
         on_text: OnText | None = heard if self.observer.wants_text else None
-        question = replaced(call.question, on_hidden=call.on_hidden if on_text else None)
+        question = replaced(call.question, on_hidden=listener.hear if on_text else None)
         with span(call.model.name, call.question, call.samples) as note:
             if call.samples > 1 and takes_samples(call.model):
                 answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
@@ -435,14 +414,14 @@ class Calls:
         return self.guard.limits_replies or self.allowance is not None
 
     @property
+    def sent(self) -> dict[str, int]:
+        """How many requests went out for effects not answered yet."""
+        return {effect_id: usage.calls for effect_id, usage in self.in_flight.items()}
+
+    @property
     def cut_off(self) -> Usage:
         """What the requests in flight took, as far as can be seen."""
-        return sum(self.taken.values(), NOTHING)
-
-    def _collect(self, effect_id: str) -> Usage:
-        """Take an effect as no longer in flight; return what the requests took that brought no answer."""
-        self.in_flight.pop(effect_id, None)
-        return self.taken.pop(effect_id, NOTHING)
+        return sum(self.in_flight.values(), NOTHING)
 
     def _as_recorded(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.performers.model.name else answer.model
@@ -492,25 +471,5 @@ class _Listener:
         self._in_time.reschedule(asyncio.get_running_loop().time())
 
 
-def _wrap_all(layers: Sequence[Layer[R]], send: Send[R]) -> Send[R]:
-    """Return what sends a call through layers, the first of them outermost."""
-    for layer in reversed(layers):
-        send = _wrap(layer, send)
-    return send
-
-
-def _wrap(layer: Layer[R], send: Send[R]) -> Send[R]:
+def _wrap(layer: Layer, send: Send) -> Send:
     return lambda call: layer(call, send)
-
-
-def _equality_key(call: Call) -> object:
-    """Return what makes two calls equal: model, question, form, sample, and the run inside the run."""
-    return (
-        call.question.id.rpartition("/")[0],
-        call.model.name,
-        _encode(replaced(call.question.ask, about="")),
-    )
-
-
-def _encode(ask: Ask) -> bytes:
-    return msgspec.json.encode(ask)

@@ -14,17 +14,14 @@ from ..core.effects import Ask
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
-from ..records import Line, RunRow, Store, Use
-from . import journal, record
 from .calls import Calls
 from .control import Control, Held, check_steering
-from .follow import FoldedLine, Observer, note_step
+from .follow import FoldedLine, Observer
 from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls
-from .journal import CallIntended, Chain, Entry, Settled, Steered
+from .journal import CallIntended, Entry, Settled, Steered
 from .policy import Performers, Policy
-from .record import SessionUses
-from .result import outcome_of, result_of, row_after
-from .run import Run, fold
+from .run import Run
+from .run_journal import RunJournal
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
@@ -34,31 +31,26 @@ class Drive:
     """Holds what lives only while a run is being driven: tasks, the clock, the budget's ledger.
 
     Args:
+        journal: The run, which this task has the right to drive.
         coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
     """
 
     def __init__(
         self,
-        store: Store,
-        row: RunRow,
-        run: Run,
-        chain: Chain,
+        journal: RunJournal,
         performers: Performers,
         policy: Policy,
         watch: Observer,
         coached: bool = False,
         control: Control | None = None,
-        uses: SessionUses | None = None,
     ) -> None:
-        self.coached = coached
-        self.uses = uses or SessionUses(None)
+        self.journal, self.watch, self.coached = journal, watch, coached
         self.performers = performers
         self.hands_over = coached or bool(performers.callers_tools)
         """Whether the drive may end with the run active: what is left is the caller's to answer."""
         self.control = control or Control()
-        self.store, self.row, self.run, self.chain, self.watch = store, row, run, chain, watch
-        self.started = time.monotonic() - run.snapshot.at_ms / 1000 - performers.opened_s
-        self.guard = BudgetGuard(run.ledger)
+        self.started = time.monotonic() - self.run.snapshot.at_ms / 1000 - performers.opened_s
+        self.guard = BudgetGuard(self.run.ledger)
         self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms, self.control)
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
@@ -71,6 +63,11 @@ class Drive:
         """Calls that this drive has written down before they went out, by effect."""
         self.writing = asyncio.Lock()
         self.limit: BudgetExhausted | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.journal.run
 
     async def complete(self) -> None:
         """Drive the run until it ends, or until it is paused or drained and nothing is in flight: then it stays active.
@@ -85,7 +82,7 @@ class Drive:
             # Whoever ended the run at the same moment has written that down.
             with suppress(ConflictError):
                 if self.control.is_draining:
-                    await self._let_go()
+                    await self._leave()
                 else:
                     await self._stop("cancelled", "interrupted")
             raise
@@ -109,10 +106,10 @@ class Drive:
             await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
 
     async def _loop(self) -> None:
-        self._obey()
+        self._apply_terms()
         while self.run.snapshot.status == "active" and (self.tasks or not self.hands_over):
             if self._halts and not self.tasks:
-                await self._let_go()
+                await self._leave()
                 return
             reached = self._limit_reached()
             if reached is not None:
@@ -121,12 +118,12 @@ class Drive:
             waits = [*self.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
-                await self._heed()
+                await self._take_orders()
             settled = [task for task in self.tasks if task in done]
             if settled:
                 await self._take(settled)
             elif not done:
-                await self._look()
+                await self._check_outside()
         if self.run.snapshot.status == "active" and self.coached:
             await self._check_questions()
 
@@ -135,7 +132,7 @@ class Drive:
         """Whether nothing new is to be begun."""
         return self.run.paused or self.control.is_draining
 
-    async def _heed(self) -> None:
+    async def _take_orders(self) -> None:
         """Do what is wanted of the drive."""
         for entry, done in self.control.take_wanted():
             if self.run.snapshot.status != "active":
@@ -143,7 +140,7 @@ class Drive:
                 continue
             try:
                 if isinstance(entry, Steered):
-                    check_steering(self.row.run_id, self.run, entry)
+                    check_steering(self.journal.row.run_id, self.run, entry)
             except ConflictError as error:
                 done.set_exception(error)
                 continue
@@ -157,8 +154,8 @@ class Drive:
             finally:
                 done.set_result(is_written)
         if self.control.is_cut:
-            await self._let_go()
-        self._obey()
+            await self._leave()
+        self._apply_terms()
 
     async def _steer(self, entry: Steered) -> None:
         """Write down other limits, or a pause or its end.
@@ -166,12 +163,12 @@ class Drive:
         Where calls are limited from now on, those in flight are written down as well.
         """
         budget = entry.budget or Budget()
-        unwritten = [] if not limits_calls(budget) else self._calls_to_count(self.calls.in_flight)
+        unwritten = [] if not limits_calls(budget) else self._calls_to_count(self.calls.sent)
         async with self.writing:
             await self._write([entry, *unwritten])
         self.intended.update(call.id for call in unwritten)
 
-    def _obey(self) -> None:
+    def _apply_terms(self) -> None:
         """Continue as the limits, and whether the run is paused, now say."""
         self.guard.set_budget(self.run.budget)
         self.control.gate.set(closed=self._halts)
@@ -184,19 +181,18 @@ class Drive:
         known = {waiting.id for waiting in self.tasks.values()} | {settled.id for settled in self.unwritten}
         self._launch(effect for effect in self.run.open_effects if effect.id not in known)
 
-    async def _look(self) -> None:
+    async def _check_outside(self) -> None:
         """Look whether somebody outside has ended or steered the run.
 
         Raises:
             ConflictError: It has been ended.
         """
-        row = await self.store.run(self.row.run_id)
+        row = await self.journal.store.run(self.journal.row.run_id)
         if row.status != "active":
             raise ConflictError("the run was ended from outside")
-        if row != self.row:
+        if row != self.journal.row:
             async with self.writing:
                 await self._take_steering()
-            self.row = row
 
     async def _take_steering(self) -> bool:
         """Fold in what somebody outside has written into the journal of the run.
@@ -205,26 +201,22 @@ class Drive:
             Whether there was something, and it was nothing but steering. What this drive could not write because of it
             is to be written again.
         """
-        row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
-        before = self.chain.seq
-        entries, chain = journal.read(self.row.run_id, lines)
-        came = entries[before:]
+        first = self.journal.chain.seq + 1
+        came = await self.journal.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
-        self.run, self.chain, self.row = fold(entries, self.run.strategies), chain, row
-        self.control.on_written(
-            [note_step(seq, entry, self.run, None) for seq, entry in enumerate(came, before + 1)]
-        )
+        lines = [self.journal.note(entry)._replace(seq=seq) for seq, entry in enumerate(came, first)]
+        self.control.on_written(lines)
         self.control.wake()
         return True
 
-    async def _let_go(self) -> None:
+    async def _leave(self) -> None:
         """End the drive with the run active; what is in flight is cut off, and its calls are counted."""
         await self._drop_tasks()
         for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
-            cut = self._calls_to_count(self.calls.in_flight)
+            cut = self._calls_to_count(self.calls.sent)
             async with self.writing:
                 await self._write(cut)
             self.intended.update(call.id for call in cut)
@@ -285,49 +277,36 @@ class Drive:
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
-        steps, written = list[Step](), list[FoldedLine]()
+        steps, lines = list[Step](), list[FoldedLine]()
         for entry in entries:
             if isinstance(entry, Settled) and entry.id in self.cancelled:
                 # What came in before was enough: the answer is not taken, but what was asked is counted.
                 calls = {entry.id or "": getattr(entry.event, "usage", NOTHING).calls}
-                written += self._note_all(written, self._count_calls(calls))
+                lines += self._count_calls(calls)
                 continue
             step = self.run.apply(entry)
-            written += self._note_all(
-                written, [self.run.events[-1] if isinstance(entry, Settled) else entry], step
-            )
+            taken = self.run.events[-1] if isinstance(entry, Settled) else entry
+            lines.append(self.journal.note(taken, step))
             if step is not None:
                 steps.append(step)
                 await self._cut_off(step.cancelled)
-                calls = {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
-                written += self._note_all(written, self._count_calls(calls))
-        entries = [line.entry for line in written]
-        self.run = await record.whole_at_end(self.run, self.store, self.row.run_id, entries)
-        ending = self._note_all(written, record.ending(self.row, self.run))
-        if ending:
-            result = result_of(self.row.run_id, self.row.session_id, self.run)
-            ending = [line._replace(result=result) for line in ending]
-        now = time.time_ns() // 1_000_000
-        # What the owner has spent today is read from the rows.
-        says_row = (
-            ending
-            or self.control.allowance is not None
-            or outcome_of(self.run) != self.row.outcome
-            or any(isinstance(line.entry, Steered) for line in written)
-        )
-        row = row_after(self.row, self.run, now) if says_row else None
-        used = ending or any(step.thoughts for step in steps)
-        use = self.uses.at(now, self.run) if used else None
-        written += ending
-        await self._append(self.chain.lines(line.entry for line in written), row, use, unwritten, written)
-        return steps
+                lines += self._count_calls(
+                    {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
+                )
 
-    def _note_all(
-        self, before: Sequence[FoldedLine], entries: Sequence[Entry], step: Step | None = None
-    ) -> list[FoldedLine]:
-        """Return entries that have been folded in as the lines that follow those."""
-        first = self.chain.seq + len(before) + 1
-        return [note_step(seq, entry, self.run, step) for seq, entry in enumerate(entries, first)]
+        def on_written(written: Sequence[FoldedLine]) -> None:
+            del self.unwritten[:unwritten]
+            self.control.on_written(written)
+
+        # What the owner has spent today is read from the rows.
+        has_steered = any(isinstance(line.entry, Steered) for line in lines)
+        await self.journal.append(
+            lines,
+            says_row=self.control.allowance is not None or has_steered,
+            is_use=any(step.thoughts for step in steps),
+            on_written=on_written,
+        )
+        return steps
 
     async def _cut_off(self, cancelled: Collection[str]) -> None:
         """Cut off effects nobody waits for any more; note how many calls went out for them."""
@@ -340,8 +319,7 @@ class Drive:
             effect_id = self.tasks.pop(task).id
             has_come = not task.cancelled() and task.exception() is None
             answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
-            self.cut_calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, 0)
-            self.calls.taken.pop(effect_id, None)
+            self.cut_calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, NOTHING).calls
 
     def _calls_to_count(self, calls: Mapping[str, int]) -> list[CallIntended]:
         """Return an entry for each of these calls that was not written down before it went out."""
@@ -351,33 +329,13 @@ class Drive:
             for _ in range(number - self.intended[effect_id])
         ]
 
-    def _count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
+    def _count_calls(self, calls: Mapping[str, int]) -> list[FoldedLine]:
         """Count calls whose answer is not taken."""
-        entries = self._calls_to_count(calls)
-        for entry in entries:
+        lines: list[FoldedLine] = []
+        for entry in self._calls_to_count(calls):
             self.run.apply(entry)
-        return entries
-
-    async def _append(
-        self,
-        lines: Sequence[Line],
-        row: RunRow | None = None,
-        use: Use | None = None,
-        unwritten: int = 0,
-        written: Sequence[FoldedLine] = (),
-    ) -> None:
-        """Write lines, and tell of them; a write once begun is finished even if the drive is cancelled meanwhile."""
-        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use))
-        try:
-            await asyncio.shield(writing)
-        finally:
-            if not writing.done():
-                await asyncio.wait([writing])
-            if writing.exception() is None:
-                self.chain.extend(lines)
-                self.row = row or self.row
-                del self.unwritten[:unwritten]
-                self.control.on_written(written)
+            lines.append(self.journal.note(entry))
+        return lines
 
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
@@ -406,24 +364,20 @@ class Drive:
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
         await self._drop_tasks()
-        entries, self.chain = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
-        self.run = fold(entries, self.run.strategies)
+        await self.journal.reload()
+        run_id = self.journal.row.run_id
         if self.run.snapshot.status == "active":
             if error.code == "lease_lost":
                 raise error
-            raise ConflictError(f"run {self.row.run_id} is driven by somebody else", run_id=self.row.run_id)
-        unrecorded = self._unrecorded_calls()
+            raise ConflictError(f"run {run_id} is driven by somebody else", run_id=run_id)
+        calls = Counter(self.calls.sent)
+        for settled in self.unwritten:
+            calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
+        unrecorded = self._count_calls(calls)
         if unrecorded:
             # Where somebody else has taken the run over, it is theirs to write.
             with suppress(ConflictError):
-                await self._append(self.chain.lines(unrecorded))
-
-    def _unrecorded_calls(self) -> list[CallIntended]:
-        """Count what went out and found the run ended."""
-        calls = Counter(self.calls.in_flight)
-        for settled in self.unwritten:
-            calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
-        return self._count_calls(calls)
+                await self.journal.append(unrecorded, says_row=False, is_use=False)
 
     def _limit_reached(self) -> tuple[str, str] | None:
         refusal = self.limit.refusal if self.limit else None

@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import Budget, check_budget
-from ..core.events import Answered, Event, Stopped
-from ..core.machine import Step, refusal_of
+from ..core.events import Event, Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..core.strategy import Strategy
@@ -38,16 +37,15 @@ from .policy import Performers, Policy
 from .record import (
     Record,
     Rows,
-    SessionUses,
     differences,
     ending,
     record_as_it_stands,
     record_of,
     record_of_row,
-    whole_at_end,
 )
 from .result import Result, result_of, row_after
 from .run import Run, fold, fold_from, recorded_strategy
+from .run_journal import ReadRun, RunJournal
 from .telemetry import carried_context, trace_run
 
 LET_GO_S: Final = 3
@@ -92,7 +90,7 @@ class Engine:
 
     Args:
         strategies: The registry, by canonical name.
-        new_rows: See `SessionUses`.
+        new_rows: See `RunJournal`.
     """
 
     def __init__(
@@ -343,7 +341,7 @@ class Engine:
             ConflictError: It has ended already.
         """
         await self.steer(run_id, Stopped("cancelled", detail))
-        await self._let_go(run_id)
+        await self._wait_for_driver(run_id)
         return await self.result(run_id)
 
     async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
@@ -368,7 +366,7 @@ class Engine:
                 if error.code == "lease_lost":
                     raise
 
-    async def _let_go(self, run_id: str) -> None:
+    async def _wait_for_driver(self, run_id: str) -> None:
         for _ in range(LET_GO_S * 20):
             try:
                 async with self.store.drive(run_id):
@@ -451,16 +449,6 @@ class Engine:
             row = await self.store.run(row.run_id)
 
 
-class ReadRun(NamedTuple):
-    """A run as its journal has it."""
-
-    row: RunRow
-    run: Run
-    chain: journal.Chain
-    kept: int = 0
-    """The line of the checkpoint it was folded from."""
-
-
 class RecordedRun(NamedTuple):
     """A run as its journal has it, read and not folded.
 
@@ -495,7 +483,7 @@ class RunStanding(NamedTuple):
     last: Line
 
 
-class OpenRun:
+class OpenRun(RunJournal):
     """A run that this task holds the right to drive, read once.
 
     Attributes:
@@ -503,14 +491,8 @@ class OpenRun:
     """
 
     def __init__(self, engine: Engine, read: ReadRun, deaths: int = 0) -> None:
+        super().__init__(engine.store, read, engine.new_rows)
         self.engine, self.deaths = engine, deaths
-        self.row, self.run, self.chain, self._kept = read
-        self.uses = SessionUses(engine.new_rows)
-
-    @property
-    def result(self) -> Result:
-        """Where the run stands."""
-        return result_of(self.row.run_id, self.row.session_id, self.run)
 
     async def drive(
         self,
@@ -525,24 +507,11 @@ class OpenRun:
         Args:
             coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
         """
-        engine, watch = self.engine, observer or Observer()
+        watch = observer or Observer()
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
-            drive = Drive(
-                engine.store,
-                self.row,
-                self.run,
-                self.chain,
-                performers,
-                engine.policy,
-                watch,
-                coached,
-                control,
-                self.uses,
-            )
             with trace_run(self.row) as note_end:
-                await drive.complete()
-                self.row, self.run, self.chain = drive.row, drive.run, drive.chain
+                await Drive(self, performers, self.engine.policy, watch, coached, control).complete()
                 note_end(self.row)
             watch.ended(self.row.run_id, self.run)
         return self.result
@@ -574,7 +543,7 @@ class OpenRun:
         if self.run.snapshot.status != "active":
             return False
         self.row = replace(self.row, unattended=self.row.unattended or job is not None)
-        await self._write([entry], job)
+        await self.write(entry, job=_carrying(job))
         return True
 
     async def take_answers(
@@ -583,7 +552,8 @@ class OpenRun:
         """Take answers from outside, one by one, up to a limit: what comes after it is not taken.
 
         Args:
-            refusing: An answer that cannot be read is not taken, and its question stays open.
+            refusing: An answer that cannot be read is not taken, and its question stays open; one that is only doubted
+                is taken and asked for again.
 
         Returns:
             Why answers cannot be read, by question.
@@ -597,55 +567,36 @@ class OpenRun:
                 break
             settled = Settled(effect_id, event)
             step = self.run.step_after(settled)
-            reason = self._refusal(settled, step) if refusing else None
-            if reason is not None:
-                refused[effect_id] = reason
+            reading = step.reading
+            if refusing and reading is not None and reading.refusal is not None and not reading.doubted:
+                refused[effect_id] = " ".join(reading.refusal.split())
                 continue
             self.run.take(settled, step)
             taken.append(self.run.events[-1])
         if taken:
-            await self._write(taken)
+            await self.write(*taken)
         return refused
-
-    def _refusal(self, settled: Settled, step: Step) -> str | None:
-        """Return why an answer cannot be read, in one line; what its reader only doubts is taken and asked again."""
-        run, event = self.run, settled.event
-        if not isinstance(event, Answered) or step.reading is None or step.reading.refusal is None:
-            return None
-        reason = refusal_of(run.strategy, run.snapshot, settled.id or "", event, strategies=run.strategies)
-        return None if reason is None else " ".join(reason.split())
 
     async def stop(self, reason: str, detail: str) -> None:
         """End the run, which nobody drives at present; see `Stopped`."""
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
-        await self._write([self.run.events[-1]])
+        await self.write(self.run.events[-1])
 
     async def steer(self, entry: Steered) -> None:
         """Say what the run may do from now on."""
         self.run.apply(entry)
-        await self._write([entry])
+        await self.write(entry)
 
     async def keep(self) -> None:
         """Keep the folded state once so many lines have come since the last checkpoint."""
-        if self.chain.seq - self._kept < KEEP_EVERY:
+        if self.chain.seq - self.kept < KEEP_EVERY:
             return
         state = self.run.keep()
         if state is not None:
-            self._kept = self.chain.seq
+            self.kept = self.chain.seq
             body = msgspec.json.encode(state)
             checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
-            await self.engine.store.keep(self.row.run_id, checkpoint)
-
-    async def _write(self, entries: Sequence[Entry], job: JobOptions | None = None) -> None:
-        """Write entries that are folded in, and what the end of the run adds to them."""
-        now, run_id = _now_ms(), self.row.run_id
-        self.run = await whole_at_end(self.run, self.engine.store, run_id, entries)
-        row = row_after(self.row, self.run, now)
-        lines = self.chain.lines([*entries, *ending(row, self.run)])
-        use = self.uses.at(now, self.run)
-        await self.engine.store.append(run_id, lines, row, use, job=_carrying(job))
-        self.chain.extend(lines)
-        self.row = row
+            await self.store.keep(self.row.run_id, checkpoint)
 
 
 def _carrying(job: JobOptions | None) -> JobOptions | None:

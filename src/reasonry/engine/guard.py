@@ -48,21 +48,42 @@ def limit_reached(run: Run) -> tuple[str, str] | None:
     return None
 
 
-class BudgetGuard:
-    """Holds the ledger of one run, with what it has spent before, a crash included."""
+class LedgerKeeper:
+    """Holds a ledger, and books what calls take: what is set aside, what streams in, and what came."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
+        """Set when there may be room again for a call that waits."""
+        self._coming: dict[object, Usage] = {}
+        """What replies that stream in are estimated to have taken so far."""
+
+    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
+        """Note what a reply that streams in has taken so far; return the limit that is passed by now, if one is."""
+        self._coming[reply] = so_far
+        return self.ledger.passed_by(sum(self._coming.values(), NOTHING))
+
+    def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
+        """Book what was really spent, sample by sample, in place of an estimate; the reply is watched no longer."""
+        self._coming.pop(reply, None)
+        for usage in actual:
+            self.ledger = self.ledger.settle(estimate, usage)
+            estimate = NOTHING
+        self.changed.set()
+
+
+class BudgetGuard(LedgerKeeper):
+    """Holds the ledger of one run, with what it has spent before, a crash included."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self._dearest: float | None = None
         """The most tokens that a prompt took for each one that it was thought to take."""
-        self._coming: dict[str, Usage] = {}
-        """What replies that stream in are estimated to have taken so far, by question."""
 
     def set_budget(self, budget: Budget) -> None:
         """Continue other limits; calls that wait for room look again."""
         self.ledger = replace(self.ledger, budget=budget)
-        self._changed.set()
+        self.changed.set()
 
     @property
     def limits_calls(self) -> bool:
@@ -72,15 +93,12 @@ class BudgetGuard:
     def fitting(self, question: Question, samples: int) -> int:
         """Return how many samples of a question one request may draw: see `Ledger.fitting`; each needs some room."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
-        return int(min(self.ledger.fitting(self._prompt_tokens(question), samples), rooms))
-
-    def _prompt_tokens(self, question: Question) -> int:
-        return estimate_tokens(question.prompt)
+        return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     def note_prompt(self, question: Question, spent: Usage) -> None:
         """Learn from what a prompt took how many tokens prompts take that look like so many."""
         if spent.input_tokens and not spent.estimated_tokens:
-            dear = spent.input_tokens / max(1, self._prompt_tokens(question))
+            dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
             self._dearest = max(self._dearest or 0.0, dear)
 
     async def reserve(self, question: Question, samples: int = 1) -> Usage:
@@ -90,7 +108,7 @@ class BudgetGuard:
             BudgetExhausted: The budget does not cover the call.
         """
         while True:
-            estimate = self.ledger.estimate(self._prompt_tokens(question), samples)
+            estimate = self.ledger.estimate(estimate_tokens(question.prompt), samples)
             outcome = self.ledger.reserve(estimate)
             if isinstance(outcome, Ledger) and self._room(question, samples, 1.0) < LEAST_ROOM:
                 limit, in_flight = self.ledger.budget.tokens, self.ledger.reserved.calls > 0
@@ -101,8 +119,8 @@ class BudgetGuard:
                 return estimate
             if not outcome.wait:
                 raise BudgetExhausted(outcome)
-            self._changed.clear()
-            await self._changed.wait()
+            self.changed.clear()
+            await self.changed.wait()
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
         """Return a question whose replies may take no more than the budget leaves besides the prompt.
@@ -126,29 +144,13 @@ class BudgetGuard:
         ledger, limit = self.ledger, self.ledger.budget.tokens
         if limit is None:
             return math.inf
-        prompt = math.ceil(self._prompt_tokens(question) * (self._dearest or unmeasured))
+        prompt = math.ceil(estimate_tokens(question.prompt) * (self._dearest or unmeasured))
         return (limit - ledger.spent.tokens - (ledger.reserved.tokens - own_tokens) - prompt) // samples
 
     @property
     def limits_replies(self) -> bool:
         """Whether a reply that streams in may pass a limit."""
         return (self.ledger.budget.tokens, self.ledger.budget.usd) != (None, None)
-
-    def watch(self, question_id: str, so_far: Usage) -> Refusal | None:
-        """Note what a reply has taken so far; return the limit that is passed by now, if one is."""
-        self._coming[question_id] = so_far
-        return self.ledger.passed_by(sum(self._coming.values(), NOTHING))
-
-    def forget(self, question_id: str) -> None:
-        """Watch a reply no longer."""
-        self._coming.pop(question_id, None)
-
-    def settle(self, estimate: Usage, *actual: Usage) -> None:
-        """Book what a call really took, sample by sample; calls that wait for room look again."""
-        for usage in actual:
-            self.ledger = self.ledger.settle(estimate, usage)
-            estimate = NOTHING
-        self._changed.set()
 
 
 class Booking:

@@ -15,10 +15,10 @@ from msgspec import Struct
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.strategy import Thought
 from ..errors import ReasonryError
-from ..records import RunRow, RunStore, ThoughtRow, Use
-from .journal import Begun, Ended, Entry, ParticipantNames, Settled, read, terms
+from ..records import RunRow, ThoughtRow
+from .journal import Begun, Ended, Entry, ParticipantNames, Settled, terms
 from .result import Result, Termination, result_of
-from .run import PromptLog, Run, fold
+from .run import PromptLog, Run
 
 INFLATED_BYTES: Final = 1 << 18
 """How much of a record is inflated at once."""
@@ -198,18 +198,6 @@ def _event_document(settled: Settled) -> dict[str, Any]:
     return {"id": settled.id, **msgspec.to_builtins(settled.event)}
 
 
-async def whole_at_end(run: Run, store: RunStore, run_id: str, written: Sequence[Entry]) -> Run:
-    """Return a run that has ended folded from its first line, for its record has the whole history; others as they are.
-
-    Args:
-        written: Entries that are folded in and about to be written.
-    """
-    if run.snapshot.status == "active" or run.is_whole:
-        return run
-    entries, _ = read(run_id, await store.lines(run_id))
-    return fold([*entries, *written], run.strategies)
-
-
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
     begun, budget, participants = terms(entries)
@@ -276,31 +264,3 @@ def differences(row: RunRow, run: Run) -> list[str]:
 def _are_same(before: Iterator[Any], after: Iterator[Any]) -> bool:
     pairs = itertools.zip_longest(before, after)
     return all(_canonical.encode(first) == _canonical.encode(second) for first, second in pairs)
-
-
-class SessionUses:
-    """The uses of a session by the run that writes it.
-
-    Args:
-        new_rows: Returns what turns the thoughts of a run into rows; None: no rows are written, so that a search reads
-            the journal.
-    """
-
-    def __init__(self, new_rows: Callable[[], Rows] | None) -> None:
-        self._new_rows = new_rows
-        self._rows: Rows | None = None
-        self._run: Run | None = None
-        self._count = 0
-
-    def at(self, at_ms: int, run: Run) -> Use:
-        """Return the use at an instant; a run not folded from its first line leaves its thoughts to its end."""
-        return Use(run.counts.thoughts, at_ms, self._new_thoughts(run))
-
-    def _new_thoughts(self, run: Run) -> tuple[ThoughtRow, ...]:
-        if self._new_rows is None or not run.is_whole:
-            return ()
-        if self._rows is None or self._run is not run:
-            self._rows, self._run, self._count = self._new_rows(), run, 0
-        added = self._rows(run.thoughts[self._count :])
-        self._count += len(added)
-        return tuple(added)

@@ -27,9 +27,14 @@ from .numbers import read_scaled
 
 
 class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used; shown to whoever is asked again."""
+    """Why a reply cannot be used; shown to whoever is asked again.
+
+    Attributes:
+        is_doubt: It could be used as it is, and is better than none: its reader would rather ask again.
+    """
 
     reason: str
+    is_doubt: bool = False
 
 
 Schema = Mapping[str, Any]

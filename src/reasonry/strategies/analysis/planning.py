@@ -226,9 +226,6 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
         reading = _read_task_texts(state, replies[-1]) or reading
     if isinstance(reading, Unreadable):
         return reading
-    fault = _count_fault(state, len(reading[0].tasks))
-    if fault and len(replies) <= ask.retries:
-        return Unreadable(fault)
     cards, tasks = resources(state.options), list[PlannedTask]()
     for number, task in enumerate(reading[0].tasks, 1):
         card = card_named(cards, task.resource_name)
@@ -241,6 +238,9 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
                 f"task {number}: depends_on may name earlier tasks only, by their numbers from 1"
             )
         tasks.append(replace(task, resource_name=card.name))
+    fault = _count_fault(state, len(tasks))
+    if fault and len(replies) <= ask.retries:
+        return Unreadable(fault, is_doubt=True)
     return PlanReply(tuple(tasks)), reading[1]
 
 

@@ -1,0 +1,119 @@
+"""The journal of one run and what is folded from it, kept in step."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.machine import Step
+from ..records import JobOptions, RunRow, Store, ThoughtRow, Use
+from . import journal
+from .follow import FoldedLine, note_step
+from .journal import Chain, Entry
+from .record import Rows, ending
+from .result import Result, outcome_of, result_of, row_after
+from .run import Run, fold
+
+
+class ReadRun(NamedTuple):
+    """A run as its journal has it.
+
+    Attributes:
+        kept: The line of the checkpoint it was folded from.
+    """
+
+    row: RunRow
+    run: Run
+    chain: Chain
+    kept: int = 0
+
+
+class RunJournal:
+    """A run that this task may write to, read once.
+
+    Args:
+        new_rows: Returns what turns the thoughts of a run into rows; None: no rows are written, so that a search reads
+            the journal.
+    """
+
+    def __init__(self, store: Store, read: ReadRun, new_rows: Callable[[], Rows] | None = None) -> None:
+        self.store, self._new_rows = store, new_rows
+        self.row, self.run, self.chain, self.kept = read
+        self._rows: Rows | None = None
+        self._rows_of: Run | None = None
+        self._count = 0
+
+    @property
+    def result(self) -> Result:
+        """Where the run stands."""
+        return result_of(self.row.run_id, self.row.session_id, self.run)
+
+    def note(self, entry: Entry, step: Step | None = None) -> FoldedLine:
+        """Return an entry that has just been folded in, with what came of it, to be written down."""
+        return note_step(0, entry, self.run, step)
+
+    async def write(self, *entries: Entry, job: JobOptions | None = None) -> None:
+        """Write down entries that are folded in; see `append`."""
+        await self.append([self.note(entry) for entry in entries], job=job)
+
+    async def append(
+        self,
+        folded: Sequence[FoldedLine],
+        *,
+        says_row: bool = True,
+        is_use: bool = True,
+        job: JobOptions | None = None,
+        on_written: Callable[[Sequence[FoldedLine]], Any] = lambda lines: None,
+    ) -> None:
+        """Write down lines that are folded in, and what the end of the run adds to them.
+
+        A write once begun is finished even if this task is cancelled meanwhile.
+
+        Args:
+            says_row: Whether lists show the run as it now is; is_use: whether it counts as use of the session. The end
+                of a run is both.
+            on_written: Told of the lines, with their numbers, once they are durable.
+        """
+        now = time.time_ns() // 1_000_000
+        entries = [line.entry for line in folded]
+        if self.run.snapshot.status != "active" and not self.run.is_whole:
+            # Its record has the whole history.
+            before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
+            self.run = fold([*before, *entries], self.run.strategies)
+        ended = [] if self.run.ended else ending(self.row, self.run)
+        last = [self.note(entry)._replace(result=self.result) for entry in ended]
+        numbered = [line._replace(seq=seq) for seq, line in enumerate([*folded, *last], self.chain.seq + 1)]
+        lines = self.chain.lines([*entries, *ended])
+        use = self._use(now) if is_use or ended else None
+        says_row = says_row or bool(ended) or outcome_of(self.run) != self.row.outcome
+        row = row_after(self.row, self.run, now) if says_row else None
+        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use, job=job))
+        try:
+            await asyncio.shield(writing)
+        finally:
+            if not writing.done():
+                await asyncio.wait([writing])
+            if writing.exception() is None:
+                self.chain.extend(lines)
+                self.row = row or self.row
+                on_written(numbered)
+
+    async def reload(self) -> list[Entry]:
+        """Read and fold the journal once more; return the entries that somebody else has written meanwhile."""
+        row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
+        known = self.chain.seq
+        entries, self.chain = journal.read(row.run_id, lines)
+        self.row, self.run = row, fold(entries, self.run.strategies)
+        return entries[known:]
+
+    def _use(self, at_ms: int) -> Use:
+        """Return the use of the session now; a run not folded from its first line leaves its thoughts to its end."""
+        added: list[ThoughtRow] = []
+        if self._new_rows is not None and self.run.is_whole:
+            if self._rows is None or self._rows_of is not self.run:
+                self._rows, self._rows_of, self._count = self._new_rows(), self.run, 0
+            added = self._rows(self.run.thoughts[self._count :])
+            self._count += len(added)
+        return Use(self.run.counts.thoughts, at_ms, tuple(added))
