@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -141,30 +142,45 @@ def perform(job: Job) -> dict[str, Any]:
 
 
 class Nursery:
-    """The process that forks the others; a context manager."""
+    """The process that forks the others; a context manager.
+
+    Where a job is given up, by a time-out of the test, say, it ends with its children: its answer would be taken for
+    that of the next job.
+    """
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
+        self._process = self._start()
+        return self
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.engine.crashing"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
         )
-        return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(30)
-        self._process.stdout.close()
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with self._process:
+            pass
 
     def perform(self, job: Job) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
-        self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
+        try:
+            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+            self._process.stdin.flush()
+            told = json.loads(self._process.stdout.readline())
+        except BaseException:
+            self._end()
+            self._process = self._start()
+            raise
         assert "error" not in told, told["error"]
         return told
 

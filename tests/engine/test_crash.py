@@ -6,6 +6,7 @@ The calls go over real HTTP to a server in a process of its own, which counts th
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,9 +137,12 @@ def killed(
 
 
 def everywhere(
-    nursery: Nursery, server: ServerProcess, job: Job, folder: Path, serves_n: bool = True
+    nursery: Nursery, server: ServerProcess, job: Job, folder: Path, serves_n: bool = True, every: int = 1
 ) -> tuple[dict[str, Any], list[int]]:
     """Kill a run before and after each of its commits.
+
+    Args:
+        every: Of a long run, at the first of so many commits alone.
 
     Returns:
         The undisturbed run, and for each kill how many answers were waited for.
@@ -156,7 +160,7 @@ def everywhere(
             if waiting is None:
                 break
             kills.append(waiting)
-            number += 1
+            number += every
             assert number < 200
     return whole, kills
 
@@ -165,14 +169,15 @@ def at(job: Job, folder: Path, number: int, when: str) -> Job:
     return replace(job, path=str(folder / f"{when}{number}.db"), kill=(number, when))
 
 
-def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(
-    nursery: Nursery, server: ServerProcess, folder: Path
+@pytest.mark.parametrize(("steps", "every"), [(6, 1), (20, 3)])
+def test_a_run_of_many_steps_survives_a_kill_at_every_commit(
+    nursery: Nursery, server: ServerProcess, folder: Path, steps: int, every: int
 ) -> None:
-    job = Job(path="", model=server.model, options={"steps": 20})
-    whole, kills = everywhere(nursery, server, job, folder)
-    assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", 20, 20)
+    job = Job(path="", model=server.model, options={"steps": steps})
+    whole, kills = everywhere(nursery, server, job, folder, every=every)
+    assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", steps, steps)
     # One commit accepts the run, one takes each answer.
-    assert len(kills) == 2 * 21
+    assert len(kills) == 2 * ((steps + 1) // every)
 
 
 def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_too(
@@ -215,6 +220,24 @@ def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(nursery: Nu
         # One commit accepts the run; each of the two requests is written down, and then its answers are, most often
         # in one commit.
         assert len(kills) >= 2 * (1 + 2 * 2)
+
+
+def test_a_job_that_is_given_up_takes_no_other_job_with_it(
+    nursery: Nursery, server: ServerProcess, folder: Path
+) -> None:
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    job = Job(path=str(folder / "given_up.db"), model=server.model, options={"steps": 50})
+    before = signal.signal(signal.SIGALRM, give_up)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(TimeoutError):
+            nursery.perform(job)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    told = nursery.perform(replace(job, path=str(folder / "next.db"), options={"steps": 3}))
+    assert told["result"]["usage"]["calls"] == 3
 
 
 ELSEWHERE = {"analysis"}
