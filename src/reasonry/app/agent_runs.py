@@ -21,7 +21,7 @@ from ..engine.callers import handed_out
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.record import Record
-from ..errors import NotFoundError, ReasonryError, UsageError
+from ..errors import ReasonryError, UsageError
 from ..guided.replies import instant, thought_document
 from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
@@ -53,17 +53,14 @@ async def list_runs(engine: Engine, call: ListRuns) -> Document:
     """Return a page of runs: those that wait for a caller's answers first, then the others, newest first.
 
     Raises:
-        UsageError: The cursor is not one of this list.
+        UsageError: The cursor is not one of this list; `not_found`: its run is gone.
     """
     rows = list[tuple[str, RunRow]]()
-    try:
-        async with contextlib.aclosing(_rows_from(engine.store, call.cursor)) as found:
-            async for row in found:
-                rows.append(row)
-                if len(rows) > call.limit:
-                    break
-    except NotFoundError:
-        raise bad_cursor(call.cursor or "") from None
+    async with contextlib.aclosing(_rows_from(engine.store, call.cursor)) as found:
+        async for row in found:
+            rows.append(row)
+            if len(rows) > call.limit:
+                break
     shown = rows[: call.limit]
     more = "".join((shown[-1][0], shown[-1][1].run_id)) if len(rows) > call.limit else None
     return {"runs": [await _row_document(engine, row) for _, row in shown], "next_cursor": more}

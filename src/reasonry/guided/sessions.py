@@ -20,7 +20,7 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
 from ..ids import find_id, may_be_short
 from ..ids import new_id as new_uuid
-from ..reading.arguments import bad_cursor, name_arguments, position_of, show_value, unknown_arguments
+from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import export
 from . import read_calls as read
@@ -356,10 +356,7 @@ class Sessions:
         if self._lapses:
             await self.sweep(now=True)
         looked_at = limit if status in ("all", "archived") else MOST_LOOKED_AT
-        try:
-            rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
-        except NotFoundError:
-            raise bad_cursor(call.cursor or "") from None
+        rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
         shown = builtins.list[Document]()
         for row in rows[:looked_at]:
             entry = await self._document(row)

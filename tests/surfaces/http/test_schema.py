@@ -20,6 +20,7 @@ def test_every_operation_answers_as_the_schema_says(serving: Serving) -> None:
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi import checks
 
+    negative = schemathesis.GenerationMode.NEGATIVE
     conformance = [
         checks.content_type_conformance,
         checks.response_schema_conformance,
@@ -37,6 +38,14 @@ def test_every_operation_answers_as_the_schema_says(serving: Serving) -> None:
             case.call_and_validate(checks=conformance)
 
         ask()
+        if operation.body:
+
+            @settings(max_examples=1, phases=[Phase.generate], derandomize=True)
+            @given(case=operation.as_strategy(generation_mode=negative))
+            def ask_awry(case: Any) -> None:
+                case.call_and_validate(checks=[*conformance, checks.negative_data_rejection])
+
+            ask_awry()
 
 
 def operations(schema: Any) -> list[tuple[str, str, Any]]:

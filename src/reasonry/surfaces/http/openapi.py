@@ -36,6 +36,8 @@ _EVERYWHERE = {
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _WITHOUT_TOKEN = frozenset({"/healthz"})
 _NAMED = "#/components/schemas/"
+_MEMBERS = {"array": "items", "object": "additionalProperties"}
+"""Where it is said what a list or an object holds; left out, generators of clients take it for nothing."""
 
 
 class ErrorBodyDocument(TypedDict):
@@ -96,6 +98,11 @@ def _public(schema: Any) -> Any:
             required = [snake_name(name) for name in schema.get("required", ())]
             shown = {**schema, "title": _public_name(schema["title"]), "properties": members}
             return {**shown, "required": required} if required else shown
+        case {"prefixItems": [first, *_], **bounds}:
+            # Not every generator of clients knows tuples; those here are of one type.
+            return {**bounds, "items": first}
+        case {"type": "array" | "object" as kind} if _MEMBERS[kind] not in schema:
+            return {**schema, _MEMBERS[kind]: {}}
         case dict():
             return {name: _public(part) for name, part in schema.items()}
         case list():

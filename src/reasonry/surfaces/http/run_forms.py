@@ -239,7 +239,7 @@ class DeletedRunDocument(TypedDict):
 
     run_id: str
     session_id: str
-    deleted: Literal[True]
+    deleted: bool
 
 
 async def run_document(app: App, run_id: str) -> Document:

@@ -17,7 +17,6 @@ from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
-from ...reading.arguments import MAX_INT
 from ...records import JobOptions, Outcome
 from ...supervisor.run_events import RunEvent
 from ...supervisor.supervisor import request_key
@@ -44,10 +43,8 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import ETAG
+from .sessions import ETAG, Instant, Name, Position
 from .streams import EventStream
-
-MAX_NAME_CHARS: Final = 200
 
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
@@ -61,9 +58,6 @@ Events = Annotated[
     ),
 ]
 """What a stream returns."""
-
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
-Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 
 
 class RunsQuery(Struct, frozen=True):
@@ -92,7 +86,7 @@ class TraceQuery(Struct, frozen=True):
 
     list: ListName = "thoughts"
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    cursor: Annotated[str, Meta(pattern=r"^\d{1,15}$")] | None = None
+    cursor: Position | None = None
 
 
 class EventsQuery(Struct, frozen=True):
@@ -332,7 +326,7 @@ _BEGUN = {200: "The run that the same request began before.", **_CONFLICT}
 _SAME = {304: "It is what the request says it has."}
 _OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
 IDEMPOTENCY_KEY = {"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS}}
-_LAST = {"Last-Event-ID": {"type": "string", "pattern": r"^\d{1,15}$"}}
+_LAST = {"Last-Event-ID": {"type": "string", "pattern": r"^[0-9]{1,15}$"}}
 _RUN = "/api/runs/{run_id}"
 
 OPERATIONS = (

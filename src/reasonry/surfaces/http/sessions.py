@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from starlette.responses import Response
 from ...errors import NotFoundError, UsageError
 from ...guided.export import Format
 from ...guided.read_calls import (
+    MAX_QUERY_CHARS,
     ExportSession,
     GetSession,
     ListSessions,
@@ -40,6 +41,8 @@ _CAMEL_NAMES = re.compile(
 )
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
+Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
+"""What a place in a list, or in a journal, is written like."""
 
 NewThought: type[Struct] = msgspec.defstruct(
     "NewThought",
@@ -64,6 +67,19 @@ class SessionsQuery(ListSessions, frozen=True, kw_only=True):
     query: Name | None = None
     since_ms: Instant | None = None
     until_ms: Instant | None = None
+
+
+class SearchQuery(SearchThoughts, frozen=True, kw_only=True):
+    """What is searched for."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
+    cursor: Position | None = None
+
+
+class SessionQuery(GetSession, frozen=True, kw_only=True):
+    """Which thoughts of a session are read."""
+
+    cursor: Position | None = None
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
@@ -165,7 +181,7 @@ class DeletedSessionDocument(TypedDict):
     """A session that is gone."""
 
     session_id: str
-    deleted: Literal[True]
+    deleted: bool
 
 
 # -- thinking
@@ -219,12 +235,12 @@ async def list_sessions(context: RequestContext, query: SessionsQuery) -> Respon
     return reply(await context.sessions.list(query, **filters))
 
 
-async def search_thoughts(context: RequestContext, query: SearchThoughts) -> Response:
+async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
     """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
     return await _show(context, "search", query)
 
 
-async def read_session(context: RequestContext, query: GetSession) -> Response:
+async def read_session(context: RequestContext, query: SessionQuery) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
     return await _show(context, "get", query)
 

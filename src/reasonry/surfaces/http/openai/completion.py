@@ -25,7 +25,7 @@ from ....supervisor import RunEvent
 from ....tools.catalog import CallersTool
 from ..context import RequestContext, page_url
 from .conversation import ANSWER, CallId, problem_of, unknown_call
-from .request import ChatFields, read_call, read_name
+from .request import ChatFields, Named, read_call
 from .thinking import Thinking
 
 HUNG_UP: Final = "its client hung up"
@@ -89,6 +89,7 @@ class Finish(Struct, frozen=True):
 
 async def begin(
     context: RequestContext,
+    named: Named,
     wanted: ChatFields,
     key: str | None,
     digest: bytes,
@@ -106,7 +107,6 @@ async def begin(
         UsageError: Something is wrong with what is asked for; then no run is begun.
         OverloadedError: Too many runs are in work.
     """
-    named = read_name(wanted.model, context.app.strategies, context.app.allowed)
     own, form, cards = wanted.reasonry, wanted.form, wanted.cards()
     request = RunRequest(
         problem=problem_of(wanted.messages, form),

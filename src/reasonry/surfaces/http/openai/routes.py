@@ -24,7 +24,16 @@ from ..runs import IDEMPOTENCY_KEY
 from ..streams import EventStream
 from .completion import Completion, Finish, begin, follow, go_on
 from .conversation import Message, messages_of, results_in
-from .request import ChatFields, ResponseFields, StreamOptions, model_ids, passed_over, read_fields, read_name
+from .request import (
+    ChatFields,
+    Named,
+    ResponseFields,
+    StreamOptions,
+    model_ids,
+    passed_over,
+    read_fields,
+    read_name,
+)
 from .telling import ChatTelling, Document, ResponseTelling
 
 Telling = ChatTelling | ResponseTelling
@@ -83,7 +92,7 @@ class DeletedResponseDocument(TypedDict):
 
     id: str
     object: Literal["response"]
-    deleted: Literal[True]
+    deleted: bool
 
 
 # -- models
@@ -110,15 +119,18 @@ def _model_document(name: str) -> Document:
 
 async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
+    named = read_name(body.model, context.app.strategies, context.app.allowed)
     asked = structs.replace(body, stream=False, stream_options=StreamOptions())
-    completion = await _take(context, asked, body)
+    completion = await _take(context, named, asked, body)
     return await _told(context, body, completion, ChatTelling(_suffix(completion), body))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve what is put in, and reply with the answer as a response; in the `background`, with where it stands."""
+    named = read_name(body.model, context.app.strategies, context.app.allowed)
     wanted = body.as_chat(await _said_before(context, body.previous_response_id))
-    completion = await _take(context, structs.replace(body, stream=False), wanted, background=body.background)
+    asked = structs.replace(body, stream=False)
+    completion = await _take(context, named, asked, wanted, background=body.background)
     telling = ResponseTelling(_suffix(completion), body)
     if body.background and not body.stream:
         return reply(telling.standing("queued"), headers={RUN: completion.run_id})
@@ -127,6 +139,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
 
 async def _take(
     context: RequestContext,
+    named: Named,
     asked: ChatFields | ResponseFields,
     wanted: ChatFields,
     *,
@@ -148,7 +161,7 @@ async def _take(
     digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
     warnings = passed_over(await read_json(context.request), type(asked))
     key = read_key(context.request)
-    return await begin(context, wanted, key, digest, warnings, background=background)
+    return await begin(context, named, wanted, key, digest, warnings, background=background)
 
 
 async def _told(
