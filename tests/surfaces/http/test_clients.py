@@ -44,6 +44,7 @@ def test_a_python_client_is_generated_compiled_and_used(
         return importlib.import_module(f"generated.{module}")
 
     models, client = of_generated("models"), of_generated("client").Client(serving.url)
+    client.set_httpx_client(serving.client())
     body = models.StartRun(
         problem="What is 17 + 25?", strategy="chain_of_thought", mode=models.StartRunMode.COACHED
     )
