@@ -33,7 +33,7 @@ def node(id: str, parent: str | None, text: str, state: str = "expanded", **more
         "ended_at_ms": None,
         "revises": None,
         "merges": [],
-        "fields": [],
+        "data": {},
         "cost": NO_COST,
         **more,
     }
@@ -46,8 +46,8 @@ def question(id: str, node: str, asked: int | None, answered: int | None, **more
         "stage": "evaluation",
         "round": 1,
         "sample": 0,
-        "asked_at_ms": asked,
-        "answered_at_ms": answered,
+        "begun_at_ms": asked,
+        "ended_at_ms": answered,
         "prompt": 2,
         "reply": "0.8",
         "status": "answered",
@@ -55,7 +55,7 @@ def question(id: str, node: str, asked: int | None, answered: int | None, **more
         "model": "openai:gpt-5-mini",
         "cost": cost(1, 240, 0.0004),
         "read": "json",
-        "tries": [],
+        "tried": [],
         **more,
     }
 
@@ -75,18 +75,17 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
         "status": "done",
         "outcome": "answered",
         "stage": "final_response",
-        "reason": "threshold",
-        "detail": "a thought reached the score of 1",
-        "code": None,
+        "termination": {"reason": "threshold", "detail": "a thought reached the score of 1"},
         "answer": "24",
         "best_answer": None,
         "warnings": [],
-        "begun_at_ms": 1_795_000_000_000,
+        "created_at_ms": 1_795_000_000_000,
         "ended_at_ms": 1_795_000_009_000,
         "duration_ms": 9000,
-        "table": {"stages": [], "edges": []},
+        "table": [],
         "path": [],
-        "spend": [],
+        "used": {},
+        "budget": {},
         "votes": [],
         "nodes": nodes,
         "questions": questions,
@@ -100,34 +99,24 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
     }
 
 
-TREE_TABLE = {
-    "stages": [
-        {"name": name, "description": description}
-        for name, description in [
-            ("problem_reception", "Take in the problem."),
-            ("approach_exploration", "Find several different first steps."),
-            ("branch_creation", "Make a branch of each."),
-            ("branch_evaluation", "Value every branch."),
-            ("branch_selection", "Choose which to follow."),
-            ("branch_expansion", "Take the chosen ones further."),
-            ("backtracking", "Leave a branch that leads nowhere."),
-            ("solution_synthesis", "Put the path together."),
-            ("final_response", "Answer."),
-        ]
-    ],
-    "edges": [
-        ["problem_reception", "approach_exploration"],
-        ["approach_exploration", "branch_creation"],
-        ["branch_creation", "branch_evaluation"],
-        ["branch_evaluation", "branch_selection"],
-        ["branch_selection", "branch_expansion"],
-        ["branch_selection", "backtracking"],
-        ["branch_expansion", "branch_evaluation"],
-        ["backtracking", "branch_selection"],
-        ["branch_selection", "solution_synthesis"],
-        ["solution_synthesis", "final_response"],
-    ],
-}
+TREE_TABLE = [
+    {"name": name, "description": description, "next": list(after)}
+    for name, description, *after in [
+        ("problem_reception", "Take in the problem.", "approach_exploration"),
+        ("approach_exploration", "Find several different first steps.", "branch_creation"),
+        ("branch_creation", "Make a branch of each.", "branch_evaluation"),
+        ("branch_evaluation", "Value every branch.", "branch_selection"),
+        (
+            "branch_selection",
+            "Choose which to follow.",
+            *("branch_expansion", "backtracking", "solution_synthesis"),
+        ),
+        ("branch_expansion", "Take the chosen ones further.", "branch_evaluation"),
+        ("backtracking", "Leave a branch that leads nowhere.", "branch_selection"),
+        ("solution_synthesis", "Put the path together.", "final_response"),
+        ("final_response", "Answer."),
+    ]
+]
 
 
 def tree() -> Document:
@@ -218,7 +207,7 @@ def tree() -> Document:
             long = at + 700 + 260 * index
             questions.append(question(f"q{label}", f"node_{label}", at, long, round=len(questions)))
         at += 2500
-    questions[3]["tries"] = ["I would say it is quite likely."]
+    questions[3]["tried"] = ["I would say it is quite likely."]
     questions[6] |= {
         "status": "failed",
         "outcome": "error",
@@ -235,24 +224,20 @@ def tree() -> Document:
         warnings=["2 replies could not be read at first and were asked for again."],
         table=TREE_TABLE,
         path=[
-            {"stage": "problem_reception", "times": 1},
-            {"stage": "approach_exploration", "times": 1},
-            {"stage": "branch_creation", "times": 1},
-            {"stage": "branch_evaluation", "times": 1},
-            {"stage": "branch_selection", "times": 1},
-            {"stage": "branch_expansion", "times": 1},
-            {"stage": "branch_evaluation", "times": 1},
-            {"stage": "branch_selection", "times": 1},
-            {"stage": "solution_synthesis", "times": 1},
-            {"stage": "final_response", "times": 1},
+            "problem_reception",
+            "approach_exploration",
+            "branch_creation",
+            "branch_evaluation",
+            "branch_selection",
+            "branch_expansion",
+            "branch_evaluation",
+            "branch_selection",
+            "solution_synthesis",
+            "final_response",
         ],
-        spend=[
-            {"name": "calls", "used": 12, "limit": 40, "on_dropped": 5},
-            {"name": "tokens", "used": 2880, "limit": 6000, "on_dropped": 1200},
-            {"name": "usd", "used": 0.0048, "limit": 0.05, "on_dropped": 0.002},
-            {"name": "seconds", "used": 9.0, "limit": 60, "on_dropped": None},
-            {"name": "nodes", "used": 13, "limit": 14, "on_dropped": None},
-        ],
+        used={"calls": 12, "tokens": 2880, "usd": 0.0048, "seconds": 9.0, "nodes": 13},
+        budget={"calls": 40, "tokens": 6000, "usd": 0.05, "seconds": 60, "nodes": 14},
+        cost_of_dropped=cost(5, 1200, 0.002),
         notes=[
             {
                 "id": "t3",
@@ -276,10 +261,13 @@ def failed() -> Document:
         "outcome": "stopped",
         "answer": None,
         "best_answer": "(10 - 4) * (13 - 9)",
-        "reason": "max_calls",
-        "detail": "the limit of 12 calls was reached before a thought was good enough",
-        "code": "budget_exhausted",
-        "spend": [{"name": "calls", "used": 12, "limit": 12, "on_dropped": 5}],
+        "termination": {
+            "reason": "max_calls",
+            "detail": "the limit of 12 calls was reached before a thought was good enough",
+            "code": "budget_exhausted",
+        },
+        "used": {"calls": 12},
+        "budget": {"calls": 12},
     }
 
 
@@ -313,6 +301,8 @@ def vote() -> Document:
                 kind="sample",
                 label=f"Sample {index + 1}",
                 why=why,
+                begun_at_ms=0,
+                ended_at_ms=900 + 310 * index if answer else None,
             )
         )
         if answer:
@@ -331,15 +321,18 @@ def vote() -> Document:
         strategy="self_consistency",
         strategy_title="Self-Consistency",
         answer="42",
-        detail="4 of 8 samples agree and no other answer can reach them",
+        termination={"detail": "4 of 8 samples agree and no other answer can reach them"},
         duration_ms=2500,
         votes=[
             {"answer": "42", "count": 4, "nodes": ["s0", "s1", "s3", "s5"], "leads": True},
             {"answer": "41", "count": 1, "nodes": ["s2"], "leads": False},
             {"answer": "6 × 7", "count": 1, "nodes": ["s4"], "leads": False},
         ],
-        early_stop={"at_ms": 2500, "counted": 6, "spared": 2, "confidence": 1.0},
-        spend=[{"name": "calls", "used": 8, "limit": None, "on_dropped": 4}],
+        samples_used=6,
+        samples_saved=2,
+        confidence=1.0,
+        used={"calls": 8},
+        cost_of_dropped=cost(4, 0, None),
     )
 
 
@@ -481,8 +474,7 @@ def session() -> Document:
         model="",
         status="active",
         answer=None,
-        detail="",
-        reason="",
+        termination={},
         texts=[],
     )
 

@@ -59,9 +59,9 @@ def _are_in(nodes: Iterable[str], names: Iterable[str]) -> bool:
 
 def _check_costs(page: PageDocument) -> None:
     own = sum((node.cost for node in page.nodes), PageCost())
-    used = {spend.name: spend.used for spend in page.spend}
+    used, dropped = page.used, page.cost_of_dropped
     if page.kind == "run":
         assert (own.calls, own.tokens) == (used["calls"], used["tokens"])
         assert math.isclose(own.usd or 0.0, used["usd"] or 0.0, abs_tol=1e-9)
-    for spend in page.spend:
-        assert spend.on_dropped is None or 0 <= spend.on_dropped <= (spend.used or 0.0) + 1e-9
+    for name in ("calls", "tokens", "usd"):
+        assert 0 <= (getattr(dropped, name) or 0) <= (used.get(name) or 0.0) + 1e-9

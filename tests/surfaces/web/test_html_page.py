@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonry.core.text import inert
 from reasonry.surfaces.web.html_page import KEPT_S, can_show, embedded_json, html_page, write_page
-from reasonry.surfaces.web.page import PageDocument, PageNode, plain
+from reasonry.surfaces.web.page import PageDocument, PageNode
 
 from .making import page_in
 
@@ -44,20 +45,20 @@ class Parts(html.parser.HTMLParser):
 
 
 def page_of_texts(*given: str) -> PageDocument:
-    nodes = [PageNode(id="root", parent=None, kind="problem", label="Problem", text=plain(given[0]))]
+    nodes = [PageNode(id="root", parent=None, kind="problem", label="Problem", text=inert(given[0]))]
     return PageDocument(
         kind="session",
         id="0",
         session_id="0",
-        title=plain(given[0]),
-        problem=plain(given[-1]),
+        title=inert(given[0]),
+        problem=inert(given[-1]),
         mode="guided",
         status="active",
-        begun_at_ms=0,
+        created_at_ms=0,
         ended_at_ms=None,
         duration_ms=0,
         nodes=nodes,
-        warnings=[*map(plain, given)],
+        warnings=[*map(inert, given)],
     )
 
 

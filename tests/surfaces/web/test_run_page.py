@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.events import Answered, Stopped
-from reasonry.core.strategy import Outcome, Strategy
+from reasonry.core.strategy import Conclusion, Strategy
+from reasonry.core.text import inert
 from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.record import Record, record_as_it_stands, unpack
 from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines, bound_page, plain
+from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -60,11 +61,11 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     page = run_page(record, strategy)
     check_page(page)
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
-    assert {plain(thought.text) for thought in run.thoughts} <= shown
+    assert {inert(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
     prompts = {question.id: PromptLines.whole(page, question.prompt) for question in page.questions}
     for asked in record.entries("questions"):
-        assert prompts[asked["id"]] == plain(asked["prompt"])
+        assert prompts[asked["id"]] == inert(asked["prompt"])
     assert (page.ended_at_ms is None) == (page.status == "active")
 
 
@@ -112,7 +113,7 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
 ) -> None:
     _, record = play(strategy, seed, 40)
     whole = run_page(record, strategy)
-    cut = bound_page(run_page(record, strategy), PageBounds(chars, None, limit, limit))
+    cut = run_page(record, strategy, None, PageBounds(chars, None, limit, limit))
     for name in ("nodes", "questions", "calls", "notes"):
         assert len(getattr(cut, name)) <= limit
         assert len(getattr(whole, name)) == len(getattr(cut, name)) + getattr(cut.cuts, name)
@@ -120,9 +121,9 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
     assert all(node.parent in known for node in cut.nodes[1:])
     assert all(entry.node in known for entry in (*cut.questions, *cut.calls, *cut.notes))
     assert all(len(text) <= chars + 60 for text in cut.texts)
-    assert bound_page(run_page(record, strategy), EVERYTHING) == whole
+    assert run_page(record, strategy, None, EVERYTHING) == whole
     room = 2 * sum(len(text) for text in whole.texts)
-    squeezed = bound_page(run_page(record, strategy), PageBounds(None, room, None, None))
+    squeezed = run_page(record, strategy, None, PageBounds(None, room, None, None))
     assert sum(map(len, squeezed.texts)) <= room or squeezed.cuts.texts
 
 
@@ -144,7 +145,7 @@ PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "ti
 def test_a_document_of_any_shape_has_a_page(document: dict[str, Any]) -> None:
     run, record = play(STRATEGIES["linear"], 1, 30)
     run.snapshot = msgspec.structs.replace(
-        run.snapshot, status="done", outcome=Outcome("42", document=document)
+        run.snapshot, status="done", conclusion=Conclusion("42", document=document)
     )
     row = RunRow("r", "s", "linear", "world", PROBLEM, "done", 1, 2)
     check_page(run_page(record_as_it_stands(row, run), None))
@@ -172,9 +173,8 @@ async def test_a_tree_says_why_each_node_was_dropped_and_what_that_cost() -> Non
     assert "3 nodes kept" in (beam.why.text if beam.why else "")
     asked = {question.id: question.node for question in page.questions}
     assert asked["e1"] == page.nodes[0].id
-    dropped = {spend.name: spend.on_dropped for spend in page.spend}
-    assert (dropped["calls"] or 0) > 0
-    assert (dropped["usd"] or 0) > 0
+    assert page.cost_of_dropped.calls > 0
+    assert (page.cost_of_dropped.usd or 0) > 0
     rounds = {question.round for question in page.questions}
     assert rounds == {*range(1, len(rounds) + 1)}
     assert page.nodes[0].ended_at_ms is not None

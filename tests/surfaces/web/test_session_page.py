@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from reasonry.app.wiring import App
+from reasonry.core.text import inert
 from reasonry.errors import ReasonryError
 from reasonry.surfaces.web.find_page import find_page
-from reasonry.surfaces.web.page import plain
 
 from . import making
 from .laws import check_page
@@ -68,7 +68,7 @@ class SessionMachine(RuleBasedStateMachine):
             return
         page = self.loop.run_until_complete(find_page(self.app, self.session_id))
         check_page(page)
-        assert [node.text for node in page.nodes[1:]] == [plain(text) for text in self.texts]
+        assert [node.text for node in page.nodes[1:]] == [inert(text) for text in self.texts]
         ids = {node.id for node in page.nodes}
         assert self.ids <= ids
         self.ids = ids

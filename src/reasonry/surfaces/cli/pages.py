@@ -15,7 +15,7 @@ from ...strategies import STRATEGIES
 from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page
 from ..web.html_page import can_show, html_page, page_folder, write_page
-from ..web.page import DEFAULT_BOUNDS, EVERYTHING, bound_page
+from ..web.page import DEFAULT_BOUNDS, EVERYTHING
 from ..web.run_page import run_page
 from .output import check_writable, print_line, print_note, write_text
 from .settings import Common
@@ -95,4 +95,4 @@ def write_report(path: Path | None, record: Record) -> None:
         write_text(path, markdown_page(run_report(record)))
     else:
         strategy = STRATEGIES.get(record.result.strategy)
-        write_text(path, html_page(bound_page(run_page(record, strategy))))
+        write_text(path, html_page(run_page(record, strategy, bounds=DEFAULT_BOUNDS)))

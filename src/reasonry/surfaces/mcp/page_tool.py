@@ -125,16 +125,13 @@ def _summary(page: PageDocument) -> Document:
         "answer": answer if answer is None else answer[:_ANSWER_CHARS],
         "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
         "spend": {
-            spend.name: {
-                key: value
-                for key, value in (
-                    ("used", spend.used),
-                    ("limit", spend.limit),
-                    ("on_dropped", spend.on_dropped),
-                )
-                if value is not None
-            }
-            for spend in page.spend
-            if spend.used
+            name: {key: value for key, value in _spent(page, name).items() if value is not None}
+            for name in page.used
+            if page.used[name]
         },
     }
+
+
+def _spent(page: PageDocument, name: str) -> Document:
+    dropped = getattr(page.cost_of_dropped, name, None)
+    return {"used": page.used[name], "limit": page.budget.get(name), "on_dropped": dropped}

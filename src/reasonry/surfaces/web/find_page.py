@@ -9,7 +9,7 @@ from ...engine.engine import RunStanding
 from ...errors import NotFoundError
 from ...ids import find_id
 from ...records import RunRow
-from .page import DEFAULT_BOUNDS, PageBounds, PageDocument, bound_page
+from .page import DEFAULT_BOUNDS, PageBounds, PageDocument
 from .run_page import run_page
 from .session_page import session_page
 
@@ -29,15 +29,15 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
     )
     row = await _run_row(app, found_id)
     if row is not None:
-        return await page_of_run(app, row, bounds)
+        return await page_of_run(app, row.run_id, bounds)
     session = await app.sessions().export({"session_id": found_id, "format": "json"})
     strategy = app.strategies.get(str(session.get("strategy") or ""))
-    return await asyncio.to_thread(lambda: bound_page(session_page(session, strategy), bounds))
+    return await asyncio.to_thread(lambda: session_page(session, strategy, bounds))
 
 
-async def page_of_run(app: App, row: RunRow, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+async def page_of_run(app: App, run_id: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
     """Return the page of a run."""
-    return await page_of_standing(app, await app.engine.standing(row.run_id), bounds)
+    return await page_of_standing(app, await app.engine.standing(run_id), bounds)
 
 
 async def page_of_standing(
@@ -47,7 +47,7 @@ async def page_of_standing(
     row, record = standing.row, standing.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
-    page = await asyncio.to_thread(lambda: bound_page(run_page(record, strategy, ended), bounds))
+    page = await asyncio.to_thread(lambda: run_page(record, strategy, ended, bounds))
     page.position, page.paused = standing.last.seq, row.paused
     return page
 

@@ -60,4 +60,4 @@ async def demo_page() -> PageDocument:
             RunRequest(problem=PROBLEM, budget=Budget(), participants=Participants(model="offline"))
         )
         result = await app.solve(order, performers)
-        return await page_of_run(app, await app.store.run(result.run_id))
+        return await page_of_run(app, result.run_id)

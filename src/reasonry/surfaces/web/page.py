@@ -1,15 +1,14 @@
 """The page document: a run or a session as data that a page draws, alike in a file and live.
 
-Every text is masked and inert. Ids are stable: a run that is looked at again later has the same ids for what was there.
-Times below the top are run time: milliseconds since the beginning.
+What the record of a run has stands here under the record's own names; beside it stand the nodes, to which questions,
+calls and costs belong. Every text is masked and inert. Ids are stable: a run that is looked at again later has the same
+ids for what was there. Times below the top are run time: milliseconds since the beginning.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field, structs
@@ -20,7 +19,7 @@ from ..run_report import Block
 
 T = TypeVar("T")
 
-FORMAT = 1
+FORMAT = 2
 
 
 class PageCost(Struct, frozen=True):
@@ -40,13 +39,6 @@ class PageReason(Struct, frozen=True):
 
     code: str
     text: str = ""
-
-
-class PageField(Struct, frozen=True):
-    """One value that a thought carries."""
-
-    name: str
-    value: str
 
 
 NodeState = Literal["open", "expanded", "on_path", "answer", "dropped"]
@@ -71,51 +63,48 @@ class PageNode(Struct, kw_only=True):
     ended_at_ms: int | None = None
     revises: str | None = None
     merges: list[str] = field(default_factory=list[str])
-    fields: list[PageField] = field(default_factory=list[PageField])
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
     cost: PageCost = PageCost()
     reused: bool = False
     """Whether all that was asked for it, and came to it, was taken over from the run that this one is a fork of."""
 
 
-class PageQuestion(Struct, kw_only=True):
-    """A question and its answer; `prompt` is a place in `PageDocument.prompts`."""
+class PageEffect(Struct, kw_only=True):
+    """Something that was asked for a node."""
 
     id: str
     node: str
     stage: str
+    begun_at_ms: int | None
+    ended_at_ms: int | None
+    error: PageReason | None
+    reused: bool = False
+    """Whether what came was taken over from the run that this one is a fork of; it cost nothing here."""
+
+
+class PageQuestion(PageEffect, kw_only=True):
+    """A question and its answer; `prompt` is a place in `PageDocument.prompts`."""
+
     round: int | None
     sample: int
-    asked_at_ms: int | None
-    answered_at_ms: int | None
     prompt: int
     reply: str | None
     status: Literal["open", "answered", "unusable", "failed", "cancelled"]
-    error: PageReason | None
     model: str
     cost: PageCost
     read: str
-    tries: list[str]
-    reused: bool = False
-    """Whether the answer was taken over from the run that this one is a fork of; it cost nothing here."""
+    tried: list[str]
     reworded: bool = False
     """Whether the fork asks something else here than the strategy does."""
 
 
-class PageCall(Struct, kw_only=True):
+class PageCall(PageEffect, kw_only=True):
     """A tool call or a verdict."""
 
-    id: str
-    node: str
     kind: Literal["tool", "verifier"]
     name: str
-    stage: str
     text: str
     result: str | None
-    error: PageReason | None
-    begun_at_ms: int | None
-    ended_at_ms: int | None
-    reused: bool = False
-    """As in `PageQuestion`."""
 
 
 class PageNote(Struct, kw_only=True):
@@ -128,23 +117,6 @@ class PageNote(Struct, kw_only=True):
     score: float | None = None
 
 
-class PageSpend(Struct, kw_only=True):
-    """One kind of spending against its limit."""
-
-    name: str
-    used: float | None
-    limit: float | None
-    on_dropped: float | None = None
-
-
-class PageLimit(Struct, kw_only=True):
-    """A limit that was set while the run was at work; None: it was lifted."""
-
-    at_ms: int
-    name: str
-    limit: float | None
-
-
 class PageVote(Struct, kw_only=True):
     """An answer, and the nodes that gave it."""
 
@@ -154,42 +126,12 @@ class PageVote(Struct, kw_only=True):
     leads: bool
 
 
-class PageStop(Struct, kw_only=True):
-    """When enough votes were in: samples that were counted, and those that were not needed any more."""
-
-    at_ms: int
-    counted: int
-    spared: int
-    confidence: float | None
-
-
 class PagePath(Struct, kw_only=True):
     """What had to wait for one another: how long a run takes at best, however much is asked side by side."""
 
     ms: int
     effects: list[str]
     """The slowest of each round, in order: ids of questions and calls."""
-
-
-class PageStage(Struct, frozen=True):
-    """A stage of the strategy."""
-
-    name: str
-    description: str
-
-
-class PageTable(Struct, frozen=True):
-    """The strategy's stages and edges; empty where there is none."""
-
-    stages: list[PageStage] = []
-    edges: list[tuple[str, str]] = []
-
-
-class PageStep(Struct):
-    """A stage that was walked, and how often in a row."""
-
-    stage: str
-    times: int
 
 
 class PageCuts(Struct):
@@ -204,7 +146,7 @@ class PageCuts(Struct):
 
 
 class PageDocument(Struct, kw_only=True):
-    """The document."""
+    """The document; for the members that a record has too, see there."""
 
     format: int = FORMAT
     kind: Literal["run", "session"]
@@ -219,21 +161,26 @@ class PageDocument(Struct, kw_only=True):
     status: str
     outcome: Outcome | None = None
     stage: str = ""
-    reason: str = ""
-    detail: str = ""
-    code: str | None = None
+    termination: dict[str, Any] = field(default_factory=dict[str, Any])
     answer: str | None = None
     best_answer: str | None = None
     warnings: list[str] = field(default_factory=list[str])
-    begun_at_ms: int
+    created_at_ms: int
     ended_at_ms: int | None
     duration_ms: int
-    table: PageTable = PageTable()
-    path: list[PageStep] = field(default_factory=list[PageStep])
-    spend: list[PageSpend] = field(default_factory=list[PageSpend])
-    limits: list[PageLimit] = field(default_factory=list[PageLimit])
+    table: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    """The strategy's stages, each with those it may go to; empty where there is none."""
+    path: list[str] = field(default_factory=list[str])
+    """The stages that were walked."""
+    used: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    """Of each thing that a budget limits; None: not known."""
+    cost_of_dropped: PageCost = PageCost()
+    budget: dict[str, Any] = field(default_factory=dict[str, Any])
+    budgets: list[Any] = field(default_factory=list[Any])
     votes: list[PageVote] = field(default_factory=list[PageVote])
-    early_stop: PageStop | None = None
+    samples_used: int = 0
+    samples_saved: int = 0
+    confidence: float | None = None
     critical_path: PagePath | None = None
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])
@@ -252,14 +199,6 @@ class PageDocument(Struct, kw_only=True):
     """Of a live page: where in the run's journal its events continue."""
 
 
-_inert = lru_cache(maxsize=256)(inert)
-
-
-def plain(text: str) -> str:
-    """Return a text as a page shows it: with characters that act unseen spelled out."""
-    return _inert(text) if len(text) < 200 else inert(text)
-
-
 class PromptLines:
     """Keeps the lines of prompts, each once, and prompts as what they add to one that begins alike."""
 
@@ -272,7 +211,7 @@ class PromptLines:
     def add(self, prompt: str) -> int:
         """Return the place of a prompt in `prompts`."""
         here = -1
-        for line in plain(prompt).split("\n"):
+        for line in prompt.split("\n"):
             place = self._places.setdefault(line, len(self._places))
             if place == len(self.texts):
                 self.texts.append(line)
@@ -302,36 +241,7 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
     return total
 
 
-def walked_steps(stages: Iterable[str]) -> list[PageStep]:
-    """Return the stages that were walked, each with how often in a row."""
-    return [PageStep(plain(name), len([*same])) for name, same in itertools.groupby(filter(None, stages))]
-
-
-def data_fields(data: dict[str, Any], shown: Iterable[str] = ()) -> Iterator[PageField]:
-    """Yield the values of a thought as text.
-
-    Args:
-        shown: Names of those that are shown otherwise.
-    """
-    hidden = {*shown}
-    for name, value in data.items():
-        if name not in hidden and value not in (None, "", [], {}):
-            yield PageField(plain(str(name)), plain(_value_text(value)))
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | float):
-        return str(value)
-    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-        return "\n".join(map(str, value))
-    if isinstance(value, dict):
-        return "\n".join(f"{name}: {_value_text(item)}" for name, item in value.items())
-    return "\n".join(map(_value_text, value)) if isinstance(value, list) else str(value)
-
-
-# -- how large a page may be
+# -- texts that are fit to be shown, and how large a page may be
 
 
 class PageBounds(Struct, frozen=True):
@@ -350,25 +260,15 @@ DEFAULT_BOUNDS = PageBounds()
 EVERYTHING = PageBounds(text_chars=None, all_chars=None, nodes=None, entries=None)
 _LEAST_CHARS = 80
 _TEXTS = frozenset(
-    (
-        "title",
-        "problem",
-        "detail",
-        "answer",
-        "best_answer",
-        "warnings",
-        "texts",
-        "text",
-        "score_text",
-        "name",
-        "value",
-    )
-) | frozenset(("reply", "result", "tries", "items", "rows"))
-"""Members that hold texts of any length."""
+    ("title", "problem", "strategy", "strategy_title", "model", "stage", "path", "termination", "answer")
+    + ("best_answer", "warnings", "texts", "text", "label", "branch", "score_text", "data", "code")
+    + ("name", "reply", "result", "read", "tried", "items", "rows", "heads")
+)
+"""Members that hold texts; others hold ids and words of ours."""
 
 
-def bound_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return a page cut to its bounds, the lists first; `cuts` says what was left out."""
+def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+    """Return a page with each text inert, cut to its bounds, the lists first; `cuts` says what was left out."""
     page = _with_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
         entries: list[Any] = getattr(page, name)
@@ -380,35 +280,49 @@ def bound_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageD
         for question in page.questions:
             question.prompt = lines.add(PromptLines.whole(page, question.prompt))
         page.texts, page.prompts = lines.texts, lines.prompts
-    limit = _chars_of_one(page, bounds)
+    lengths = list[int]()
+
+    def plain(text: str) -> str:
+        text = inert(text)
+        lengths.append(len(text))
+        return text
 
     def shorten(text: str) -> str:
         over = len(text) - limit
         if over <= 0:
             return text
-        page.cuts.texts += 1
-        page.cuts.characters += over
+        cuts.texts += 1
+        cuts.characters += over
         return f"{text[:limit]}… [{over:,} characters left out]"
 
-    return structs.replace(change_texts(page, shorten), cuts=page.cuts)
+    cuts, page = page.cuts, _change_texts(page, plain)
+    limit = _chars_of_one(lengths, bounds)
+    if lengths and max(lengths) > limit:
+        page = _change_texts(page, shorten)
+    page.cuts = cuts
+    return page
 
 
-def change_texts(part: T, change: Callable[[str], str], *, is_text: bool = False) -> T:
+def _change_texts(part: T, change: Callable[[str], str], *, is_text: bool = False) -> T:
     """Return a part of a page with each of its texts changed; names and ids stay."""
     changed: Any = part
     match part:
         case str() if is_text:
             changed = change(part)
         case list() | tuple():
-            changed = type(part)(change_texts(each, change, is_text=is_text) for each in part)
+            changed = type(part)(_change_texts(each, change, is_text=is_text) for each in part)
+        case dict() if is_text:
+            changed = {
+                change(str(name)): _change_texts(each, change, is_text=True) for name, each in part.items()
+            }
         case Struct():
             members = {name: getattr(part, name) for name in part.__struct_fields__}
             changed = structs.replace(
                 part,
                 **{
-                    name: change_texts(value, change, is_text=name in _TEXTS)
+                    name: _change_texts(value, change, is_text=name in _TEXTS)
                     for name, value in members.items()
-                    if isinstance(value, str | list | tuple | Struct)
+                    if isinstance(value, str | list | tuple | dict | Struct)
                 },
             )
         case _:
@@ -442,15 +356,8 @@ def _with_nodes(page: PageDocument, limit: int | None) -> PageDocument:
     return page
 
 
-def _chars_of_one(page: PageDocument, bounds: PageBounds) -> int:
+def _chars_of_one(lengths: list[int], bounds: PageBounds) -> int:
     """Return how long a text may be, so that one keeps its bound and all together keep theirs."""
-    lengths = list[int]()
-
-    def note(text: str) -> str:
-        lengths.append(len(text))
-        return text
-
-    change_texts(page, note)
     limit = sys.maxsize if bounds.text_chars is None else bounds.text_chars
     left = sys.maxsize if bounds.all_chars is None else bounds.all_chars
     for place, length in enumerate(sorted(lengths)):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.strategy import Thought
 from ..run_report import plan_name, score_of
-from .page import NodeState, PageField, PageNode, PageReason, data_fields, plain
+from .page import NodeState, PageNode, PageReason, PageVote
 
 ROOT = "root"
 
@@ -66,7 +66,7 @@ class VoteEntry(Struct, frozen=True):
 
 
 class DrawnCounts(Struct, frozen=True):
-    """How many samples were drawn, and how many the votes had made needless."""
+    """How many samples were drawn, how many the votes had made needless, and how sure they are."""
 
     samples_used: int = 0
     samples_saved: int = 0
@@ -112,7 +112,7 @@ class TaskEntry(Struct, frozen=True):
     resource_name: str = ""
     result: Any = None
     attempts: int = 0
-    errors: tuple[str, ...] = ()
+    errors: list[str] = []
 
 
 def read_shape(value: Any, shape: type[Shape]) -> Shape | None:
@@ -133,7 +133,7 @@ def first_nodes(document: Mapping[str, Any], problem: str, abouts: Iterable[str]
     if tree is not None and _is_tree(tree):
         return _tree_nodes(document, tree)
     state: NodeState = "expanded" if document["answer"] is None else "on_path"
-    root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=plain(problem), state=state)
+    root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=problem, state=state)
     nodes = {ROOT: root}
     samples = read_shape(document.get("samples"), list[SampleEntry])
     if samples is not None:
@@ -157,11 +157,7 @@ def why_left_open(document: Mapping[str, Any]) -> PageReason:
     codes = {"stopped": "cancelled", "error": "failed", "unsolved": "failed"}
     code = "limit" if is_limit else codes.get(document["outcome"], "not_selected")
     detail = ending.get("detail") or reason
-    return PageReason(code, plain(f"the run ended before it was taken further: {detail}"))
-
-
-def _reason(dropped: PageReason) -> PageReason:
-    return PageReason(plain(dropped.code), plain(dropped.text or dropped.code))
+    return PageReason(code, f"the run ended before it was taken further: {detail}")
 
 
 # -- a tree
@@ -193,7 +189,7 @@ def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageN
             parent=entry.parent_id,
             kind="problem" if above is None else "thought",
             label=label,
-            text=plain(entry.content),
+            text=entry.content,
             score=entry.score,
             score_text="" if entry.score is None else f"{entry.score:.2f}",
             state=state,
@@ -211,9 +207,9 @@ def _tree_state(
             return "answer", None
         return "on_path" if entry.id in path else "expanded", None
     if entry.dropped is not None:
-        return "dropped", _reason(entry.dropped)
+        return "dropped", entry.dropped
     if entry.status == "pruned":
-        return "dropped", PageReason("refuted", plain(entry.why or "it is known to lead nowhere"))
+        return "dropped", PageReason("refuted", entry.why or "it is known to lead nowhere")
     if is_active(document):
         return "expanded" if entry.children else "open", None
     if entry.children:
@@ -234,39 +230,49 @@ def _add_samples(
     known = {sample.id: sample for sample in samples if sample.id != ROOT}
     names = [*known, *(about for about in dict.fromkeys(abouts) if about and about not in known)]
     for name in sorted(names, key=_number):
-        node = PageNode(id=name, parent=ROOT, kind="sample", label=f"Sample {_number(name)}")
         sample = known.get(name)
-        if sample is None:
-            node.state = "open" if is_active(document) else "dropped"
-            node.why = None if is_active(document) else _cancellation
-        else:
-            node.state, node.why = _sample_state(sample, leader)
-            node.score_text = plain(sample.answer or "")
-        nodes[name] = node
+        why = None if sample is None and is_active(document) else _why_uncounted(sample, leader)
+        state: NodeState = "dropped" if why else "open" if sample is None else "on_path"
+        answer = sample.answer or "" if sample else ""
+        label = f"Sample {_number(name)}"
+        nodes[name] = PageNode(
+            id=name, parent=ROOT, kind="sample", label=label, state=state, why=why, score_text=answer
+        )
 
 
-_cancellation = PageReason("cancelled", "it was not waited for any longer")
+def _why_uncounted(sample: SampleEntry | None, leader: str | None) -> PageReason | None:
+    """Return why a sample of a run that is over does not count to the leader; None where it does."""
+    if sample is None:
+        return PageReason("cancelled", "it was not waited for any longer")
+    if sample.dropped is not None:
+        return sample.dropped
+    return (
+        None
+        if sample.vote == leader
+        else PageReason("differs", f"it answered {sample.answer}; {leader} leads")
+    )
 
 
-def votes_in(document: Mapping[str, Any]) -> list[VoteEntry]:
+def votes_of(document: Mapping[str, Any]) -> list[PageVote]:
     """Return the votes of a document; none where it has none."""
-    return read_shape(document.get("votes"), list[VoteEntry]) or []
+    votes = read_shape(document.get("votes"), list[VoteEntry]) or []
+    samples = read_shape(document.get("samples"), list[SampleEntry]) or []
+    leader = leading_vote(document)
+    return [
+        PageVote(
+            answer=vote.answer,
+            count=vote.count,
+            nodes=[sample.id for sample in samples if sample.vote == vote.answer],
+            leads=vote.answer == leader,
+        )
+        for vote in votes
+    ]
 
 
 def leading_vote(document: Mapping[str, Any]) -> str | None:
     """Return the answer that leads: the one that was given, else the one with the most votes."""
-    answers = [vote.answer for vote in votes_in(document)]
-    if document["answer"] in answers:
-        return document["answer"]
-    return answers[0] if answers else None
-
-
-def _sample_state(sample: SampleEntry, leader: str | None) -> tuple[NodeState, PageReason | None]:
-    if sample.dropped is not None:
-        return "dropped", _reason(sample.dropped)
-    if sample.vote == leader:
-        return "on_path", None
-    return "dropped", PageReason("differs", plain(f"it answered {sample.answer}; {leader} leads"))
+    answers = [vote.answer for vote in read_shape(document.get("votes"), list[VoteEntry]) or []]
+    return document["answer"] if document["answer"] in answers else next(iter(answers), None)
 
 
 def _number(name: str) -> int:
@@ -283,74 +289,72 @@ def _add_iteration(
     iteration: IterationEntry,
     tasks: Sequence[TaskEntry],
 ) -> None:
-    node = PageNode(
-        id=iteration.id,
-        parent=ROOT,
-        kind="iteration",
-        label=f"Iteration {iteration.iteration}",
-        state="open" if is_active(document) else "on_path",
-        fields=[*_iteration_fields(iteration)],
-    )
-    parts = {node.id: node}
-    above = node.id
+    is_open, above = is_active(document), iteration.id
+    parts = [
+        PageNode(
+            id=iteration.id,
+            parent=ROOT,
+            kind="iteration",
+            label=f"Iteration {iteration.iteration}",
+            state="open" if is_open else "on_path",
+            data={"complexity": iteration.complexity, "decision": iteration.decision},
+        )
+    ]
     for plan in iteration.plans:
         is_selected = plan.number == iteration.selected_plan
-        is_open = iteration.selected_plan is None and is_active(document)
-        parts[plan.id] = _plan_node(node.id, plan, is_selected, is_open=is_open)
+        waits = iteration.selected_plan is None and is_open
+        parts.append(
+            _plan_node(iteration.id, plan, "on_path" if is_selected else "open" if waits else "dropped")
+        )
         above = plan.id if is_selected else above
     own = [task for task in tasks if task.iteration == iteration.iteration]
-    for place, task in enumerate(own, 1):
-        parts[task.id] = _task_node(above, place, task, document)
-    if nodes.keys().isdisjoint(parts):
-        nodes |= parts
+    parts += [_task_node(above, place, task, document) for place, task in enumerate(own, 1)]
+    found = {node.id: node for node in parts}
+    if len(found) == len(parts) and nodes.keys().isdisjoint(found):
+        nodes |= found
 
 
-def _iteration_fields(iteration: IterationEntry) -> Iterable[PageField]:
-    yield from data_fields({"complexity": iteration.complexity, "decision": iteration.decision})
-
-
-def _plan_node(iteration: str, plan: PlanEntry, is_selected: bool, *, is_open: bool) -> PageNode:
+def _plan_node(iteration: str, plan: PlanEntry, state: NodeState) -> PageNode:
     points = score_of(plan.overall_score)
     lines = (f"{place}. {task.resource_name}: {task.task_query}" for place, task in enumerate(plan.tasks, 1))
-    node = PageNode(
+    code, start = ("score", f"it scored {points}; ") if points else ("not_selected", "")
+    return PageNode(
         id=plan.id,
         parent=iteration,
         kind="plan",
         label=plan_name(plan.number),
-        text=plain("\n".join(lines)),
+        text="\n".join(lines),
         score=plan.overall_score,
         score_text=points,
-        state="on_path" if is_selected else "open" if is_open else "dropped",
-        fields=[*data_fields({"reason": plan.reason})],
+        state=state,
+        why=PageReason(code, f"{start}another plan was carried out") if state == "dropped" else None,
+        data={"reason": plan.reason},
     )
-    if node.state == "dropped":
-        code, start = ("score", f"it scored {points}; ") if points else ("not_selected", "")
-        node.why = PageReason(code, f"{start}another plan was carried out")
-    return node
 
 
 _TASK_CODES = {"REJECTED": "rejected", "FAILED": "failed", "SKIPPED": "skipped"}
 
 
 def _task_node(parent: str, place: int, task: TaskEntry, document: Mapping[str, Any]) -> PageNode:
-    shown = ("resource_name", "reason", "result", "attempts", "errors")
-    node = PageNode(
+    state: NodeState = (
+        "on_path" if task.status == "ACCEPTED" else "open" if is_active(document) else "dropped"
+    )
+    why = None if state != "dropped" else why_left_open(document)
+    if task.status in _TASK_CODES:
+        state, why = "dropped", PageReason(_TASK_CODES[task.status], task.reason or task.status.lower())
+    return PageNode(
         id=task.id,
         parent=parent,
         kind="task",
         label=f"Task {place}",
-        text=plain(task.query),
-        score_text=plain(task.status),
-        state="on_path",
-        fields=[*data_fields({name: getattr(task, name) for name in shown})],
+        text=task.query,
+        score_text=task.status,
+        state=state,
+        why=why,
+        data={
+            name: getattr(task, name) for name in ("resource_name", "reason", "result", "attempts", "errors")
+        },
     )
-    if task.status in _TASK_CODES:
-        node.state = "dropped"
-        node.why = PageReason(_TASK_CODES[task.status], plain(task.reason or task.status.lower()))
-    elif task.status != "ACCEPTED":
-        is_open = is_active(document)
-        node.state, node.why = ("open", None) if is_open else ("dropped", why_left_open(document))
-    return node
 
 
 # -- thoughts
@@ -371,13 +375,13 @@ def add_thoughts(
             parent=above,
             kind="thought",
             label=f"Thought {number}",
-            text=plain(thought.text),
-            stage=plain(thought.stage),
-            branch=plain(thought.branch or ""),
+            text=thought.text,
+            stage=thought.stage,
+            branch=thought.branch or "",
             score=thought.score,
             score_text="" if thought.score is None else f"{thought.score:.2f}",
             revises=f"t{thought.revises}" if thought.revises and 0 < thought.revises < number else None,
-            fields=[*data_fields(thought.data)],
+            data=thought.data,
         )
         ends[thought.branch] = name
         names.append(name)

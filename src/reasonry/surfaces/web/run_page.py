@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.strategy import Strategy, Thought
@@ -18,36 +18,21 @@ from ...engine.journal import CALLER
 from ...engine.record import Record
 from ..run_report import TITLE_CHARS, outline
 from .page import (
+    EVERYTHING,
+    PageBounds,
     PageCall,
     PageCost,
     PageDocument,
-    PageLimit,
     PageNode,
     PageNote,
     PagePath,
     PageQuestion,
     PageReason,
-    PageSpend,
-    PageStage,
-    PageStop,
-    PageTable,
-    PageVote,
     PromptLines,
-    change_texts,
     cost_of_dropped,
-    plain,
-    walked_steps,
+    finish_page,
 )
-from .run_nodes import (
-    DrawnCounts,
-    SampleEntry,
-    add_thoughts,
-    first_nodes,
-    is_active,
-    leading_vote,
-    read_shape,
-    votes_in,
-)
+from .run_nodes import DrawnCounts, add_thoughts, first_nodes, is_active, read_shape, votes_of
 
 Entry = Mapping[str, Any]
 
@@ -61,47 +46,53 @@ def run_page(
     record: Record,
     strategy: Strategy[Any, Any] | None,
     ended_at_ms: int | None = None,
+    bounds: PageBounds = EVERYTHING,
 ) -> PageDocument:
-    """Return the page of a run, whole.
+    """Return the page of a run.
 
     Args:
         strategy: Its table, where it is still known.
         ended_at_ms: When it ended, if it did; UTC, milliseconds since 1970.
     """
-    result, head = record.result, record.head
-    document = result.document()
+    result, head, document = record.result, record.head, record.result.document()
     maker = _Maker(record, document)
-    maker.attach()
-    used = maker.total
-    begun = head.get("created_at_ms") or 0
-    return PageDocument(
+    usage, begun = result.usage, head.get("created_at_ms") or 0
+    drawn = read_shape(document, DrawnCounts) or DrawnCounts()
+    counts: dict[str, float | None] = {
+        **{"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd},
+        **{"seconds": result.duration_ms / 1000, "thoughts": len(maker.thoughts)},
+        **({"nodes": len(maker.nodes)} if isinstance(document.get("tree"), Mapping) else {}),
+    }
+    page = PageDocument(
         kind="run",
         id=result.run_id,
         session_id=result.session_id,
-        title=plain(first_words(str(document.get("title") or head["problem"]), TITLE_CHARS)),
-        problem=plain(head["problem"]),
-        strategy=plain(result.strategy),
-        strategy_title=strategy.title if strategy else plain(result.strategy),
+        title=first_words(str(document.get("title") or head["problem"]), TITLE_CHARS),
+        problem=head["problem"],
+        strategy=result.strategy,
+        strategy_title=strategy.title if strategy else result.strategy,
         mode="coached" if result.model == CALLER else "driven",
-        model=plain(result.model),
+        model=result.model,
         status=result.status,
         outcome=result.outcome,
-        stage=plain(head["stage"]),
-        reason=plain(document["termination"]["reason"]),
-        detail=plain(document["termination"]["detail"]),
-        code=document["termination"].get("code"),
-        answer=_plain_or_none(result.answer),
-        best_answer=_plain_or_none(result.best_answer),
-        warnings=[*map(plain, result.warnings)],
-        begun_at_ms=begun,
+        stage=head["stage"],
+        termination=document["termination"],
+        answer=result.answer,
+        best_answer=result.best_answer,
+        warnings=[*result.warnings],
+        created_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
         duration_ms=result.duration_ms,
         table=table_of(strategy),
-        path=walked_steps([*(edge[0] for edge in record.entries("path")), head["stage"]]),
-        spend=_spend(head.get("budget") or {}, used, maker, result.duration_ms, document),
-        limits=[*_limits(head.get("budgets") or [])],
-        votes=_votes(document),
-        early_stop=_early_stop(document, maker.nodes.values()),
+        path=[*(edge[0] for edge in record.entries("path")), head["stage"]],
+        used=counts,
+        cost_of_dropped=cost_of_dropped(maker.nodes.values()),
+        budget=head.get("budget") or {},
+        budgets=(head.get("budgets") or [])[-_MOST_BUDGETS:],
+        votes=votes_of(document),
+        samples_used=drawn.samples_used,
+        samples_saved=drawn.samples_saved,
+        confidence=drawn.confidence,
         critical_path=critical_path(maker.questions, maker.calls),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
@@ -109,18 +100,17 @@ def run_page(
         notes=maker.notes,
         texts=maker.lines.texts,
         prompts=maker.lines.prompts,
-        outline=change_texts(outline(document), plain),
+        outline=outline(document),
         forked_from=head.get("forked_from"),
-        reused=maker.reused,
+        reused=PageCost(**head["reused"]) if "reused" in head else None,
     )
+    return finish_page(page, bounds)
 
 
-def table_of(strategy: Strategy[Any, Any] | None) -> PageTable:
-    """Return a strategy's stages and edges; none of no strategy."""
-    if strategy is None:
-        return PageTable()
-    stages = [PageStage(stage.name, stage.description) for stage in strategy.stages]
-    return PageTable(stages, [*strategy.edges])
+def table_of(strategy: Strategy[Any, Any] | None) -> list[Mapping[str, Any]]:
+    """Return a strategy's stages, each with those it may go to; none of no strategy."""
+    stages = strategy.stages if strategy else ()
+    return [{"name": one.name, "description": one.description, "next": [*one.ways]} for one in stages]
 
 
 class _Maker:
@@ -129,9 +119,7 @@ class _Maker:
     def __init__(self, record: Record, document: dict[str, Any]) -> None:
         self.document = document
         self.effects: dict[str, Entry] = {effect["id"]: effect for effect in record.entries("effects")}
-        self.origins: list[str] = [*record.entries("origins")]
         self.thoughts: list[Thought] = [*record.thoughts()]
-        self.asked: list[Entry] = [*record.entries("questions")]
         self.events: dict[str, list[Entry]] = {}
         self.places: dict[str, int] = {}
         """How many events came before the latest one of an effect."""
@@ -139,62 +127,67 @@ class _Maker:
         self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
         self.costs: dict[str, PageCost] = {}
         """What each effect took, but for answers that were taken over."""
-        self.reused = PageCost() if self.forked_at else None
-        self.sources: list[tuple[str, str]] = []
-        """Nodes, each with an effect that was about it or that it came of."""
         for place, event in enumerate(record.entries("events")):
             if event["id"] is not None:
                 self._add_event(event, place)
         abouts = [effect.get("about", "") for effect in self.effects.values()]
         self.nodes = first_nodes(document, record.head["problem"], abouts)
         self.root = next(iter(self.nodes))
-        self.is_chain = len(self.nodes) == 1
-        self.lines = PromptLines()
-        self.questions: list[PageQuestion] = []
-        self.calls: list[PageCall] = []
-        self.notes: list[PageNote] = []
-        usage = record.result.usage
-        self.total = PageCost(usage.calls, usage.tokens, usage.usd)
-
-    def attach(self) -> None:
-        """Add thoughts, questions and calls, then costs and times."""
-        owners = add_thoughts(self.nodes, self.thoughts, self.document) if self.is_chain else []
-        self.owners = owners
-        self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in self.origins), max)]
-        if not self.is_chain:
-            for number, thought in enumerate(self.thoughts, 1):
-                self._attach_thought(number, thought)
-        for asked in self.asked:
+        is_chain = len(self.nodes) == 1
+        origins: list[str] = [*record.entries("origins")]
+        self.owners = add_thoughts(self.nodes, self.thoughts, document) if is_chain else []
+        self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
+        self.sources: list[tuple[str, str]] = []
+        """Nodes, each with an effect that was about it or that it came of."""
+        self.lines, self.questions, self.calls, self.notes = (
+            PromptLines(),
+            list[PageQuestion](),
+            list[PageCall](),
+            list[PageNote](),
+        )
+        for number, thought in enumerate(self.thoughts, 1):
+            self._attach_thought(number, thought, origins[number - 1] if number <= len(origins) else "")
+        for asked in record.entries("questions"):
             self._attach_question(asked)
         for effect in self.effects.values():
             if effect["kind"] != "ask":
                 self._attach_call(effect)
-        self._set_times(owners)
-        self._mark_reused(owners)
+        self._settle_nodes()
+        usage = record.result.usage
         known = sum((node.cost for node in self.nodes.values()), PageCost())
-        root = self.nodes[self.root]
-        root.cost += _difference(self.total, known)
+        self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
-    # -- thoughts of a run whose document has nodes
+    def _add_event(self, event: Entry, place: int) -> None:
+        name = event["id"]
+        self.events.setdefault(name, []).append(event)
+        self.places[name] = place
+        if place >= self.forked_at:
+            self.costs[name] = self.costs.get(name, PageCost()) + _event_cost(event)
 
-    def _attach_thought(self, number: int, thought: Thought) -> None:
-        origin = self.origins[number - 1] if number <= len(self.origins) else ""
-        own = self.nodes.get(str(thought.data.get("node_id", "")))
-        node, text = own or self._node_of(origin), plain(thought.text)
-        if own is not None and not own.stage:
-            own.stage, own.branch = thought.stage, plain(thought.branch or "")
+    def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
+        own = self.nodes.get(self.owners[number - 1] if self.owners else str(thought.data.get("node_id", "")))
+        if own is not None and (self.owners or not own.stage):
+            own.stage, own.branch = thought.stage, thought.branch or ""
             own.round = self.effects.get(origin, {}).get("round")
-            own.begun_at_ms, own.ended_at_ms = self._asked_at(origin), self._settled_at(origin)
-            own.text = own.text or text
+            own.text = own.text or thought.text
             self.sources.append((own.id, origin))
-        if own is None or text != own.text:
-            score = thought.score
-            self.notes.append(
-                PageNote(id=f"t{number}", node=node.id, stage=thought.stage, text=text, score=score)
+        if own is None or thought.text != own.text:
+            node = own or self._node_of(origin)
+            note = PageNote(
+                id=f"t{number}", node=node.id, stage=thought.stage, text=thought.text, score=thought.score
             )
+            self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node that an effect is about: that of its id, or the nearest one above."""
+        """Return the node that an effect is about: that of its id, or the nearest one above.
+
+        Of a chain it is the first thought that was recorded after the effect.
+        """
+        if self.owners:
+            last, place = len(self.owners) - 1, self.places.get(effect_id)
+            return self.nodes[
+                self.owners[last if place is None else min(bisect_left(self.recorded, place), last)]
+            ]
         about = str(self.effects.get(effect_id, {}).get("about", ""))
         while about and about not in self.nodes:
             about = about.rpartition("/")[0]
@@ -202,132 +195,82 @@ class _Maker:
 
     # -- questions and calls
 
-    def _owner(self, effect_id: str) -> PageNode:
-        """Return the node that an effect belongs to: of a chain, the first thought that was recorded after it."""
-        if not self.is_chain:
-            return self._node_of(effect_id)
-        if not self.owners:
-            return self.nodes[self.root]
-        last, place = len(self.owners) - 1, self.places.get(effect_id)
-        return self.nodes[
-            self.owners[last if place is None else min(bisect_left(self.recorded, place), last)]
-        ]
-
-    def _attach_question(self, asked: Entry) -> None:
-        effect_id, effect = asked["id"], self.effects.get(asked["id"], {})
-        node, events = self._owner(effect_id), self.events.get(effect_id, [])
-        cost = self.costs.get(effect_id, PageCost())
-        node.cost += cost
-        self.sources.append((node.id, effect_id))
-        last = events[-1] if events else None
-        failure = last if last is not None and last["type"] == "failed" else None
-        status = "answered"
-        if failure is not None:
-            status = "cancelled" if failure.get("code") == "stopped" else "failed"
-        elif last is None:
-            status = "open" if is_active(self.document) else "cancelled"
-        elif str(asked.get("read") or "").startswith("unreadable"):
-            status = "unusable"
-        self.questions.append(
-            PageQuestion(
-                id=effect_id,
-                node=node.id,
-                stage=asked["stage"],
-                round=effect.get("round"),
-                sample=effect.get("sample", 0),
-                asked_at_ms=self._asked_at(effect_id),
-                answered_at_ms=self._settled_at(effect_id),
-                prompt=self.lines.add(asked["prompt"]),
-                reply=_plain_or_none(asked.get("reply")),
-                status=status,
-                error=None if failure is None else _why(failure),
-                model=plain(str((last or {}).get("model") or "")),
-                cost=cost,
-                read=plain(str(asked.get("read") or "")),
-                tries=[*map(plain, asked.get("tried") or ())],
-                reused=self._is_reused(effect_id),
-                reworded=effect_id in self.reworded,
-            )
-        )
-
-    def _attach_call(self, effect: Entry) -> None:
-        effect_id, is_tool = effect["id"], effect["kind"] == "call_tool"
-        node, events = self._owner(effect_id), self.events.get(effect_id, [])
+    def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
+        """Add what an effect took to its node; return what the page says of any effect."""
+        node, last = self._node_of(effect_id), self._last(effect_id)
         node.cost += self.costs.get(effect_id, PageCost())
         self.sources.append((node.id, effect_id))
-        last = events[-1] if events else {}
-        failure = last if last.get("type") == "failed" else None
-        arguments = effect.get("arguments") or {}
-        text = "\n".join(f"{name}: {value}" for name, value in arguments.items())
-        self.calls.append(
-            PageCall(
-                id=effect_id,
-                node=node.id,
-                kind="tool" if is_tool else "verifier",
-                name=plain(effect.get("text", "")) if is_tool else "verifier",
-                stage=effect["stage"],
-                text=plain(text if is_tool else effect.get("text", "")),
-                result=_plain_or_none(_result_text(last)),
-                error=None if failure is None else _why(failure),
-                begun_at_ms=self._asked_at(effect_id),
-                ended_at_ms=self._settled_at(effect_id),
-                reused=self._is_reused(effect_id),
-            )
+        is_failure = last.get("type") == "failed"
+        return {
+            "id": effect_id,
+            "node": node.id,
+            "stage": stage,
+            "begun_at_ms": self._begun_at(effect_id),
+            "ended_at_ms": last.get("at_ms", 0) if last else None,
+            "error": PageReason(str(last.get("code")), str(last.get("message"))) if is_failure else None,
+            "reused": self._is_reused(effect_id),
+        }
+
+    def _attach_question(self, asked: Entry) -> None:
+        effect, last = self.effects.get(asked["id"], {}), self._last(asked["id"])
+        status, read = "answered", str(asked.get("read") or "")
+        if last.get("type") == "failed":
+            status = "cancelled" if last.get("code") == "stopped" else "failed"
+        elif not last:
+            status = "open" if is_active(self.document) else "cancelled"
+        elif read.startswith("unreadable"):
+            status = "unusable"
+        question = PageQuestion(
+            **self._attach(asked["id"], asked["stage"]),
+            round=effect.get("round"),
+            sample=effect.get("sample", 0),
+            prompt=self.lines.add(asked["prompt"]),
+            reply=asked.get("reply"),
+            status=status,
+            model=str(last.get("model") or ""),
+            cost=self.costs.get(asked["id"], PageCost()),
+            read=read,
+            tried=[*(asked.get("tried") or ())],
+            reworded=asked["id"] in self.reworded,
         )
+        self.questions.append(question)
+
+    def _attach_call(self, effect: Entry) -> None:
+        is_tool, said = effect["kind"] == "call_tool", effect.get("text", "")
+        arguments = (f"{name}: {value}" for name, value in (effect.get("arguments") or {}).items())
+        call = PageCall(
+            **self._attach(effect["id"], effect["stage"]),
+            kind="tool" if is_tool else "verifier",
+            name=said if is_tool else "verifier",
+            text="\n".join(arguments) if is_tool else said,
+            result=_result_text(self._last(effect["id"])),
+        )
+        self.calls.append(call)
 
     # -- times
 
-    def _asked_at(self, effect_id: str) -> int | None:
+    def _last(self, effect_id: str) -> Entry:
+        """Return the latest event of an effect; nothing where none came."""
+        return self.events.get(effect_id, [{}])[-1]
+
+    def _begun_at(self, effect_id: str) -> int | None:
         effect = self.effects.get(effect_id)
         return None if effect is None else effect.get("at_ms", 0)
-
-    def _settled_at(self, effect_id: str) -> int | None:
-        events = self.events.get(effect_id)
-        return events[-1].get("at_ms", 0) if events else None
-
-    def _add_event(self, event: Entry, place: int) -> None:
-        name, cost = event["id"], _event_cost(event)
-        self.events.setdefault(name, []).append(event)
-        self.places[name] = place
-        if self.reused is not None and place < self.forked_at:
-            self.reused += cost
-        else:
-            self.costs[name] = self.costs.get(name, PageCost()) + cost
 
     def _is_reused(self, effect_id: str) -> bool:
         """Whether what came of an effect was taken over from another run."""
         return self.places.get(effect_id, self.forked_at) < self.forked_at
 
-    def _mark_reused(self, owners: Sequence[str]) -> None:
-        """Mark the nodes that only have what was taken over."""
-        sources = [*self.sources, *zip(owners, self.origins, strict=False)]
-        own = {name for name, effect_id in sources if not self._is_reused(effect_id)}
-        for name, _ in sources:
-            self.nodes[name].reused = name not in own
-
-    def _set_times(self, owners: Sequence[str]) -> None:
-        """Give nodes the time from their first question to what came of their last one."""
-        for name, origin in zip(owners, self.origins, strict=False):
-            node = self.nodes[name]
-            node.round = self.effects.get(origin, {}).get("round")
-            node.begun_at_ms, node.ended_at_ms = self._asked_at(origin), self._settled_at(origin)
-        for effect in (*self.questions, *self.calls):
-            node = self.nodes[effect.node]
-            begun, ended = self._asked_at(effect.id), self._settled_at(effect.id)
-            node.begun_at_ms = _least(node.begun_at_ms, begun)
-            node.ended_at_ms = _most(node.ended_at_ms, ended)
-
-
-def _plain_or_none(text: str | None) -> str | None:
-    return None if text is None else plain(text)
-
-
-def _least(first: int | None, other: int | None) -> int | None:
-    return other if first is None else first if other is None else min(first, other)
-
-
-def _most(first: int | None, other: int | None) -> int | None:
-    return other if first is None else first if other is None else max(first, other)
+    def _settle_nodes(self) -> None:
+        """Give nodes the time from their first question to what came of their last one; mark those taken over."""
+        own = {name for name, effect_id in self.sources if not self._is_reused(effect_id)}
+        for name, effect_id in self.sources:
+            node, last, begun = self.nodes[name], self._last(effect_id), self._begun_at(effect_id)
+            node.reused = name not in own
+            if begun is not None:
+                node.begun_at_ms = begun if node.begun_at_ms is None else min(begun, node.begun_at_ms)
+            if last:
+                node.ended_at_ms = max(last.get("at_ms", 0), node.ended_at_ms or 0)
 
 
 def _event_cost(event: Entry) -> PageCost:
@@ -345,10 +288,6 @@ def _difference(total: PageCost, known: PageCost) -> PageCost:
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)
 
 
-def _why(failure: Entry) -> PageReason:
-    return PageReason(plain(str(failure.get("code"))), plain(str(failure.get("message"))))
-
-
 def _result_text(event: Entry) -> str | None:
     match event.get("type"):
         case "tool_returned":
@@ -361,75 +300,13 @@ def _result_text(event: Entry) -> str | None:
             return None
 
 
-# -- what stands beside the nodes
-
-
-def _spend(
-    budget: Entry, used: PageCost, maker: _Maker, duration_ms: int, document: Mapping[str, Any]
-) -> list[PageSpend]:
-    dropped = cost_of_dropped(maker.nodes.values())
-    tree = document.get("tree")
-    took: dict[str, tuple[float | None, float | None]] = {
-        "calls": (used.calls, dropped.calls),
-        "tokens": (used.tokens, dropped.tokens),
-        "usd": (used.usd, None if used.usd is None else dropped.usd or 0.0),
-        "seconds": (duration_ms / 1000, None),
-        "thoughts": (len(maker.thoughts), None),
-        **({"nodes": (len(maker.nodes), None)} if isinstance(tree, Mapping) else {}),
-    }
-    return [
-        PageSpend(name=name, used=spent, limit=budget.get(name), on_dropped=on_dropped)
-        for name, (spent, on_dropped) in took.items()
-    ]
-
-
-def _limits(budgets: Sequence[tuple[int, Entry]]) -> Iterator[PageLimit]:
-    """Yield the limits that were changed, each with what it was at first, of the latest changes."""
-    latest = budgets[-_MOST_BUDGETS:]
-    for name in dict.fromkeys(name for _, budget in latest for name in budget):
-        values = [(at_ms, budget.get(name)) for at_ms, budget in latest]
-        steps = [next(group) for _, group in itertools.groupby(values, key=lambda value: value[1])]
-        if len(steps) > 1:
-            yield from (PageLimit(at_ms=at_ms, name=name, limit=limit) for at_ms, limit in steps)
-
-
-def _votes(document: Mapping[str, Any]) -> list[PageVote]:
-    leader = leading_vote(document)
-    samples = read_shape(document.get("samples"), list[SampleEntry]) or []
-    return [
-        PageVote(
-            answer=plain(vote.answer),
-            count=vote.count,
-            nodes=[sample.id for sample in samples if sample.vote == vote.answer],
-            leads=vote.answer == leader,
-        )
-        for vote in votes_in(document)
-    ]
-
-
-def _early_stop(document: Mapping[str, Any], nodes: Iterable[PageNode]) -> PageStop | None:
-    """Return when the votes that were in settled the vote; None where every sample was drawn, or none was."""
-    counts = read_shape(document, DrawnCounts)
-    voters = {name for vote in _votes(document) for name in vote.nodes}
-    settled = [node.ended_at_ms for node in nodes if node.id in voters and node.ended_at_ms is not None]
-    if counts is None or not counts.samples_saved or not settled:
-        return None
-    return PageStop(
-        at_ms=max(settled),
-        counted=counts.samples_used,
-        spared=counts.samples_saved,
-        confidence=counts.confidence,
-    )
-
-
 def critical_path(questions: Iterable[PageQuestion], calls: Iterable[PageCall]) -> PagePath | None:
     """Return what had to wait for one another; None where nothing has settled.
 
     Each waited for the one that was the last to settle before it was asked for.
     """
-    asked = [question for question in questions if question.status != "cancelled"]
-    spans = [(question.answered_at_ms, question.asked_at_ms, question.id) for question in asked]
-    spans += [(call.ended_at_ms, call.begun_at_ms, call.id) for call in calls]
+    asked = [*(question for question in questions if question.status != "cancelled"), *calls]
+    spans = [(one.ended_at_ms, one.begun_at_ms, one.id) for one in asked]
     settled = [(end, begun, name) for end, begun, name in spans if end is not None and begun is not None]
     path, ms, asked_at = list[str](), 0, sys.maxsize
     for end, begun, name in sorted(settled, reverse=True):

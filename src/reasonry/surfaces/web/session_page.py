@@ -9,7 +9,7 @@ from typing import Any
 from ...core.strategy import Strategy
 from ...core.text import first_words
 from ..run_report import TITLE_CHARS
-from .page import PageDocument, PageNode, data_fields, plain, walked_steps
+from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page
 from .run_page import table_of
 
 ROOT = "root"
@@ -17,8 +17,10 @@ ROOT = "root"
 Document = Mapping[str, Any]
 
 
-def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> PageDocument:
-    """Return the page of a session, whole.
+def session_page(
+    session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = EVERYTHING
+) -> PageDocument:
+    """Return the page of a session.
 
     Args:
         session: The session's document, with all of its `thoughts`.
@@ -29,34 +31,35 @@ def session_page(session: Document, strategy: Strategy[Any, Any] | None) -> Page
     lines = _SessionNodes(begun)
     for thought in thoughts:
         lines.add(thought)
-    purpose = plain(session.get("purpose") or "")
+    purpose = session.get("purpose") or ""
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")
     nodes = [root, *lines.nodes.values()]
     has_ended = bool(thoughts) and not thoughts[-1].get("next_thought_needed", True)
     answer = _mark_path(lines, has_ended)
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
-    return PageDocument(
+    said = "the last thought said that no other is needed"
+    page = PageDocument(
         kind="session",
         id=session["session_id"],
         session_id=session["session_id"],
         title=first_words(purpose, TITLE_CHARS) or "Session",
         problem=purpose,
-        strategy=plain(name),
-        strategy_title=strategy.title if strategy else plain(name),
+        strategy=name,
+        strategy_title=strategy.title if strategy else name,
         mode="guided",
         status="ended" if has_ended and status == "active" else status,
-        stage=plain(str(thoughts[-1].get("stage") or "")) if thoughts else "",
-        reason="ended" if has_ended else "",
-        detail="the last thought said that no other is needed" if has_ended else "",
+        stage=str(thoughts[-1].get("stage") or "") if thoughts else "",
+        termination={"reason": "ended", "detail": said} if has_ended else {},
         answer=answer,
-        begun_at_ms=begun,
+        created_at_ms=begun,
         ended_at_ms=begun + max(times, default=0) if has_ended else None,
         duration_ms=max(times, default=0),
         table=table_of(strategy),
-        path=walked_steps(stage for thought in thoughts for stage in _stages(thought)),
+        path=[stage for thought in thoughts for stage in _stages(thought) if stage],
         nodes=nodes,
     )
+    return finish_page(page, bounds)
 
 
 class _SessionNodes:
@@ -81,15 +84,15 @@ class _SessionNodes:
             parent=parent,
             kind="thought",
             label=f"Thought {number}",
-            text=plain(thought["thought"]),
-            stage=plain(" → ".join(_stages(thought))),
-            branch=plain(branch),
+            text=thought["thought"],
+            stage=" → ".join(_stages(thought)),
+            branch=branch,
             score=score,
             score_text="" if score is None else f"{score:g}",
             begun_at_ms=at if before is None or before.ended_at_ms is None else before.ended_at_ms,
             ended_at_ms=None if at is None else max(at, 0),
             revises=self._find_thought(thought, "revises_seq", "revises_thought"),
-            fields=[*data_fields(thought.get("data") or {})],
+            data=thought.get("data") or {},
         )
         merged = thought.get("merge_branch")
         if merged is not None and merged in self.ends:

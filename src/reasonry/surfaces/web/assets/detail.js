@@ -4,7 +4,7 @@ import { element, quietLine } from "./dom.js";
 import { mark } from "./marks.js";
 import { questionItem } from "./question.js";
 import { costWithBelow, nodeLabel, pathTo } from "./record.js";
-import { callName, costLine, count, dotted, duration, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
+import { callName, costLine, count, dotted, duration, plainName, scoreName, scoreOf, stateWord, valueText } from "./wording.js";
 
 const OPENED = 3; // questions, and calls, of a thought that are open at first
 const written = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
@@ -111,8 +111,8 @@ function pairs(rows) {
 }
 
 function fields(node) {
-  if (!node.fields?.length) return [];
-  return [element("h3", {}, "Data"), pairs(node.fields.map(({ name, value }) => [plainName(name), value || "—"]))];
+  const known = Object.entries(node.data ?? {}).map(([name, value]) => [plainName(name), valueText(value)]).filter(([, text]) => text);
+  return known.length ? [element("h3", {}, "Data"), pairs(known)] : [];
 }
 
 function notes(found) {

@@ -24,7 +24,7 @@ function leftOut(cuts) {
 }
 
 function runFacts(page, addressOf) {
-  const begun = page.begun_at_ms ? new Date(page.begun_at_ms) : null;
+  const begun = page.created_at_ms ? new Date(page.created_at_ms) : null;
   const parent = page.forked_from && (addressOf ? element("a", { href: addressOf(page.forked_from) }, "fork of another run") : "fork of another run");
   const said = [
     element("strong", {}, page.strategy_title || plainName(page.strategy || page.kind)),
@@ -62,9 +62,10 @@ function outcome(page) {
   } else if (isRun) {
     made.push(element("p", { class: page.status === "active" ? "answer yet" : "answer none" }, page.status === "active" ? "No answer yet" : "No answer"));
   }
-  const said = page.status === "active" ? plainName(page.detail ?? "") : page.detail || plainName(page.reason ?? "");
+  const { reason = "", detail = "", code: fault } = page.termination ?? {};
+  const said = page.status === "active" ? plainName(detail) : detail || plainName(reason);
   const why = said === "success" ? "" : said;
-  const code = page.code && !why.includes(page.code) ? ` (${page.code})` : "";
+  const code = fault && !why.includes(fault) ? ` (${fault})` : "";
   if ((why || code) && !isAnswered(page.outcome)) made.push(element("p", { class: "reason" }, `${why}${code}`));
   return made;
 }

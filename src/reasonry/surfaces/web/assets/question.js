@@ -15,14 +15,14 @@ export function questionItem(record, question, open, page) {
 }
 
 function summary(question) {
-  const took = Number.isFinite(question.answered_at_ms) && question.answered_at_ms - question.asked_at_ms;
+  const took = Number.isFinite(question.ended_at_ms) && question.ended_at_ms - question.begun_at_ms;
   const said = [
     plainName(question.stage ?? ""),
     question.sample > 0 && `sample ${question.sample + 1}`,
     Number.isFinite(took) && took !== false && duration(took),
     question.reworded && "in other words",
     question.reused && "reused, $0",
-    question.tries?.length > 0 && `asked ${question.tries.length + 1} times`,
+    question.tried?.length > 0 && `asked ${question.tried.length + 1} times`,
   ];
   const status = question.status === "answered" ? null : element("strong", {}, plainName(question.status));
   return element("summary", {}, dotted(said), status && " ", status);
@@ -35,7 +35,7 @@ function turns(record, question) {
   const hasReply = question.reply !== null && question.reply !== undefined;
   return [
     ...(prompt ? [turn("sent", "Prompt", prompt)] : []),
-    ...(question.tries ?? []).map((text, index) => turn("failed", `Try ${index + 1}, not usable`, text)),
+    ...(question.tried ?? []).map((text, index) => turn("failed", `Try ${index + 1}, not usable`, text)),
     ...(question.error ? [turn("failed", `Error ${question.error.code ?? ""}`, question.error.text ?? "")] : []),
     ...(hasReply ? [turn("received", model ? `Reply of ${model}` : "Reply", question.reply)] : []),
     ...(told ? [quietLine(told)] : []),

@@ -42,6 +42,7 @@ export function readRecord(page) {
     asked: byNode(nodes, [...questions.values()]),
     called: byNode(nodes, page.calls ?? []),
     noted: byNode(nodes, page.notes ?? []),
+    spend: spendOf(page),
     best: Math.max(1, ...scores) > 1 ? (Math.max(...scores) > 10 ? 100 : 10) : 1,
   };
 }
@@ -78,6 +79,15 @@ function byNode(nodes, things) {
   const sorted = new Map([...nodes.keys()].map((id) => [id, []]));
   for (const thing of things) sorted.get(thing.node)?.push(thing);
   return sorted;
+}
+
+/**
+ * What was used of each thing that a budget limits, with its limit and what of it went to dropped branches.
+ * @returns {{ name: string, used: number | null, limit?: number, on_dropped?: number }[]}
+ */
+export function spendOf({ used = {}, budget = {}, cost_of_dropped: dropped = {} }) {
+  const names = ["calls", "tokens", "usd", "seconds", "thoughts", "nodes"].filter((name) => name in used);
+  return names.map((name) => ({ name, used: used[name], limit: budget[name], on_dropped: dropped[name] }));
 }
 
 /** From the root to the node itself. */

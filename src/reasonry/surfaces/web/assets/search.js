@@ -1,6 +1,7 @@
 // Which thoughts show: those with the words in their text or replies, those that were not dropped.
 
 import { pathTo } from "./record.js";
+import { valueText } from "./wording.js";
 
 const lowered = new WeakMap(); // a record's texts, lower case, made at the first search
 
@@ -35,7 +36,7 @@ function textOf(record, id) {
   const known = lowered.get(record);
   if (!known.has(id)) {
     const node = record.nodes.get(id);
-    const fields = (node.fields ?? []).map(({ value }) => value);
+    const fields = Object.values(node.data ?? {}).map(valueText);
     const notes = record.noted.get(id).map(({ text }) => text);
     const replies = record.asked.get(id).map(({ reply }) => reply);
     const own = [id, node.label, node.text, node.branch, node.stage, node.why?.code, node.why?.text];

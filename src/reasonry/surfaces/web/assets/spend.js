@@ -9,8 +9,7 @@ const UNLIMITED = ["calls", "tokens", "usd", "seconds"]; // worth a word where t
  * @param {import("./record.js").Recorded} record
  * @param {{ addressOf?(id: string): string }} around
  */
-export function drawSpend({ page }, { addressOf }) {
-  const all = page.spend ?? [];
+export function drawSpend({ page, spend: all }, { addressOf }) {
   const known = all.filter(({ name, used, limit }) => Number.isFinite(limit) || (used > 0 && UNLIMITED.includes(name)));
   const reused = costLine(page.reused);
   const parent = "the run it was forked from";

@@ -5,13 +5,13 @@ import { amount } from "./wording.js";
 
 /** @returns {HTMLElement[]} nothing where nothing was counted */
 export function spendLine(record, axis) {
-  const name = nearest(record.page);
+  const name = nearest(record);
   const paid = record.page.questions
-    .filter((question) => Number.isFinite(question.answered_at_ms ?? question.asked_at_ms) && question.cost?.[name])
-    .map((question) => ({ at: axis.at(question.answered_at_ms ?? question.asked_at_ms), cost: question.cost[name] }))
+    .filter(({ ended_at_ms: ended, begun_at_ms: begun, cost }) => Number.isFinite(ended ?? begun) && cost?.[name])
+    .map(({ ended_at_ms: ended, begun_at_ms: begun, cost }) => ({ at: axis.at(ended ?? begun), cost: cost[name] }))
     .sort((a, b) => a.at - b.at);
   if (paid.length < 2) return [];
-  const limit = (record.page.spend ?? []).find((one) => one.name === name)?.limit;
+  const limit = record.spend.find((one) => one.name === name)?.limit;
   const total = paid.reduce((sum, { cost }) => sum + cost, 0);
   const near = Number.isFinite(limit) && limit < total * 3;
   const top = near ? Math.max(limit, total) : total;
@@ -33,8 +33,8 @@ export function spendLine(record, axis) {
 }
 
 /** The limit as it was at each time. */
-function limitPath({ limits = [] }, name, limit, axis, height) {
-  const steps = limits.filter((one) => one.name === name);
+function limitPath({ budgets = [] }, name, limit, axis, height) {
+  const steps = budgets.map(([at_ms, budget]) => ({ at_ms, limit: budget[name] ?? null }));
   let path = "";
   let isDrawn = false; // up to here
   for (const one of steps.length ? steps : [{ at_ms: 0, limit }]) {
@@ -49,7 +49,7 @@ function limitPath({ limits = [] }, name, limit, axis, height) {
 }
 
 /** What is nearest to its limit, of what questions cost; without limits: dollars, else tokens, else calls. */
-function nearest({ questions, spend = [] }) {
+function nearest({ page: { questions }, spend }) {
   const known = ["usd", "tokens", "calls"].filter((name) => questions.some(({ cost }) => cost?.[name]));
   const share = (name) => {
     const { used, limit } = spend.find((one) => one.name === name) ?? {};

@@ -12,11 +12,12 @@ const REACH = 3.6;
  * @param {boolean} isShown the drawing is the same for every run of a strategy: it stands with the view by stages
  */
 export function drawStages({ page }, isShown) {
-  const stages = isShown ? (page.table?.stages ?? []) : [];
-  const { visits, walked } = walk(page.path ?? []);
+  const stages = isShown ? (page.table ?? []) : [];
+  const { visits, walked } = walk(stageRuns(page.path));
   if (!stages.length) return show(byId("stages"), []);
   const rank = new Map(stages.map((stage, index) => [stage.name, index]));
-  const known = (page.table.edges ?? []).filter(([from, to]) => rank.has(from) && rank.has(to));
+  const edges = stages.flatMap(({ name, next }) => next.map((to) => [name, to]));
+  const known = edges.filter(([, to]) => rank.has(to));
   const arcs = known.map(([from, to]) => ({
     from: rank.get(from),
     to: rank.get(to),
@@ -66,6 +67,16 @@ function stageRow(stage, times, page) {
 export function often(times) {
   if (times === 1) return null;
   return element("small", {}, times ? ` × ${times}` : " not visited");
+}
+
+/** The stages that were walked, each with how often in a row. */
+export function stageRuns(path = []) {
+  const rows = [];
+  for (const stage of path.filter(Boolean)) {
+    if (rows.at(-1)?.stage === stage) rows.at(-1).times += 1;
+    else rows.push({ stage, times: 1 });
+  }
+  return rows;
 }
 
 function walk(path) {

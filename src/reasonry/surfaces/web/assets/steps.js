@@ -1,7 +1,7 @@
 // The run with like folded into one: each stage once, with how much of what it asked has come in; loops as arcs.
 
 import { element } from "./dom.js";
-import { drawArcs, often } from "./stages.js";
+import { drawArcs, stageRuns, often } from "./stages.js";
 import { costLine, count, dotted, duration, plainName, STATE_ORDER, stateWord } from "./wording.js";
 
 /**
@@ -13,7 +13,7 @@ export function drawSteps(host, record, page) {
   const steps = stepsOf(record);
   const names = [...steps.keys()];
   const rank = new Map(names.map((name, index) => [name, index]));
-  const arcs = [...walked(record.page.path ?? [], rank)].map(([key, times]) => {
+  const arcs = [...walked(stageRuns(record.page.path), rank)].map(([key, times]) => {
     const [from, to] = key.split("\n");
     return { from: rank.get(from), to: rank.get(to), times };
   });
@@ -29,7 +29,7 @@ function stepsOf({ page, nodes }) {
     if (!steps.has(name)) steps.set(name, { visits: 0, asked: 0, settled: 0, nodes: [], cost: { calls: 0, tokens: 0, usd: 0 }, ms: 0 });
     return steps.get(name);
   };
-  for (const { stage, times } of page.path ?? []) at(stage).visits += times;
+  for (const stage of (page.path ?? []).filter(Boolean)) at(stage).visits += 1;
   const take = (stage, from, to, isOpen) => {
     const step = at(stage);
     step.asked += 1;
@@ -38,7 +38,7 @@ function stepsOf({ page, nodes }) {
     return step;
   };
   for (const one of page.questions ?? []) {
-    const { cost } = take(one.stage, one.asked_at_ms, one.answered_at_ms, one.status === "open");
+    const { cost } = take(one.stage, one.begun_at_ms, one.ended_at_ms, one.status === "open");
     for (const name of Object.keys(cost)) cost[name] += one.cost?.[name] ?? 0;
   }
   for (const one of page.calls ?? []) take(one.stage, one.begun_at_ms, one.ended_at_ms, !one.error && one.ended_at_ms === null);

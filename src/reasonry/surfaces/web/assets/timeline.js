@@ -96,7 +96,7 @@ function spansOf(record) {
     return { one, from, to: Math.max(from, to ?? present), status };
   };
   const questions = (record.page.questions ?? []).map((one) =>
-    span(one, one.asked_at_ms, one.answered_at_ms, one.status),
+    span(one, one.begun_at_ms, one.ended_at_ms, one.status),
   );
   const calls = (record.page.calls ?? []).map((one) =>
     span(one, one.begun_at_ms, one.ended_at_ms, one.error ? "failed" : "answered"),
@@ -114,7 +114,7 @@ function middle(spans) {
 function barText(record, { one, from, to, status }, path) {
   const node = record.nodes.get(one.node);
   const name = one.kind ? callName(one) : plainName(one.stage ?? "");
-  const tries = one.tries?.length ?? 0;
+  const tries = one.tried?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
   const took = duration(to - from);
   const parts = [name, node && nodeLabel(node), took, plainName(status ?? ""), again, one.reused && "reused for $0"];
@@ -143,7 +143,7 @@ function bar(text) {
 /** Questions that waited for the same answers, and so went out side by side. */
 function roundsOf(record) {
   const rounds = new Map();
-  for (const { round: number, asked_at_ms: from, answered_at_ms: to } of record.page.questions ?? []) {
+  for (const { round: number, begun_at_ms: from, ended_at_ms: to } of record.page.questions ?? []) {
     if (!Number.isFinite(number)) continue;
     const before = rounds.get(number) ?? { number, from: Infinity, to: -Infinity };
     rounds.set(number, { number, from: Math.min(before.from, from ?? Infinity), to: Math.max(before.to, to ?? -Infinity) });

@@ -14,7 +14,7 @@ const SHOWN = 300; // of the votes in the order they came in
 export function drawVotes(record, page) {
   const votes = record.page.votes ?? [];
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
-  const stop = record.page.early_stop;
+  const stop = votes.length ? earlyStop(record) : null;
   const rows = votes.map((vote, index) =>
     element(
       "li",
@@ -50,12 +50,19 @@ function arrivals(record, votes, page) {
     const properties = { type: "button", class: votes[index].leads ? "ballot leads" : "ballot", title: said, "aria-label": said };
     return element("li", {}, element("button", { ...properties, on: { click: () => page.select(node.id) } }, name));
   });
-  const stop = record.page.early_stop;
+  const stop = earlyStop(record);
   if (stop) items.push(element("li", { class: "stop" }, stopWords(stop)));
   return [quietLine("As they came in"), element("ol", { class: "arrivals" }, ...items)];
 }
 
-function stopWords({ at_ms: at, counted, spared, confidence }) {
+/** When the votes that were in settled the vote; nothing where every sample was drawn. */
+function earlyStop({ page, nodes }) {
+  const ended = page.votes.flatMap((vote) => vote.nodes.map((id) => nodes.get(id)?.ended_at_ms)).filter(Number.isFinite);
+  if (!page.samples_saved || !ended.length) return null;
+  return { at: Math.max(...ended), counted: page.samples_used, spared: page.samples_saved, confidence: page.confidence ?? null };
+}
+
+function stopWords({ at, counted, spared, confidence }) {
   const sure = confidence === null || confidence >= 1 ? "the leader could not lose any more" : `the leader is the majority with ${(100 * confidence).toFixed(1)} % certainty`;
   return `stopped at ${duration(at)}, after ${count(counted, "sample")}: ${sure}; ${spared} spared`;
 }

@@ -14,20 +14,20 @@ const MOST_CALLS = 3;
  * @param {{ select(id: string): void }} page
  */
 export function drawWhy(record, page) {
-  const { kind, votes = [], status, outcome, detail } = record.page;
+  const { kind, votes = [], status, outcome, termination } = record.page;
   if (kind !== "run" || status === "active") return show(byId("why"), []);
   const found = votes.length ? ofVotes(record.page) : [pathSteps(record, page), ...verdictWords(record), ...runnerUp(record, page)];
-  const parts = [...found, ...ofPlans(record, page), ...ofTools(record), isAnswered(outcome) && detail].filter(Boolean);
+  const parts = [...found, ...ofPlans(record, page), ...ofTools(record), isAnswered(outcome) && termination?.detail].filter(Boolean);
   show(byId("why"), parts.length ? [element("strong", {}, isAnswered(outcome) ? "Why" : "So far"), ...parts.map((part) => element("span", {}, part))] : []);
 }
 
-function ofVotes({ votes, early_stop: stop }) {
+function ofVotes({ votes, samples_saved: spared, confidence }) {
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
   const [first, next] = votes;
   return [
     `${clipTo(first.answer, STEP_CHARACTERS)}: ${first.count} of ${count(cast, "vote")}`,
     next && `second: ${clipTo(next.answer, STEP_CHARACTERS)} (${next.count})`,
-    stop && `stopped early${Number.isFinite(stop.confidence) ? `, ${Math.round(100 * stop.confidence)} % sure` : ""}`,
+    spared > 0 && `stopped early${Number.isFinite(confidence) ? `, ${Math.round(100 * confidence)} % sure` : ""}`,
   ];
 }
 

@@ -117,6 +117,14 @@ export function callName({ kind, name }) {
   return kind === name ? plainName(kind) : `${plainName(kind)} ${name}`;
 }
 
+/** A value that a thought carries, as text. */
+export function valueText(value) {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return value.map(valueText).join("\n");
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value).map(([name, one]) => `${name}: ${valueText(one)}`).join("\n");
+}
+
 /** The first line that says something, for a label in a row. */
 export function firstLine(text) {
   return (text ?? "").trim().split(/\s*\n\s*/, 1)[0];

@@ -2,7 +2,7 @@
 
 import { element, heading, quietLine, table } from "../dom.js";
 import { mark } from "../marks.js";
-import { nodeLabel, readRecord } from "../record.js";
+import { nodeLabel, readRecord, spendOf } from "../record.js";
 import { amount, dotted, firstLine, modelName, outcomeWord, plainName, scoreOf, stateWord } from "../wording.js";
 import { alignTrees } from "./aligned.js";
 
@@ -65,7 +65,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
       element("h2", {}, open, element("span", { class: "status", "data-status": page.outcome ?? page.status }, outcomeWord(page.outcome ?? page.status))),
       quietLine(facts),
       element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
-      element("p", { class: "reason" }, page.detail || (page.reason === "success" ? "" : plainName(page.reason))),
+      element("p", { class: "reason" }, page.termination.detail || (page.termination.reason === "success" ? "" : plainName(page.termination.reason ?? ""))),
     );
   }
 
@@ -92,7 +92,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
   }
 
   function spend({ spend: all }, pages) {
-    const wasted = (side) => pages[side].spend.find(({ name }) => name === "tokens")?.on_dropped ?? null;
+    const wasted = (side) => spendOf(pages[side]).find(({ name }) => name === "tokens")?.on_dropped ?? null;
     const rows = [...all, { name: "tokens on dropped", a: wasted("a"), b: wasted("b") }].map(({ name, a: mine, b: other }) => {
       const known = Number.isFinite(mine) && Number.isFinite(other);
       const number = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");

@@ -67,7 +67,7 @@ export function makeControls({ api, path, onNavigate, changed }) {
     page = newer;
     const isActive = page.status === "active";
     const isDriven = page.mode === "driven";
-    const isOver = isAnswered(page.outcome), isAtLimit = /^max_|^cost/.test(page.reason);
+    const isOver = isAnswered(page.outcome), isAtLimit = /^max_|^cost/.test(page.termination?.reason);
     buttons.pause.hidden = !isActive || page.paused || isIdle || !isDriven;
     buttons.resume.hidden = !isDriven || (isActive ? !page.paused && !isIdle : isOver || isAtLimit);
     buttons.limits.hidden = isOver;

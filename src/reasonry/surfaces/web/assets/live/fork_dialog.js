@@ -83,7 +83,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
 /** What was answered before a question was asked is reused. */
 function keptWords(page, question) {
   const before = page.questions.filter(
-    (one) => one.id !== question.id && one.answered_at_ms !== null && one.answered_at_ms <= question.asked_at_ms,
+    (one) => one.id !== question.id && one.ended_at_ms !== null && one.ended_at_ms <= question.begun_at_ms,
   );
   if (!before.length) return "It begins at the first question: nothing is reused.";
   const sum = { calls: 0, tokens: 0, usd: 0 };

@@ -1,6 +1,7 @@
 // The limits of a run, to be raised or lowered.
 
 import { element } from "../dom.js";
+import { spendOf } from "../record.js";
 import { amount } from "../wording.js";
 import { makeDialog, numberField, row } from "./dialog_parts.js";
 
@@ -12,7 +13,7 @@ const LIMIT_NAMES = { calls: "Calls", tokens: "Tokens", usd: "Dollars", seconds:
  * @param {(error: unknown) => string} say
  */
 export function limitsDialog(page, set, say) {
-  const spend = new Map((page.spend ?? []).map((one) => [one.name, one]));
+  const spend = new Map(spendOf(page).map((one) => [one.name, one]));
   const fields = limitFields(page);
   const words = page.status === "active" ? "Set limits" : "Resume";
   const note = element(
@@ -29,11 +30,11 @@ export function limitsDialog(page, set, say) {
 
 /** A field for each limit, with what is set now. */
 export function limitFields(page) {
-  const spend = new Map((page.spend ?? []).map((one) => [one.name, one.limit]));
+  const { budget = {} } = page;
   return new Map(
     Object.entries(LIMIT_NAMES).map(([name, words]) => {
       const step = name === "usd" || name === "seconds" ? "any" : "1";
-      return [name, numberField(`limit-${name}`, words, spend.get(name) ?? null, step)];
+      return [name, numberField(`limit-${name}`, words, budget[name] ?? null, step)];
     }),
   );
 }

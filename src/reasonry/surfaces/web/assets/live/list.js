@@ -242,5 +242,5 @@ export function mountList(main, { query, onNavigate }) {
 }
 
 function asRow(page) {
-  return { ...page, run_id: "demo", created_at_ms: page.begun_at_ms };
+  return { ...page, run_id: "demo", usage: page.used };
 }

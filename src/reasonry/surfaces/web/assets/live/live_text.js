@@ -93,7 +93,7 @@ export function makeLiveText(page) {
     const select = () => page.select(question.node, { question: question.id, open: true });
     const label = element("span", { class: "label" }, dotted(name), time);
     const item = element("button", { on: { click: select } }, label, text);
-    const asked = record.page.duration_ms - (question.asked_at_ms ?? record.page.duration_ms);
+    const asked = record.page.duration_ms - (question.begun_at_ms ?? record.page.duration_ms);
     return { question, text, time, item, since: performance.now() - Math.max(0, asked) };
   }
 
