@@ -259,11 +259,11 @@ class PageBounds(Struct, frozen=True):
 DEFAULT_BOUNDS = PageBounds()
 EVERYTHING = PageBounds(text_chars=None, all_chars=None, nodes=None, entries=None)
 _LEAST_CHARS = 80
-_TEXTS = frozenset(
-    ("title", "problem", "strategy", "strategy_title", "model", "stage", "path", "termination", "answer")
-    + ("best_answer", "warnings", "texts", "text", "label", "branch", "score_text", "data", "code")
-    + ("name", "reply", "result", "read", "tried", "items", "rows", "heads")
-)
+_TEXTS = {
+    *("title", "problem", "strategy", "strategy_title", "model", "stage", "path", "termination", "answer"),
+    *("best_answer", "warnings", "texts", "text", "label", "branch", "score_text", "data", "code"),
+    *("name", "reply", "result", "read", "tried", "items", "rows", "heads"),
+}
 """Members that hold texts; others hold ids and words of ours."""
 
 
