@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import os
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import suppress
@@ -173,7 +174,8 @@ class HttpSession:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 return ModelError(f"no secure connection to {self.server}: {_tls_reason(error)}")
             case aiohttp.ClientConnectorError():
-                reason = error.os_error.strerror or "the address cannot be used"
+                number = error.os_error.errno
+                reason = os.strerror(number) if number and number > 0 else "the address cannot be used"
                 message = f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
                 return ModelError(message, retryable=True)
             case aiohttp.InvalidURL() | UnicodeError():

@@ -34,6 +34,7 @@ def node(id: str, parent: str | None, text: str, state: str = "expanded", **more
         "revises": None,
         "merges": [],
         "data": {},
+        "origin": "",
         "cost": NO_COST,
         **more,
     }
@@ -196,6 +197,7 @@ def tree() -> Document:
                 cost=cost(1, 240, 0.0004),
                 begun_at_ms=0,
                 ended_at_ms=1500,
+                origin="e1" if "." not in label else f"q{label.rpartition('.')[0]}",
             )
         )
     questions = [

@@ -588,3 +588,50 @@ def test_drawing_leaves_the_document_as_it_is(show: Shown) -> None:
         made,
     )
     assert after
+
+
+def test_a_question_says_on_demand_what_it_changed(show: Shown) -> None:
+    page = show(tree())
+    page.click("#node-problem")
+    changed = page.locator("#detail details.changed")
+    assert changed.locator("summary").inner_text() == "What it changed: 4 thoughts"
+    assert not changed.locator("li >> nth=0").is_visible()
+    changed.locator("summary").click()
+    assert "10 - 4 = 6" in changed.inner_text()
+    changed.locator("li button >> nth=0").click()
+    assert selected(page) == "node_1"
+
+
+def test_many_cards_have_a_map_that_leads_to_any_of_them(show: Shown) -> None:
+    page = show(large(200))
+    assert not page.is_visible(".minimap")
+    page.click("text=Fold all")
+    page.click("text=Unfold all")
+    page.click("#view-cards")
+    assert page.locator(".minimap rect:not(.frame)").count() == 200
+    page.locator(".minimap").click(position={"x": 20, "y": 130})
+    top = page.evaluate("document.querySelector('#tree').scrollTop")
+    page.locator(".minimap").click(position={"x": 20, "y": 10})
+    assert page.evaluate("document.querySelector('#tree').scrollTop") < top
+    page.click("#view-stages") if page.is_visible("#view-stages") else page.click("#view-rows")
+    assert not page.is_visible(".minimap")
+
+
+def test_of_many_questions_side_by_side_each_round_is_a_bar(show: Shown) -> None:
+    made = tree()
+    made["questions"] = [
+        question(
+            f"m{number}",
+            "problem",
+            0 if number < 10 else 2_000,
+            1_000 if number < 10 else 3_000,
+            round=1 + number // 10,
+        )
+        for number in range(20)
+    ]
+    page = show(made)
+    assert page.locator("#timeline .span").count() == 2
+    assert page.inner_text("#timeline .span >> nth=0") == "×10"
+    page.click("text=A bar for each question")
+    assert page.locator("#timeline .span").count() == 20
+    assert page.evaluate("document.activeElement.textContent") == "A bar for each round"

@@ -32,6 +32,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.sessions = self.app.sessions()
         self.session_id = ""
         self.texts: list[str] = []
+        self.last: object = None
         self.ids: set[str] = set()
 
     def teardown(self) -> None:
@@ -60,7 +61,10 @@ class SessionMachine(RuleBasedStateMachine):
         except ReasonryError:
             return
         self.session_id = reply["sessionId"]
-        self.texts.append(text)
+        # A call that comes again is taken once.
+        if (call, options) != self.last:
+            self.texts.append(text)
+        self.last = call, options
 
     @invariant()
     def the_page_has_every_thought_on_its_line(self) -> None:

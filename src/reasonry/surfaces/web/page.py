@@ -64,6 +64,8 @@ class PageNode(Struct, kw_only=True):
     revises: str | None = None
     merges: list[str] = field(default_factory=list[str])
     data: dict[str, Any] = field(default_factory=dict[str, Any])
+    origin: str = ""
+    """The question or call that it came of."""
     cost: PageCost = PageCost()
     reused: bool = False
     """Whether all that was asked for it, and came to it, was taken over from the run that this one is a fork of."""
@@ -115,6 +117,8 @@ class PageNote(Struct, kw_only=True):
     stage: str
     text: str
     score: float | None = None
+    origin: str = ""
+    """As in `PageNode`."""
 
 
 class PageVote(Struct, kw_only=True):

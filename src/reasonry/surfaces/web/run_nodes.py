@@ -296,6 +296,7 @@ def _add_iteration(
             parent=ROOT,
             kind="iteration",
             label=f"Iteration {iteration.iteration}",
+            text=_size_of(iteration, tasks),
             state="open" if is_open else "on_path",
             data={"complexity": iteration.complexity, "decision": iteration.decision},
         )
@@ -312,6 +313,12 @@ def _add_iteration(
     found = {node.id: node for node in parts}
     if len(found) == len(parts) and nodes.keys().isdisjoint(found):
         nodes |= found
+
+
+def _size_of(iteration: IterationEntry, tasks: Sequence[TaskEntry]) -> str:
+    own = sum(task.iteration == iteration.iteration for task in tasks)
+    counts = (len(iteration.plans), "plan"), (own, "task")
+    return ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
 
 
 def _plan_node(iteration: str, plan: PlanEntry, state: NodeState) -> PageNode:
@@ -348,7 +355,6 @@ def _task_node(parent: str, place: int, task: TaskEntry, document: Mapping[str, 
         kind="task",
         label=f"Task {place}",
         text=task.query,
-        score_text=task.status,
         state=state,
         why=why,
         data={

@@ -169,13 +169,12 @@ class _Maker:
         if own is not None and (self.owners or not own.stage):
             own.stage, own.branch = thought.stage, thought.branch or ""
             own.round = self.effects.get(origin, {}).get("round")
-            own.text = own.text or thought.text
+            own.text, own.origin = own.text or thought.text, origin
             self.sources.append((own.id, origin))
         if own is None or thought.text != own.text:
             node = own or self._node_of(origin)
-            note = PageNote(
-                id=f"t{number}", node=node.id, stage=thought.stage, text=thought.text, score=thought.score
-            )
+            name, text, score = f"t{number}", thought.text, thought.score
+            note = PageNote(id=name, node=node.id, stage=thought.stage, text=text, score=score, origin=origin)
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:

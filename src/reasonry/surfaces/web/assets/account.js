@@ -1,5 +1,6 @@
 // What came of it in words: headings, prose, lists and tables of the record.
 
+import { LONG_TEXT } from "./detail.js";
 import { byId, element, show, table } from "./dom.js";
 
 /** @param {import("./record.js").Recorded} record */
@@ -24,6 +25,6 @@ function block(one) {
       return element("div", { class: "scroll" }, made);
     }
     default:
-      return element("p", { class: "prose" }, one.text ?? "");
+      return element("p", { class: one.text?.length > LONG_TEXT ? "prose long" : "prose" }, one.text ?? "");
   }
 }

@@ -2,10 +2,11 @@
 
 import { element, quietLine } from "./dom.js";
 import { mark } from "./marks.js";
-import { questionItem } from "./question.js";
+import { changes, questionItem } from "./question.js";
 import { costWithBelow, nodeLabel, pathTo } from "./record.js";
 import { callName, costLine, count, dotted, duration, plainName, scoreName, scoreOf, stateWord, valueText } from "./wording.js";
 
+export const LONG_TEXT = 400; // characters; of so many it is set as a book is
 const OPENED = 3; // questions, and calls, of a thought that are open at first
 const written = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
 
@@ -32,10 +33,10 @@ export function drawDetail(host, record, id, opened, page) {
       breadcrumbs(record, id, page),
       title(record, node),
       ...dropped(node),
-      element("div", { class: "prose" }, node.text || "—"),
+      element("div", { class: node.text?.length > LONG_TEXT ? "prose long" : "prose" }, node.text || "—"),
       brief(record, node),
       ...questions(record, asked, isOpen, page),
-      ...calls(called, isOpen),
+      ...calls(record, called, isOpen, page),
       ...fields(node),
       ...notes(noted),
       facts(record, node, page, before.get("facts")),
@@ -121,7 +122,7 @@ function notes(found) {
   return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...found.map(item))];
 }
 
-function calls(found, isOpen) {
+function calls(record, found, isOpen, page) {
   if (!found.length) return [];
   const items = found.map((call, index) =>
     element(
@@ -131,6 +132,7 @@ function calls(found, isOpen) {
       element("pre", {}, call.text ?? ""),
       element("h4", {}, "Result"),
       element("pre", {}, call.error?.text ?? call.error ?? call.result ?? "—"),
+      ...changes(record, call.id, page),
     ),
   );
   return [element("h3", {}, count(found.length, "call of a tool or verifier", "calls of tools and verifiers")), ...items];

@@ -1,14 +1,14 @@
 // One question as a talk: what was sent, what came back, what went wrong between, at what cost.
 
 import { copyButton, element, listen, quietLine } from "./dom.js";
-import { promptOf } from "./record.js";
-import { costLine, dotted, duration, modelName, plainName } from "./wording.js";
+import { nodeLabel, promptOf } from "./record.js";
+import { costLine, count, dotted, duration, firstLine, modelName, plainName, scoreOf } from "./wording.js";
 
 /** Its texts are put in when it is open: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
   const body = element("div", { class: "talk" });
   const item = element("details", { class: "question", "data-id": question.id, open }, summary(question), body);
-  const write = () => item.open && !body.firstChild && body.append(...turns(record, question), ...(page.questionTools?.(question) ?? []));
+  const write = () => item.open && !body.firstChild && body.append(...turns(record, question), ...changes(record, question.id, page), ...(page.questionTools?.(question) ?? []));
   listen(item, "toggle", write);
   write();
   return item;
@@ -40,6 +40,19 @@ function turns(record, question) {
     ...(hasReply ? [turn("received", model ? `Reply of ${model}` : "Reply", question.reply)] : []),
     ...(told ? [quietLine(told)] : []),
   ];
+}
+
+/** What came of a question or call, on demand: the thoughts that were recorded for it. */
+export function changes(record, id, page) {
+  const found = record.came.get(id) ?? [];
+  if (!found.length) return [];
+  const items = found.map((one) => {
+    const name = one.node ? plainName(one.stage ?? "") : nodeLabel(one);
+    const open = element("button", { class: "link", on: { click: () => page.select(one.node ?? one.id) } }, name);
+    return element("li", {}, open, ` ${firstLine(one.text) || "—"}`, scoreOf(one) && element("small", {}, ` ${scoreOf(one)}`));
+  });
+  const words = element("summary", { class: "quiet" }, `What it changed: ${count(found.length, "thought")}`);
+  return [element("details", { class: "changed", "data-id": `changed ${id}` }, words, element("ul", { class: "notes" }, ...items))];
 }
 
 /** @param {"sent" | "received" | "failed"} kind */

@@ -42,6 +42,7 @@ export function readRecord(page) {
     asked: byNode(nodes, [...questions.values()]),
     called: byNode(nodes, page.calls ?? []),
     noted: byNode(nodes, page.notes ?? []),
+    came: byOrigin([...nodes.values(), ...(page.notes ?? [])]),
     spend: spendOf(page),
     best: Math.max(1, ...scores) > 1 ? (Math.max(...scores) > 10 ? 100 : 10) : 1,
   };
@@ -88,6 +89,13 @@ function byNode(nodes, things) {
 export function spendOf({ used = {}, budget = {}, cost_of_dropped: dropped = {} }) {
   const names = ["calls", "tokens", "usd", "seconds", "thoughts", "nodes"].filter((name) => name in used);
   return names.map((name) => ({ name, used: used[name], limit: budget[name], on_dropped: dropped[name] }));
+}
+
+/** Thoughts by the question or call that they came of. */
+function byOrigin(thoughts) {
+  const sorted = new Map();
+  for (const one of thoughts.filter(({ origin }) => origin)) sorted.set(one.origin, [...(sorted.get(one.origin) ?? []), one]);
+  return sorted;
 }
 
 /** From the root to the node itself. */

@@ -35,7 +35,7 @@ export function laySkeleton(host, tools) {
       element("div", { id: "tree-tools", class: "tools" }),
     ),
     element("div", { id: "steps", hidden: true }),
-    element("div", { id: "tree", class: "tree", role: "tree", "aria-label": "Thoughts" }),
+    element("div", { class: "ground-plan" }, element("div", { id: "tree", class: "tree", role: "tree", "aria-label": "Thoughts" })),
     element("div", { id: "legend", class: "legend" }),
   );
   const views = ["waiting", "votes", thoughts, "stages", "plans", "timeline", "account"];

@@ -8,6 +8,7 @@ import { callName, count, duration, plainName } from "./wording.js";
 
 const drawings = new WeakMap(); // by section
 const LANE = 1.5;
+const MOST_LANES = 8; // drawn at first; of more, each round is one bar
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
 const WORTH_SAYING = 0.9; // of the time a run took: below it, waiting side by side would have been faster
@@ -18,13 +19,19 @@ const OPEN_SHARE = 0.06; // of the run time: how long a question without an answ
  * @param {{ select(node: string, how: { question: string | null, open: boolean }): void }} page
  */
 export function drawTimeline(record, page) {
-  const spans = spansOf(record);
-  if (!spans.length) return show(byId("timeline"), []);
-  const axis = makeAxis(spans);
-  const width = Math.min(WIDEST, (axis.busy / middle(spans)) * LEAST_BAR);
-  const lanes = packLanes(spans, (axis.busy * 0.2) / Math.max(40, width));
+  const all = spansOf(record);
+  if (!all.length) return show(byId("timeline"), []);
+  const axis = makeAxis(all);
+  const width = Math.min(WIDEST, (axis.busy / middle(all)) * LEAST_BAR);
+  const least = (axis.busy * 0.2) / Math.max(40, width);
+  const each = packLanes(all, least);
+  const parts = keptParts(page);
+  const isMany = Math.max(...each) >= MOST_LANES && roundsOf(record).length > 0;
+  const spans = isMany && !parts.isOpen ? inRounds(all) : all;
+  const lanes = spans === all ? each : packLanes(spans, least);
+  parts.toggle = isMany && foldButton(parts, () => drawTimeline(record, page));
   const path = new Set(record.page.critical_path?.effects ?? []);
-  const { room, field, bars } = keptParts(page);
+  const { room, field, bars } = parts;
   const before = new Map(bars);
   bars.clear();
   for (const [index, span] of spans.entries()) {
@@ -45,7 +52,7 @@ export function drawTimeline(record, page) {
   putInOrder(room, [ticks(axis), field, ...spendLine(record, axis)]);
   const section = byId("timeline");
   section.hidden = false;
-  putInOrder(section, [head(record, spans, lanes), room.parentElement]);
+  putInOrder(section, [head(record, all, each, parts.toggle), room.parentElement]);
 }
 
 /** What stays when the timeline is drawn anew: its field, and the bars that are as they were. */
@@ -56,21 +63,45 @@ function keptParts(page) {
     const room = element("div", { class: "stretch" });
     element("div", { class: "scroll" }, room);
     listenToBars(field, page);
-    drawings.set(section, { room, field, bars: new Map() });
+    drawings.set(section, { room, field, bars: new Map(), isOpen: false });
   }
   return drawings.get(section);
 }
 
-function head(record, spans, lanes) {
+function foldButton(parts, redraw) {
+  const turn = () => {
+    parts.isOpen = !parts.isOpen;
+    redraw();
+    byId("timeline").querySelector(".head button")?.focus();
+  };
+  return element("button", { "aria-expanded": String(parts.isOpen), on: { click: turn } }, parts.isOpen ? "A bar for each round" : "A bar for each question");
+}
+
+/** Of each round one bar, from its first question to its last answer; what is of no round stays. */
+function inRounds(spans) {
+  const rounds = new Map();
+  const others = spans.filter((span) => {
+    const { round, stage } = span.one;
+    if (!Number.isFinite(round)) return true;
+    const known = rounds.get(round) ?? { one: { id: `round ${round}`, node: span.one.node, stage, size: 0 }, from: span.from, to: span.to, status: "answered" };
+    rounds.set(round, { ...known, one: { ...known.one, size: known.one.size + 1 }, to: Math.max(known.to, span.to), status: span.status === "open" ? "open" : known.status });
+    return false;
+  });
+  return [...rounds.values(), ...others].sort((a, b) => a.from - b.from);
+}
+
+function head(record, spans, lanes, toggle) {
   const rounds = roundsOf(record).length;
   const side = Math.max(...lanes) + 1;
-  return heading(
+  const made = heading(
     "Timeline",
     count(spans.length, "question or call", "questions and calls"),
     rounds > 0 && count(rounds, "round"),
     side > 1 && `up to ${side} side by side`,
     bestTime(record.page),
   );
+  if (toggle) made.append(toggle);
+  return made;
 }
 
 /** What the wall clock would have been at best: dependent questions, each time the slowest. */
@@ -117,13 +148,15 @@ function barText(record, { one, from, to, status }, path) {
   const tries = one.tried?.length ?? 0;
   const again = tries && `asked ${tries + 1} times`;
   const took = duration(to - from);
-  const parts = [name, node && nodeLabel(node), took, plainName(status ?? ""), again, one.reused && "reused for $0"];
+  const whole = one.size && count(one.size, "question");
+  const parts = [name, whole || (node && nodeLabel(node)), took, plainName(status ?? ""), again, one.reused && "reused for $0"];
   const said = parts.filter(Boolean).join(", ");
   return {
     class: one.kind ? "span call" : "span",
     "data-id": one.id,
     "data-node": one.node,
-    "data-question": one.kind ? null : one.id,
+    "data-question": one.kind || one.size ? null : one.id,
+    "data-size": one.size ?? null,
     "data-status": status,
     "data-state": node?.state,
     "data-tries": tries || null,
@@ -135,8 +168,8 @@ function barText(record, { one, from, to, status }, path) {
 }
 
 function bar(text) {
-  const { "data-status": status, "data-tries": tries } = text;
-  const sign = ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : null;
+  const { "data-status": status, "data-tries": tries, "data-size": size } = text;
+  const sign = ["failed", "unusable"].includes(status) ? "!" : tries ? `↻${tries}` : size > 1 ? `×${size}` : null;
   return element("button", { tabindex: "-1", ...text }, sign);
 }
 

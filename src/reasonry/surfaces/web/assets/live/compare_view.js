@@ -15,6 +15,7 @@ const WHAT = {
   strategy: "they have different strategies",
   end: "they end otherwise",
 };
+const ROW_WORDS = { usd: "dollars", thoughts: "thoughts recorded" };
 const SHOWN_ROWS = 2000;
 const FOLDED_FROM = 6; // rows of one kind, one after the other
 
@@ -96,7 +97,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const rows = [...all, { name: "tokens on dropped", a: wasted("a"), b: wasted("b") }].map(({ name, a: mine, b: other }) => {
       const known = Number.isFinite(mine) && Number.isFinite(other);
       const number = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");
-      return [plainName(name), number(mine), number(other), known ? difference(name, mine, other) : "—"];
+      return [ROW_WORDS[name] ?? plainName(name), number(mine), number(other), known ? difference(name, mine, other) : "—"];
     });
     return wide(table("", ["", "Run A", "Run B", "B compared with A"], rows));
   }

@@ -1,12 +1,12 @@
 // Runs and sessions as a table: searched, filtered, sorted, and kept up to date while one looks.
 
 import { element, listen, quietLine } from "../dom.js";
-import { modelName, outcomeWord, plainName } from "../wording.js";
+import { count, dollars, dotted, modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
 import { choice, makeFilterWords, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
-import { COLUMNS, entryOf, inOrderOf, listRow, sorting } from "./list_row.js";
+import { COLUMNS, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
 
 const PAGE = 50;
@@ -23,6 +23,9 @@ export function mountList(main, { query, onNavigate }) {
   const wish = Object.fromEntries(new URLSearchParams(query));
   const entries = new Map(); // by address, so that a row stays while its text changes
   const chosen = new Set(); // runs to compare
+  const opened = new Set(); // problems whose runs all show
+  let total = ""; // what runs there are in all, in words
+  let newest = null; // the latest run when they were counted
   let cursors = null; // where the next page of each begins; null: none was read
   let announced = null; // the wish whose count was said
   let filtering = 0;
@@ -50,7 +53,7 @@ export function mountList(main, { query, onNavigate }) {
   const compare = element("a", { class: "button main", hidden: true }, "Compare the two");
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
-      element("div", { class: "tools", role: "search" }, find, kind, outcome, strategy, model, since),
+      element("div", { class: "tools", role: "search" }, find, foldable(kind, outcome, strategy, model, since)),
       found, standing, compare),
     filters.chips, trouble, sheet, filters.nothing, more,
   );
@@ -86,6 +89,22 @@ export function mountList(main, { query, onNavigate }) {
     if (signal.aborted) return;
     draw();
     readToSort();
+    if (runs.rows[0]?.id !== newest) void tally((newest = runs.rows[0]?.id));
+  }
+
+  /** Counts the runs in all, and of each strategy. */
+  async function tally() {
+    const found = await api.get("/usage?by=strategy&days=366").catch(() => null);
+    if (!found) return;
+    const { runs, usd } = found.total;
+    total = dotted([count(runs, "run"), usd > 0 && dollars(usd)]);
+    const counts = new Map(found.groups.map((one) => [one.group, one.runs]));
+    for (const option of strategy.options) {
+      option.dataset.title ??= option.textContent;
+      const number = counts.get(option.value);
+      option.textContent = number ? `${option.dataset.title} (${number.toLocaleString("en")})` : option.dataset.title;
+    }
+    if (cursors) draw();
   }
 
   /** Takes in a first page. What is as new as that and not on it was deleted; what is older has slid down. */
@@ -125,16 +144,19 @@ export function mountList(main, { query, onNavigate }) {
   }
 
   function draw() {
-    const shown = inOrderOf(entries.values(), wish.sort);
+    const shown = groupedRows(inOrderOf(entries.values(), wish.sort), opened);
     if (demo) shown.push({ ...demo, isDemo: true });
     const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
     const items = shown.map((entry) => {
       const before = old.get(entry.address);
       const said = JSON.stringify(entry);
       if (before?.said === said) return before;
-      const item = listRow(entry, chosen.has(entry.id), choose);
+      const item = listRow(entry, chosen.has(entry.id), { choose, turn });
       item.said = said;
-      if (before?.contains(document.activeElement)) queueMicrotask(() => item.querySelector("a").focus());
+      if (before?.contains(document.activeElement)) {
+        const part = document.activeElement.matches("button") ? "button" : "a";
+        queueMicrotask(() => item.querySelector(part)?.focus());
+      }
       return item;
     });
     if (items.some((item, index) => rows.children[index] !== item) || items.length !== rows.children.length) {
@@ -144,7 +166,7 @@ export function mountList(main, { query, onNavigate }) {
     }
     more.hidden = !cursors.runs && !cursors.sessions;
     const number = entries.size;
-    found.textContent = number || isFiltered() ? `${number}${more.hidden ? "" : "+"} ${isFiltered() ? "found" : "shown"}` : "";
+    found.textContent = isFiltered() ? `${number}${more.hidden ? "" : "+"} found` : number ? total : "";
     const [by, isDown] = sorting(wish.sort);
     for (const [name, head] of heads) head.setAttribute("aria-sort", name === by ? (isDown ? "descending" : "ascending") : "none");
     sheet.hidden = !items.length;
@@ -167,6 +189,11 @@ export function mountList(main, { query, onNavigate }) {
     remember();
     draw();
     readToSort();
+  }
+
+  function turn(title) {
+    if (!opened.delete(title)) opened.add(title);
+    draw();
   }
 
   function choose(id, isChosen) {
@@ -225,6 +252,7 @@ export function mountList(main, { query, onNavigate }) {
     for (const { name, title } of strategies) {
       if (name !== wish.strategy) strategy.append(element("option", { value: name }, title));
     }
+    void tally();
   }, () => {});
 
   const stopKeys = walkWithKeys(rows, find, filter);
@@ -239,6 +267,14 @@ export function mountList(main, { query, onNavigate }) {
       polling.close();
     },
   };
+}
+
+/** Filters in a line; on a phone folded. */
+function foldable(...filters) {
+  const wide = matchMedia("(width >= 40rem)");
+  const box = element("details", { class: "filters", open: wide.matches }, element("summary", {}, "Filters"), element("div", { class: "tools" }, ...filters));
+  listen(wide, "change", () => (box.open = wide.matches));
+  return box;
 }
 
 function asRow(page) {

@@ -4,6 +4,7 @@ import { element } from "../dom.js";
 import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, whenWords } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
+const OPEN = ["waiting", "active", "paused", "resumable"]; // such a run stands by itself
 
 /** The columns: a name in the address, a word, and what rows are sorted by. */
 export const COLUMNS = [
@@ -56,8 +57,30 @@ export function inOrderOf(entries, wish) {
   return [...entries].sort((a, b) => sign * compared(value(a), value(b)) || b.at_ms - a.at_ms);
 }
 
-/** @param {(id: string, isChosen: boolean) => void} choose called where a run is taken to be compared */
-export function listRow(entry, isChosen, choose) {
+/**
+ * Puts the runs of one problem (a run, its forks, what it was compared with) behind the first of them.
+ * @param {object[]} rows in their order
+ * @param {Set<string>} opened the problems whose runs all show
+ */
+export function groupedRows(rows, opened) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = row.of === "runs" && !OPEN.includes(row.status) ? row.title : row.address;
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  return [...groups].flatMap(([key, [first, ...others]]) => {
+    if (!others.length) return [first];
+    const isOpen = opened.has(key);
+    const members = isOpen ? others.map((row) => ({ ...row, isMember: true })) : [];
+    return [{ ...first, others: others.length, isOpen }, ...members];
+  });
+}
+
+/**
+ * @param {{ choose(id: string, isChosen: boolean): void, turn(title: string): void }} list `choose` is called where a
+ *   run is taken to be compared, `turn` where the other runs of a problem are to show, or not
+ */
+export function listRow(entry, isChosen, { choose, turn }) {
   const { of, id, address, status } = entry;
   const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
   const came = firstLine(entry.answer || entry.reason || "").slice(0, ROW_CHARACTERS);
@@ -71,11 +94,15 @@ export function listRow(entry, isChosen, choose) {
     element("span", { class: "title" }, title),
     came && element("span", { class: entry.answer ? "came is" : "came" }, came),
   );
+  const more = entry.others > 0 && element("button", {
+    class: "others", "aria-expanded": String(entry.isOpen), title: `${count(entry.others, "other run")} of this problem`,
+    "aria-label": `${count(entry.others, "other run")} of this problem`, on: { click: () => turn(entry.title) },
+  }, entry.isOpen ? "−" : `+${entry.others}`);
   const mode = entry.mode ?? "";
   const cells = {
     box: box || "",
     outcome: element("span", { class: "status", "data-status": status }, entry.isDemo ? "Example" : outcomeWord(status ?? "")),
-    problem: link,
+    problem: more ? element("div", { class: "grouped" }, link, more) : link,
     strategy: plainName(entry.strategy ?? ""),
     model: element("span", { title: mode }, mode.split(" at ")[0]),
     cost: entry.said,
@@ -83,11 +110,11 @@ export function listRow(entry, isChosen, choose) {
     when: when(entry.at_ms),
   };
   const made = Object.entries(cells).map(([name, content]) => element("td", { class: `of-${name}` }, content));
-  return element("tr", { "data-address": address, "data-status": status }, ...made);
+  return element("tr", { "data-address": address, "data-status": status, class: entry.isMember && "member" }, ...made);
 }
 
 function when(at_ms) {
   if (!at_ms) return "";
   const at = new Date(at_ms);
-  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, whenWords(at));
+  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, ...whenWords(at).split(/(?<=^today )/).map((part) => element("span", { class: part === "today " && "day" }, part)));
 }

@@ -22,6 +22,8 @@ const CALLS = {
   rewoo: 4,
   scratchpad: 2,
   self_ask: 3,
+  best_of_n: 5,
+  refine: 3,
   self_consistency: 4,
   step_back: 2,
   tree_of_thoughts: 11,
@@ -49,6 +51,7 @@ export function mountNewRun(main, { query, onNavigate }) {
   const model = element("select", { id: "model" });
   const options = element("div", { class: "fields" });
   const box = element("details", { hidden: true }, element("summary", {}, "Options"), options);
+  const parts = element("fieldset", { hidden: true }, element("legend", {}, "With"));
   const limits = LIMITS.map(([name, label, step]) =>
     field(label, element("input", { type: "number", min: 0, step, id: `limit-${name}`, "data-limit": name, placeholder: "no limit", value: name === "calls" ? USUAL_CALLS : null })),
   );
@@ -68,6 +71,7 @@ export function mountNewRun(main, { query, onNavigate }) {
       element("div", {}, field("Strategy", strategy), about),
       element("div", {}, field("Model", model))),
     box,
+    parts,
     element("fieldset", {}, element("legend", {}, "Limits"), element("div", { class: "fields" }, ...limits)),
     trouble,
     element("div", { class: "tools" }, start, element("span", { class: "quiet" }, element("kbd", {}, "Ctrl"), " ", element("kbd", {}, "Enter"))),
@@ -98,6 +102,11 @@ export function mountNewRun(main, { query, onNavigate }) {
     const chosen = [...options.querySelectorAll("[data-option]")].filter(({ value }) => value !== "");
     if (chosen.length) made.options = Object.fromEntries(chosen.map((input) => [input.dataset.option, valueOf(input)]));
     const bounds = [...form.querySelectorAll("[data-limit]")].filter(({ value }) => value !== "");
+    for (const name of ["tools", "documents"]) {
+      const named = [...parts.querySelectorAll(`[name="${name}"]:checked`)].map(({ value }) => value);
+      if (named.length) made[name] = named;
+    }
+    if (parts.querySelector("#verifier")?.value) made.verifier = parts.querySelector("#verifier").value;
     if (bounds.length) made.budget = Object.fromEntries(bounds.map((input) => [input.dataset.limit, Number(input.value)]));
     return made;
   }
@@ -139,7 +148,9 @@ export function mountNewRun(main, { query, onNavigate }) {
   });
   listen(strategy, "change", () => describe().catch((error) => tell(api.say(error))));
 
-  Promise.all([api.get("/strategies"), api.get("/models")]).then(([known, { models, default: usual }]) => {
+  Promise.all([api.get("/strategies"), api.get("/models")]).then(([known, { models, default: usual, ...listed }]) => {
+    parts.append(...partFields(listed));
+    parts.hidden = parts.children.length === 1;
     strategies = known.strategies.filter((one) => one.driven !== false);
     strategy.append(...strategies.map(({ name, title }) => element("option", { value: name }, title || plainName(name))));
     const names = models.map((one) => one.name ?? one);
@@ -155,6 +166,17 @@ export function mountNewRun(main, { query, onNavigate }) {
     return describe();
   }).catch((error) => tell(api.say(error)));
   return { close() {} };
+}
+
+/** What the server's operator has listed for runs: a verifier, tools, documents. */
+function partFields({ verifiers = [], tools = [], documents = [] }) {
+  const made = verifiers.length ? [field("Verifier", element("select", { id: "verifier" }, ...["", ...verifiers].map((name) => element("option", { value: name }, name || "none"))))] : [];
+  for (const [name, listed] of Object.entries({ tools, documents })) {
+    if (!listed.length) continue;
+    const boxes = listed.map((value) => element("label", { class: "check" }, element("input", { type: "checkbox", name, value }), value));
+    made.push(element("div", { class: "tools", role: "group", "aria-label": plainName(name) }, element("span", { class: "quiet" }, `${plainName(name)}: `), ...boxes));
+  }
+  return made;
 }
 
 /** What a run of a strategy usually takes. */

@@ -144,7 +144,9 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
     const again = element("button", { on: { click: refresh } }, "Try again");
     byId("problem").textContent = "This run cannot be shown";
     byId("outcome").hidden = false;
-    byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), again, element("a", { href: "#/" }, "Search all runs and sessions"));
+    const search = element("a", { href: "#/" }, "Search all runs and sessions");
+    const isLost = [400, 404].includes(error.status);
+    byId("outcome").replaceChildren(element("p", { class: "reason" }, api.say(error)), ...(isLost ? [search] : [again, search]));
   }
 
   void refresh();

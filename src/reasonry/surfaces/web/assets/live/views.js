@@ -9,6 +9,8 @@ import { repeat } from "./polling.js";
 import { makeQuestions } from "./questions.js";
 import { mountDocument, mountRun } from "./run_view.js";
 
+const SEARCHED = 200; // characters of a problem
+
 /** A run; where it is coached, with what it asks of the reader. */
 export function mountRunView(main, { runId, at, onNavigate, isNew }) {
   const menu = makeMenu("run", `/runs/${encodeURIComponent(runId)}`, onNavigate);
@@ -17,7 +19,7 @@ export function mountRunView(main, { runId, at, onNavigate, isNew }) {
   main.append(questions.panel, host);
   const onDocument = (page) => {
     setTitle(page);
-    menu.hidden = page.status === "active"; // it is cancelled first
+    menu.show(page);
     questions.update(page);
   };
   const view = mountRun(host, { api, runId, at, onNavigate, menu: [menu], onDocument });
@@ -46,7 +48,7 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
       if (signal.aborted || !read.document) return;
       etag = read.etag;
       setTitle(read.document);
-      menu.hidden = false;
+      menu.show(read.document);
       view.update(read.document);
     },
     (error) => {
@@ -117,7 +119,14 @@ function makeMenu(what, path, onNavigate) {
       trouble.textContent = api.say(error);
     }
   });
-  const menu = element("details", { class: "menu", hidden: true }, element("summary", { "aria-label": "More" }, "⋯"), element("div", {}, button, trouble));
+  const alike = element("a", { class: "button", hidden: true }, "Other runs of this problem");
+  const menu = element("details", { class: "menu", hidden: true }, element("summary", { "aria-label": "More" }, "⋯"), element("div", {}, alike, button, trouble));
+  menu.show = (page) => {
+    menu.hidden = false;
+    button.hidden = page.kind === "run" && page.status === "active"; // it is cancelled first
+    alike.hidden = page.kind !== "run" || !page.problem;
+    alike.href = `#/?${new URLSearchParams({ kind: "runs", query: page.problem.slice(0, SEARCHED) })}`;
+  };
   listen(menu, "focusout", ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && (menu.open = false));
   listen(menu, "keydown", ({ key }) => key === "Escape" && (menu.open = false));
   return menu;
