@@ -1,0 +1,37 @@
+"""`game24`: make 24 from four numbers, each used once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+from ...puzzles import Term, format_number, read_puzzle, solve_numbers
+from ..judging import Candidate, Item, makes
+from .dataset import Dataset, Made
+
+
+def make(random: Random, level: int) -> Made:
+    """Draw four numbers: up to 9 at level 1, up to 13 at level 2, with a division on the way at level 3."""
+    while True:
+        numbers = sorted(random.randint(1, 9 if level == 1 else 13) for _ in range(4))
+        term = solve_numbers(tuple(map(Fraction, numbers)), Fraction(24))
+        if term is not None and (level < 3 or "/" in str(term)):
+            return write_puzzle(numbers, term)
+
+
+def write_puzzle(numbers: list[int], solution: Term) -> Made:
+    """Return the puzzle that a solution solves."""
+    listed = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    target = format_number(solution.value)
+    return Made(
+        f"Use {listed}, each exactly once, with + - * / and parentheses to make {target}.", str(solution)
+    )
+
+
+def is_solution(item: Item, candidate: Candidate) -> bool:
+    """Whether a candidate makes the target from the problem's numbers."""
+    puzzle = read_puzzle(item.problem)
+    return puzzle is not None and makes(puzzle.target, item.problem, candidate)
+
+
+GAME24 = Dataset("game24", "Make 24 from four numbers.", "search", make, is_solution)

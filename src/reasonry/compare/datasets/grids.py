@@ -1,0 +1,100 @@
+"""`grids`: a rule is shown by three examples and is applied to a fourth row or grid, as in the ARC tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+from random import Random
+
+from ..judging import Candidate, Item
+from .dataset import Dataset, Made
+
+Grid = tuple[tuple[int, ...], ...]
+Rule = Callable[[Grid], Grid]
+COLORS = 5
+
+
+def _turned(grid: Grid) -> Grid:
+    return tuple(zip(*grid, strict=True))
+
+
+def _in_rows(change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Rule:
+    return lambda grid: tuple(map(change, grid))
+
+
+def _recolored(old: int, new: int) -> Rule:
+    return _in_rows(lambda row: tuple(new if cell == old else cell for cell in row))
+
+
+ROW_RULES: tuple[Rule, ...] = (
+    _in_rows(lambda row: row[::-1]),
+    _in_rows(lambda row: row[-1:] + row[:-1]),
+    _in_rows(lambda row: row[2:] + row[:2]),
+    _in_rows(lambda row: (0, *row[:-1])),
+    _in_rows(lambda row: tuple(sorted(row))),
+    *(_recolored(old, new) for old, new in product(range(1, COLORS), repeat=2) if old != new),
+)
+GRID_RULES: tuple[Rule, ...] = (
+    *ROW_RULES,
+    _turned,
+    lambda grid: grid[::-1],
+    lambda grid: _turned(grid)[::-1],
+)
+
+
+def make(random: Random, level: int) -> Made:
+    """Apply one rule to rows, one to grids of 3 to 5 rows, or two to grids."""
+    rules = list(_rules(level))
+    while True:
+        rule = random.choice(rules)
+        before = [_draw(random, level) for _ in range(4)]
+        after = [rule(grid) for grid in before]
+        # Whatever rule fits the examples gives the same answer.
+        fitting = (other for other in rules if all(other(before[at]) == after[at] for at in range(3)))
+        if after[3] != before[3] and all(other(before[3]) == after[3] for other in fitting):
+            break
+    shown = "\n\n".join(
+        f"Example {at + 1}, input:\n{_write(before[at])}\nExample {at + 1}, output:\n{_write(after[at])}"
+        for at in range(3)
+    )
+    return Made(
+        f"One rule turns each input into its output.\n\n{shown}\n\nInput:\n{_write(before[3])}\n"
+        "Write the output alone, one row on each line.",
+        _write(after[3]),
+    )
+
+
+def _rules(level: int) -> Iterator[Rule]:
+    if level < 3:
+        yield from ROW_RULES if level == 1 else GRID_RULES
+    else:
+        for first, then in product(GRID_RULES, repeat=2):
+            yield lambda grid, first=first, then=then: then(first(grid))
+
+
+def _draw(random: Random, level: int) -> Grid:
+    rows, columns = (1, random.randint(6, 9)) if level == 1 else (random.randint(3, 5), random.randint(3, 5))
+    return tuple(tuple(random.randrange(COLORS) for _ in range(columns)) for _ in range(rows))
+
+
+def _write(grid: Grid) -> str:
+    return "\n".join(" ".join(map(str, row)) for row in grid)
+
+
+def draws_the_same(item: Item, candidate: Candidate) -> bool:
+    """Whether the last rows of digits in a candidate are the right grid."""
+    wanted, found = _rows(item.expected or ""), _rows(candidate.answer)
+    return found[-len(wanted) :] == wanted and len(found) % len(wanted) == 0
+
+
+def _rows(text: str) -> list[str]:
+    lines = re.split(r"\n|(?<=\])\s*,\s*(?=\[)", text)
+    return [
+        re.sub(r"\D", "", line) for line in lines if re.fullmatch(r"[\s\d,;|\[\]]*\d[\s\d,;|\[\]]*", line)
+    ]
+
+
+GRIDS = Dataset(
+    "grids", "Find the rule behind three examples and apply it.", "induction", make, draws_the_same
+)

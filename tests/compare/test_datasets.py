@@ -1,0 +1,127 @@
+"""The data sets: the judge accepts the right answer and no other, and everybody gets the same problems."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonry.compare.datasets import DATASETS, LEVELS
+from reasonry.compare.datasets.facts import WORLD
+from reasonry.compare.judging import Candidate, Item
+
+NAMES = sorted(DATASETS)
+levels, seeds, indices = st.sampled_from(LEVELS), st.integers(1, 1000), st.integers(0, 200)
+
+
+def with_another_digit(text: str) -> Iterator[str]:
+    for found in re.finditer(r"\d", text):
+        yield f"{text[: found.start()]}{(int(found[0]) + 1) % 10}{text[found.end() :]}"
+
+
+def without_an_item(text: str) -> Iterator[str]:
+    parts = text.split(", ")
+    for at in range(len(parts)):
+        yield ", ".join(parts[:at] + parts[at + 1 :])
+        yield ", ".join([*parts[: at + 1], parts[at], *parts[at + 1 :]])
+
+
+def wrong_answers(name: str, item: Item) -> list[str]:
+    """Return at least ten answers that are wrong, most of them near the right one."""
+    right = item.expected or ""
+    wrong = ["", "I do not know.", "none", "?", "0.5", "12345678", "It depends.", "all of them", "x", "-"]
+    if name == "knights":
+        wrong += [
+            right.replace(": knight", ": knave", 1),
+            right.replace(": knave", ": knight", 1),
+            right[:-3],
+        ]
+        wrong += [f"{right}, A: {kind}" for kind in ("knight", "knave")]
+    elif name == "claims":
+        wrong += [
+            {"yes": "no", "no": "yes"}[right],
+            f"{right}, or rather {'no' if right == 'yes' else 'yes'}",
+        ]
+    elif name in ("zebra", "facts", "facts_text"):
+        wrong += [f"not {right}", f"{right} or another", right[:-1], right[::-1]]
+    elif name in ("sorting", "intersection"):
+        wrong += [*with_another_digit(right), *without_an_item(right)]
+    elif name == "grids":
+        wrong += [
+            *with_another_digit(right),
+            right.rpartition("\n")[0],
+            f"{right}\n{right.splitlines()[0]} 9",
+        ]
+    elif name == "keywords":
+        wrong += [*with_another_digit(right), *list(without_an_item(right))[::2]]
+    else:
+        wrong += with_another_digit(right)
+    return [answer for answer in wrong if answer != right]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(indices, seeds, levels)
+def test_the_judge_accepts_the_answer_of_the_generator_and_rejects_mutations(
+    name: str, index: int, seed: int, level: int
+) -> None:
+    judge, item = DATASETS[name].judge, DATASETS[name].item(index, seed, level)
+    assert item.expected
+    assert judge(item, Candidate(item.expected))
+    wrong = wrong_answers(name, item)
+    assert len(wrong) >= 10
+    assert [answer for answer in wrong if judge(item, Candidate(answer))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("arithmetic", "The answer is {}."),
+        ("planted", "Draft {}"),
+        ("knights", "**{}**"),
+        ("sorting", "[{}]"),
+        ("intersection", "The lists share {}."),
+        ("keywords", "- {}"),
+        ("grids", "```\n{}\n```"),
+        ("game24", "{} = 24"),
+        ("claims", "{}."),
+        ("facts", "**{}**"),
+    ],
+)
+def test_a_right_answer_may_be_written_in_other_ways(name: str, written: str) -> None:
+    for item in DATASETS[name].items(20):
+        assert DATASETS[name].judge(item, Candidate(written.format(item.expected)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_item_is_the_same_whatever_the_size_and_another_for_each_index_seed_and_level(name: str) -> None:
+    items = DATASETS[name].items(6)
+    assert DATASETS[name].items(3) == items[:3]
+    ids = {
+        str(DATASETS[name].item(index, seed, level).id)
+        for index in (0, 1)
+        for seed in (1, 2)
+        for level in LEVELS
+    }
+    assert len(ids) == 2 * 2 * len(LEVELS)
+    assert len({item.problem for item in items}) > 1
+
+
+PINNED = "bf9a3ceddc6d421c"
+
+
+def test_everybody_gets_the_same_problems() -> None:
+    """Where this fails, a generator makes other problems: raise its version, and pin anew."""
+    written = [
+        f"{item.id} {item.problem} {item.answer}" for name in NAMES for item in DATASETS[name].items(3)
+    ]
+    assert hashlib.sha256("\n".join(written).encode()).hexdigest()[:16] == PINNED
+
+
+def test_the_tool_of_facts_knows_each_name_and_says_where_it_knows_none() -> None:
+    names = [*WORLD.people, *WORLD.towns]
+    assert all(name in WORLD.look_up(f" {name.lower()} ") for name in names)
+    assert WORLD.look_up("Paris") == "Nothing is known about 'Paris'."
