@@ -2,9 +2,9 @@
 
     uv run --extra gym python bench/gym_whitelist.py
 
-About 20 minutes. A data set is listed where the same seed makes the same problems within 20 seconds, its own answers get the full score,
-and an empty answer gets at most 0.05. Left out besides: `acre`, which is made from GPL data, and `syllogism`, whose answers are
-wrong for two forms. Target: `WHITELIST` names nothing that fails.
+About 20 minutes. A data set is listed where a seed makes the same problems again within 20 seconds, its own answers get
+the full score, and an empty answer gets at most 0.05. Left out besides: `acre`, which is made from GPL data, and
+`syllogism`, whose answers are wrong for two forms. Target: each name of `WHITELIST` holds to this.
 """
 
 from __future__ import annotations

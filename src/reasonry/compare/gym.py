@@ -1,7 +1,7 @@
 """`gym/NAME`: problems of the package `reasoning-gym`, made and judged by a process of their own.
 
-The package takes seconds to import and brings 300 MB, so this process never imports it. Only data sets whose own answers
-get the full score, and whose empty answers get none, are offered; `bench/gym_whitelist.py` checks the list.
+The package takes seconds to import and brings 300 MB, so this process never imports it. Only those data sets are offered
+whose own answers get the full score and whose empty answers get none; `bench/gym_whitelist.py` checks the list.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..errors import ReasonryError, UsageError
@@ -16,23 +17,7 @@ from ..extras import check_extra
 from ..reading.names import did_you_mean
 from .judging import Candidate, Item
 
-WHITELIST = tuple(
-    """
-    ab advanced_geometry aiw arc_1d arc_agi base_conversion basic_arithmetic bf binary_alternation
-    binary_matrix bitwise_arithmetic caesar_cipher calendar_arithmetic chain_sum circuit_logic codeio
-    coin_flip color_cube_rotation complex_arithmetic count_bits count_primes countdown course_schedule
-    cryptarithm decimal_arithmetic decimal_chain_sum dice emoji_mystery family_relationships figlet_font
-    fraction_simplification game_of_life gcd group_anagrams gsm_symbolic isomorphic_strings jugs kakurasu
-    knights_knaves largest_island lcm leg_counting letter_counting mahjong_puzzle
-    manipulate_matrix maze mini_sudoku modulo_grid n_queens needle_haystack number_filtering number_format
-    number_sequence number_sorting palindrome_generation palindrome_partitioning path_star
-    polynomial_equations polynomial_multiplication pool_matrix power_function products quantum_lock
-    ransom_note rearc rectangle_count rotate_matrix rotten_oranges self_reference sentence_reordering
-    shortest_path simple_equations simple_geometry simple_integration spell_backward spiral_matrix
-    string_insertion string_manipulation string_splitting string_synthesis sudoku survo time_intervals
-    tower_of_hanoi tsumego word_ladder word_sequence_reversal word_sorting
-    """.split()
-)
+WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())
 """The names that may stand behind `gym/`."""
 
 SERVER = """
