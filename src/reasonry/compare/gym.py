@@ -1,7 +1,7 @@
 """`gym/NAME`: problems of the package `reasoning-gym`, made and judged by a process of their own.
 
-The package takes seconds to import and brings 300 MB, so this process never imports it. Only those data sets are offered
-whose own answers get the full score and whose empty answers get none; `bench/gym_whitelist.py` checks the list.
+The package takes seconds to import and brings 300 MB, so this process never imports it. Only those data sets are
+offered whose own answers get the full score and whose empty answers get none; `bench/gym_whitelist.py` checks the list.
 """
 
 from __future__ import annotations
