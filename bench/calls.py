@@ -59,6 +59,7 @@ MOST_CALLS = {
     "analysis": 18,
     "best_of_n": 5,
     "refine": 8,
+    "program_of_thought": 4,
 }
 """A tree searches as long as its options let it, and is measured by what it finds, in `game24`."""
 MOST_TOKENS = {"analysis": 5_636}
@@ -82,7 +83,7 @@ class Mind:
         put = effect.spelled_out()
         data = self._reply(pending.stage, put)
         plain = f"{data.get('reasoning', '')} The answer is {data.get('answer', '3.5 hours')}."
-        reply = plain if put.form is None else json.dumps(data, ensure_ascii=False)
+        reply = plain if put.form is None and "program" not in data else json.dumps(data, ensure_ascii=False)
         self.calls += 1
         self.characters += len(put.system) + len(put.prompt) + len(reply)
         return Answered(reply)

@@ -24,8 +24,9 @@ def program_in(text: str) -> str | None:
     if blocks:
         return max(blocks, key=len).strip()
     tree = _parse(text)
-    is_program = tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
-    return text.strip() if is_program else None
+    does_something = (ast.stmt, ast.Call)
+    nodes = () if tree is None else (node for node in ast.walk(tree) if not isinstance(node, ast.Expr))
+    return text.strip() if any(isinstance(node, does_something) for node in nodes) else None
 
 
 def computes(program: str) -> bool:
@@ -52,10 +53,13 @@ def output_of(returned: ToolReturned | Failed) -> tuple[str, str]:
     """
     if isinstance(returned, Failed):
         return "", returned.message
-    document: Mapping[str, Any] = returned.value if isinstance(returned.value, Mapping) else {}
+    is_text = isinstance(returned.value, str)
+    document: Mapping[str, Any] = (
+        {"status": "ok", "stdout": returned.value} if is_text else returned.value or {}
+    )
     if document.get("status") != "ok":
-        error = str(document.get("error") or document.get("status") or "it did not run")
-        return "", error[-MAX_ERROR:]
+        trace, _, error = str(document.get("error") or document.get("status") or "").strip().rpartition("\n")
+        return "", f"{error or 'it did not run'}\n{trace[-MAX_ERROR:]}".strip()
     value = document.get("value")
     printed = str(document.get("stdout") or "").strip() or ("" if value is None else str(value).strip())
     return (printed, "") if printed else ("", "it printed nothing; print the answer")

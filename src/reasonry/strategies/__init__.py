@@ -18,6 +18,7 @@ from .chain_of_thought import CHAIN_OF_THOUGHT
 from .choice import AUTO
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
+from .program_of_thought import PROGRAM_OF_THOUGHT
 from .react import REACT
 from .refine import REFINE
 from .rewoo import REWOO
@@ -41,6 +42,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     ANALYSIS,
     BEST_OF_N,
     REFINE,
+    PROGRAM_OF_THOUGHT,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}

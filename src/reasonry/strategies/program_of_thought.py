@@ -1,0 +1,284 @@
+"""Program of thought: write a program that works the answer out, run it in the sandbox, and correct it until it runs.
+
+Chen et al. 2022, "Program of Thoughts Prompting: Disentangling Computation from Reasoning for Numerical Reasoning
+Tasks", arXiv:2211.12588; Gao et al. 2022, "PAL: Program-aided Language Models", arXiv:2211.10435.
+
+Algorithm, for a problem x and k programs:
+
+    c_1, …, c_k ~ π(c | x), side by side                          program_writing
+    o_i = run(c_i), in the sandbox                                execution
+        c_i fails on an error, an example, or the verifier
+    c'_i ~ π(c | x, c_i, what failed), while none stands          program_repair
+    argmax_o Σ_i 1(o_i = o)                                       answer_selection
+
+*Differs from the papers*: instructions replace the examples; an error goes back to the writer with the program, at most
+`rounds` times; a program can be held to examples of input and output, which it must reproduce; several programs vote; a
+program that prints its answer without working it out is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.drafts import (
+    Draft,
+    best_draft,
+    candidates,
+    drafts_document,
+    list_drafts,
+    verify_drafts,
+    why_no_answer,
+)
+from ..core.effects import Ask, CallTool
+from ..core.events import Failed, Reply
+from ..core.programs import SANDBOX_TOOL, computes, output_of, program_in
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request
+from ..core.toolcard import ToolCard
+from ..reading import parse
+from ..reading.fit import Unreadable
+
+SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
+into variables with telling names, compute every step, and print the answer alone, in the form the problem asks for. \
+The program takes no input and reads no files. Leave to it whatever can be computed: never print a result that you \
+found in your head. Where it runs: {sandbox}
+Reply with the program alone, in one ```python block."""
+"""In place of the examples of arXiv:2211.12588, appendix; that variables carry meaning is its point."""
+
+EXAMPLES = """The program has a function solve(given) that returns the output for an input, and calls it for the \
+answer. It must reproduce these examples:
+{examples}"""
+
+REPAIR = "Now write the whole program again, with this corrected."
+
+SHOWN_EXAMPLES = 20
+UNAVAILABLE = "sandbox_unavailable"
+
+
+class Example(Struct, frozen=True):
+    """An input, and the output that belongs to it."""
+
+    input: Any
+    output: Any
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of program of thought."""
+
+    programs: Annotated[int, Meta(ge=1, le=16, description="Programs, whose outputs vote.")] = 1
+    rounds: Annotated[
+        int, Meta(ge=1, le=20, description="Tries at a program that runs, the first included.")
+    ] = 4
+    examples: Annotated[
+        tuple[Example, ...], Meta(description="Inputs with their outputs, which a program must reproduce.")
+    ] = ()
+    verify: Annotated[bool, Meta(description="Have the run's verifier look at each output.")] = False
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+
+
+class ProgramReply(Struct, frozen=True):
+    """A program."""
+
+    program: Annotated[str, Meta(min_length=1, description="The whole program, in Python.")]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The programs of all rounds; each is the only step of a draft, whose answer is its output."""
+
+    problem: str
+    options: Options
+    drafts: tuple[Draft, ...] = ()
+    round: int = 1
+    unrun: tuple[Draft, ...] = ()
+    """Those that are not run yet."""
+
+
+def read_program(_: State, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
+    """Read a program: in a fenced block, alone, or as data."""
+    program = program_in(texts[-1])
+    if program is not None:
+        return ProgramReply(program), "code"
+    reading = parse.read_form(texts[-1], ProgramReply)
+    if isinstance(reading, Unreadable) or program_in(reading[0].program) is None:
+        return Unreadable("it holds no Python program that can be parsed; reply with one ```python block")
+    return reading
+
+
+def write(s: State) -> Body:
+    """c_1, …, c_k ~ π(c | x), side by side."""
+    asks = [_question(s, number) for number in range(1, s.options.programs + 1)]
+    replies = yield request(s, *asks, give_failures=True)
+    return go(_add(s, replies), "execution")
+
+
+def _question(s: State, number: int, failed: Draft | None = None) -> Ask:
+    shown = [f"solve({each.input!r}) == {each.output!r}" for each in s.options.examples[:SHOWN_EXAMPLES]]
+    examples = [EXAMPLES.format(examples="\n".join(shown))] if shown else []
+    before = [*failed.steps, f"What failed:\n{failed.why}", REPAIR] if failed else []
+    cards = [card.description for card in s.options.tools if card.name == SANDBOX_TOOL]
+    facts = {"kind": "program", "problem": s.problem, "failed": failed.why if failed else ""}
+    prompt = "\n\n".join([f"Problem: {s.problem}", *examples, *before])
+    system = SYSTEM.format(sandbox=" ".join(cards) or "plain Python.")
+    return Ask(prompt, system, facts, sample=number, about=f"sample-{number}")
+
+
+def _add(s: State, replies: Sequence[Any]) -> State:
+    """Note the programs that came in, to be run, and what became of the others."""
+    new: list[Draft] = []
+    for number, reply in enumerate(replies, len(s.drafts) + 1):
+        if isinstance(reply, Reply):
+            new.append(Draft(number, steps=(reply.value.program,)))
+        else:
+            new.append(Draft(number, standing="lost", why=reply.message, code=reply.code))
+    lost = tuple(draft for draft in new if draft.standing == "lost")
+    return replace(s, drafts=(*s.drafts, *lost), unrun=tuple(draft for draft in new if draft not in lost))
+
+
+def execute(s: State) -> Body:
+    """o_i = run(c_i); a program fails on an error, an example or the verifier."""
+    calls = [CallTool(SANDBOX_TOOL, {"code": _code(s, draft)}, draft.id) for draft in s.unrun]
+    returned = yield request(s, *calls, give_failures=True)
+    unavailable = next(
+        (each for each in returned if isinstance(each, Failed) and each.code == UNAVAILABLE), None
+    )
+    if unavailable is not None:
+        return fail(s, "error", unavailable.message, UNAVAILABLE)
+    run = [_judge(s, draft, each) for draft, each in zip(s.unrun, returned, strict=True)]
+    new = tuple(sorted((*s.drafts, *run), key=lambda draft: draft.number))
+    s = yield from verify_drafts(replace(s, drafts=new, unrun=()))
+    last = s.drafts[-s.options.programs :]
+    can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
+    to = "program_repair" if not candidates(s.drafts) and can_repair else "answer_selection"
+    return go(s, to, list_drafts(last))
+
+
+def _code(s: State, draft: Draft) -> str:
+    program = draft.steps[0]
+    if not s.options.examples:
+        return program
+    inputs = [each.input for each in s.options.examples]
+    return f"{program}\n\n[solve(given) for given in {inputs!r}]"
+
+
+def _judge(s: State, draft: Draft, returned: Any) -> Draft:
+    examples = s.options.examples
+    output, error = output_of(returned)
+    if error:
+        return replace(draft, standing="lost", why=error, code="program_failed")
+    draft = replace(draft, answer=output)
+    if not examples:
+        return draft
+    document = returned.value if isinstance(returned.value, dict) else {}
+    results = document.get("value")
+    pairs = zip(examples, results if isinstance(results, list) else (), strict=False)
+    wrong = [
+        f"solve({each.input!r}) returned {result!r}, not {each.output!r}"
+        for each, result in pairs
+        if each.output != result
+    ]
+    if not document.get("stdout"):
+        wrong.append("it prints no answer")
+    why = f"it fails examples ({len(wrong)} of {len(examples)}); {wrong[0]}" if wrong else ""
+    return replace(draft, standing="refuted", why=why, checked=True) if wrong else draft
+
+
+def repair(s: State) -> Body:
+    """c'_i ~ π(c | x, c_i, what failed), side by side."""
+    failed = [draft for draft in s.drafts[-s.options.programs :] if draft.steps]
+    asks = [_question(s, number, draft) for number, draft in enumerate(failed, len(s.drafts) + 1)]
+    replies = yield request(s, *asks, give_failures=True)
+    return go(_add(replace(s, round=s.round + 1), replies), "execution")
+
+
+def select(s: State) -> Move:
+    """argmax_o Σ_i 1(o_i = o)."""
+    best = best_draft(s.drafts)
+    if best is None:
+        return fail(s, *why_no_answer(s.drafts))
+    return go(s, "final_response", Thought(best.steps[0], data={"answer": best.answer}))
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the output most programs agree on, its program, and which programs compute nothing."""
+    best = best_draft(state.drafts)
+    idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
+    document = drafts_document(state.drafts) | {"rounds": state.round, "no_computation": idle}
+    if best is None:
+        return Conclusion(document=document)
+    document["program"] = best.steps[0]
+    if best.id in idle and best.standing != "proved":
+        document["unchecked"] = "the program states its answer and computes nothing"
+    standing = "proved" if best.standing == "proved" else "given"
+    return Conclusion(best.answer, document=document, standing=standing)
+
+
+_PROGRAM = {"type": "string", "description": "The whole program."}
+_OUTPUT = {"type": "string", "description": "What the program printed, or its error."}
+_EXAMPLE = {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"}
+
+PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
+    name="program_of_thought",
+    title="Program of Thought",
+    source="arXiv:2211.12588",
+    summary="Writes a program that works the answer out and runs it: for arithmetic, counting, dates and tables.",
+    aliases=("pot", "pal"),
+    options=Options,
+    state=State,
+    conclude=conclude,
+    progress=lambda state: {"programs": len(state.drafts), "round": state.round},
+    resources=(SANDBOX_TOOL,),
+    stages=(
+        Stage(
+            "problem_reception",
+            ("program_writing",),
+            description="Take in the problem.",
+            guidance="Say which quantities are known, which is asked for, and in which form.",
+        ),
+        Stage(
+            "program_writing",
+            ("execution",),
+            tested_by="execution",
+            description="Write a program that works the answer out.",
+            guidance="Name variables after the quantities; compute every step; print the answer alone.",
+            fields=(Field("program", _PROGRAM, required=False),),
+            body=write,
+            example=_EXAMPLE,
+            read=read_program,
+            value=ProgramReply,
+        ),
+        Stage(
+            "execution",
+            ("program_repair", "answer_selection"),
+            description="Run it.",
+            guidance="Run the program in a sandbox and write down its output, or the error as it came.",
+            fields=(Field("output", _OUTPUT, required=False),),
+            body=execute,
+        ),
+        Stage(
+            "program_repair",
+            ("execution",),
+            tested_by="execution",
+            description="Correct the program.",
+            guidance="Find the cause of the failure and write the whole program again.",
+            body=repair,
+            example=_EXAMPLE,
+            read=read_program,
+            value=ProgramReply,
+        ),
+        Stage(
+            "answer_selection",
+            ("final_response",),
+            description="Take the output that most programs have.",
+            guidance="Compare the outputs of all programs that ran; take the most frequent.",
+            body=select,
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="State the output alone, in the form that was asked for.",
+        ),
+    ),
+)

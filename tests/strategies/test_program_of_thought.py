@@ -1,0 +1,95 @@
+"""Program of thought: programs run in the sandbox, corrected until they run, held to examples, and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasonry import solve
+from reasonry.core.effects import Ask
+from reasonry.core.programs import computes, program_in
+from reasonry.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+def program(text: str) -> dict[str, Any]:
+    return {"stage": "*", "reply": text}
+
+
+async def run(*programs: str, **options: Any) -> Any:
+    model = ScriptedModel.of(*map(program, programs))
+    return await solve(
+        "How many eggs?", strategy="program_of_thought", model=model, store="memory", options=options
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("print(1 + 1)", "print(1 + 1)"),
+        ("x = 2\nprint(x)", "x = 2\nprint(x)"),
+        ("Here it is:\n```python\nx = 2\n```\nDone.", "x = 2"),
+        ("```\nx = 2\n```\n```py\ny = 3\nprint(y)\n```", "y = 3\nprint(y)"),
+        ("The answer is 4.", None),
+        ("x = = 2", None),
+        ("42", None),
+        ('{"program": "print(2)"}', None),
+    ],
+)
+def test_a_program_is_found_in_a_fence_or_alone(text: str, expected: str | None) -> None:
+    assert program_in(text) == expected
+
+
+def test_a_program_that_only_prints_computes_nothing() -> None:
+    assert not computes("x = 18\nprint(x)")
+    assert computes("print(16 - 3)")
+    assert computes("for n in (1, 2):\n    print(n)")
+
+
+async def test_an_error_goes_back_with_the_program_until_it_runs() -> None:
+    result = await run("x = 1 / 0\nprint(x)", "x = 9 * 2\nprint(x)")
+    assert (result.answer, result.usage.calls, result.details["rounds"]) == ("18", 2, 2)
+    assert "ZeroDivisionError" in result.details["samples"][0]["dropped"]["text"]
+
+
+async def test_after_the_last_round_the_error_is_the_reason() -> None:
+    result = await run(*["x = 1 / 0"] * 2, rounds=2)
+    assert (result.answer, result.usage.calls) == (None, 2)
+    assert "ZeroDivisionError" in result.termination.detail
+
+
+async def test_programs_vote_by_their_outputs() -> None:
+    result = await run("x = 9 * 2\nprint(x)", "x = 9 + 4\nprint(x)", "x = 2 * 9\nprint(x)", programs=3)
+    assert (result.answer, result.usage.calls) == ("18", 3)
+    assert result.details["votes"] == [{"answer": "18", "count": 2}, {"answer": "13", "count": 1}]
+
+
+async def test_a_program_has_to_reproduce_its_examples_before_its_answer_counts() -> None:
+    wrong = "def solve(given):\n    return given + 1\nprint(solve(4))"
+    right = "def solve(given):\n    return given * 2\nprint(solve(4))"
+    examples = [{"input": 1, "output": 2}, {"input": 3, "output": 6}]
+    result = await run(wrong, right, examples=examples)
+    assert (result.answer, result.usage.calls) == ("8", 2)
+    assert "solve(3) returned 4, not 6" in result.details["samples"][0]["dropped"]["text"]
+
+
+async def test_a_program_that_states_its_answer_is_marked() -> None:
+    result = await run("x = 18\nprint(x)")
+    assert result.answer == "18"
+    assert result.details["no_computation"] == ["sample-1"]
+    assert any("computes nothing" in warning for warning in result.warnings)
+
+
+async def test_the_writer_is_told_what_the_sandbox_can_run() -> None:
+    asked: list[Ask] = []
+
+    class Listening(ScriptedModel):
+        async def answer(self, question: Any, on_text: Any = None) -> Any:
+            asked.append(question.ask)
+            return await super().answer(question, on_text)
+
+    model = Listening.of(program("x = 9 * 2\nprint(x)"))
+    await solve("How many?", strategy="program_of_thought", model=model, store="memory")
+    assert "no third-party packages" in asked[0].system
