@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ FORMS = (
     "openai-compatible:URL#NAME",
     "scripted:FILE",
     "recorded:FILE",
+    "command:PROGRAM (such as claude -p; the question comes on its standard input)",
     "PACKAGE/NAME:TEXT (of an installed package)",
     "offline",
 )
@@ -74,7 +76,7 @@ PROVIDERS = (
 """In the order in which they are taken."""
 
 _OPENAI_LIKE = {provider.name: provider for provider in PROVIDERS if provider.url}
-_BUILT_IN = (*_OPENAI_LIKE, "ollama", "openai-compatible", "scripted", "recorded", "offline")
+_BUILT_IN = (*_OPENAI_LIKE, "ollama", "openai-compatible", "scripted", "recorded", "command", "offline")
 
 
 def open_model(
@@ -106,6 +108,12 @@ def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None)
     kind, rest = check_model_form(spec)
     if kind == "openai-compatible" and keyed_by is not None:
         _check_key_stays(rest, environ, keyed_by)
+    if kind == "command" and keyed_by is not None and spec not in keyed_by:
+        raise UsageError(
+            f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
+            f"--model {shlex.quote(spec)}, or list it in REASONRY_MODELS",
+            option="model",
+        )
     if kind in _BUILT_IN:
         return _open_built_in(kind, rest, environ)
     from .providers import OWN_EXTRAS, ProviderModel, is_provider
@@ -168,6 +176,10 @@ def _open_built_in(kind: str, rest: str, environ: Mapping[str, str]) -> Model:
             from .recorded import RecordedModel
 
             return RecordedModel(rest)
+        case "command":
+            from .command import CommandModel
+
+            return CommandModel(rest, environ)
         case _:
             return _open_over_http(kind, rest, environ)
 

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ..child import FLOOD_BYTES, Output
 from ..errors import SandboxError, ToolError, UsageError
 from ..reading.json_in_text import without_surrogates
-from .child import FLOOD_BYTES, Output
 from .results import cut_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]

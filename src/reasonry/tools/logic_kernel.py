@@ -25,9 +25,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from ..child import Output, run_child
 from ..errors import ToolError
 from ..extras import has_extra, install_hint
-from .child import Output, run_child
 
 MAX_CLAIM_CHARS = 100_000
 

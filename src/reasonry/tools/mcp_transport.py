@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from .child import end, send_signal, start
+from ..child import end, send_signal, start
 from .mcp_targets import McpTarget
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024

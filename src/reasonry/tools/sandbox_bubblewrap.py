@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .child import Output, run_child
+from ..child import Output, run_child
 from .execution import Execution, ExecutionLimits, Sandbox, Status, conclude
 from .seccomp import filter_program
 

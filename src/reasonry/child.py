@@ -10,7 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..reading.json_in_text import without_surrogates
+from .reading.json_in_text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
 """A child that writes this much is killed; output over the limit but under this is only cut."""

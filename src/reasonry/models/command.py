@@ -1,0 +1,134 @@
+"""A program as a model: an agent's command line, such as `claude -p`, `codex exec` and `gemini -p`, or any other.
+
+Each question is one process: the question comes on its standard input, the reply on its standard output, as text or as
+JSON with the text in `result`, `response` or `text`. It runs in an empty folder of its own, with the few variables of
+the environment that a login needs: no key of ours is among them. Where the program states no usage, it is estimated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from ..child import Output, run_child
+from ..core.events import Answered
+from ..core.metering import PriceOf, Stated, meter, no_price
+from ..engine.ports import BrokenReplyError, OnText, Question
+from ..errors import ModelError, UsageError
+
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+TIMEOUT_S = 600.0
+"""Where a question names no time."""
+
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TERM|TMPDIR|TMP|TEMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA"
+    r"|LOCALAPPDATA|PROGRAMDATA|PROGRAMFILES|USERPROFILE|HOMEDRIVE|HOMEPATH|SSL_CERT_FILE|SSL_CERT_DIR"
+    r"|NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|NO_PROXY|(?:LC|XDG)_\w+",
+    re.IGNORECASE,
+)
+"""Variables of the environment that a program gets."""
+
+_TEXTS = ("result", "response", "text")
+_AROUND = ("type", "session_id", "stats", "usage")
+"""Members that an agent's own document has, and the form of a question has not."""
+_BUSY = ("rate limit", "rate_limit", "429", "overloaded", "usage limit")
+
+
+def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a program gets: those of a login, and no key."""
+    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
+
+
+def split_command(text: str, option: str = "model") -> list[str]:
+    """Return the words of a command, the program by its place.
+
+    Raises:
+        UsageError: It cannot be split, or there is no such program.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be read: {error}", option=option) from None
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        raise UsageError(f"there is no program {words[0] if words else ''!r} on the path", option=option)
+    return [program, *words[1:]]
+
+
+class CommandModel:
+    """Asks a program, one process a question.
+
+    Args:
+        text: The command, as a shell would read it; no shell runs it.
+
+    Raises:
+        UsageError: There is no such program.
+    """
+
+    price: PriceOf = staticmethod(no_price)
+
+    def __init__(self, text: str, environ: Mapping[str, str]) -> None:
+        self.name = f"command:{text}"
+        self.words, self.environ = split_command(text), bare_environment(environ)
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Run the program once; cancelling ends it and all it started.
+
+        Raises:
+            ModelError: It cannot be started, fails, or is out of time.
+            BrokenReplyError: It says nothing, or too much.
+        """
+        asked, reply, printed = question.ask.text, Output(MAX_REPLY_BYTES), Output(MAX_ERROR_BYTES)
+        limit_s = question.timeout_s or TIMEOUT_S
+        with tempfile.TemporaryDirectory(prefix="reasonry-", ignore_cleanup_errors=True) as folder:
+            try:
+                ended = await run_child(
+                    self.words, asked.encode(), limit_s, reply, printed, env=self.environ, cwd=folder
+                )
+            except OSError as error:
+                raise ModelError(f"{self.words[0]} cannot be started: {error.strerror}") from None
+        if ended.overran:
+            message = f"the program did not reply within {limit_s:g} s"
+            raise ModelError(message, code="provider_timeout", retryable=True)
+        text, stated, failed = _read(reply.text())
+        usage = meter(stated, asked, [text])
+        if ended.code or failed:
+            said = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
+            busy = any(sign in said.lower() for sign in _BUSY)
+            code = "rate_limited" if busy else "provider_error"
+            raise ModelError(f"the program ended with {ended.code}: {said}", code=code, retryable=busy)
+        if reply.truncated or not text.strip():
+            why = f"is longer than {MAX_REPLY_BYTES:,} bytes" if reply.truncated else "is empty"
+            error = ModelError(f"the program's reply {why}", retryable=not reply.truncated)
+            raise BrokenReplyError(error, usage)
+        if on_text is not None:
+            on_text(text)
+        return Answered(text, usage=usage, model=self.name)
+
+    async def close(self) -> None:
+        """Do nothing: each process ends with its question."""
+
+
+def _read(printed: str) -> tuple[str, Stated, bool]:
+    """Return the reply of an output, the usage it states, and whether it says that it failed."""
+    try:
+        document: Any = json.loads(printed)
+    except (ValueError, RecursionError):
+        return printed.strip(), Stated(), False
+    is_wrapped = isinstance(document, dict) and any(name in document for name in _AROUND)
+    texts = [document[name] for name in _TEXTS if name in document] if is_wrapped else []
+    if not texts or not isinstance(texts[0], str):
+        return printed.strip(), Stated(), False
+    usage = document.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    read, cached = usage.get("input_tokens"), usage.get("cache_read_input_tokens")
+    if isinstance(read, int) and isinstance(cached, int):
+        read += cached
+    stated = Stated(read, usage.get("output_tokens"), cached, document.get("total_cost_usd"))
+    return texts[0].strip(), stated, document.get("is_error") is True
