@@ -60,6 +60,7 @@ MOST_CALLS = {
     "best_of_n": 5,
     "refine": 8,
     "program_of_thought": 4,
+    "council": 7,
 }
 """A tree searches as long as its options let it, and is measured by what it finds, in `game24`."""
 MOST_TOKENS = {"analysis": 5_636}

@@ -72,6 +72,7 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
         "judge": lambda rng: rng.choice([None, "knockout", "points", "list"]),
         "repair": lambda rng: rng.randint(0, 2),
     },
+    "council": {"seats": lambda rng: rng.randint(2, 4), "synthesis": lambda rng: rng.random() < 0.7},
     "program_of_thought": {
         "programs": lambda rng: rng.randint(1, 3),
         "rounds": lambda rng: rng.randint(1, 4),

@@ -24,6 +24,7 @@ SELECTING: dict[str, Callable[[int], dict[str, Any]]] = {
     "self_consistency": lambda n: {"samples": n, "stop": "full"},
     "best_of_n": lambda n: {"n": n},
     "refine": lambda n: {"drafts": n, "critique": True},
+    "council": lambda n: {"seats": max(2, n)},
     "program_of_thought": lambda n: {"programs": n},
 }
 """Strategies, each with the options for n drafts."""

@@ -69,6 +69,14 @@ class AgentApp(App):
 
     # -- who may work on a run
 
+    def listed_model(self, name: str) -> str:
+        """Return the model that the operator lists by a name.
+
+        Raises:
+            UsageError: It is not listed.
+        """
+        return self.allowed.model(name) or name
+
     async def admit(self, named: Participants, budget: Budget | None) -> Participants:
         """Return who may work on a run of those that are named: what the operator lists by these names.
 
@@ -106,8 +114,8 @@ class AgentApp(App):
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.update(await self.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
-        for role in ("model", "judge_model", "draft_model"):
-            spec = getattr(recorded, role)
+        roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
+        for role, spec in [*roles.items(), *(("seat", seat) for seat in recorded.seats)]:
             if spec and spec not in listed and not (role == "model" and (model or spec == CALLER)):
                 raise UsageError(
                     f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"

@@ -32,6 +32,7 @@ class Participants:
     Args:
         model: None: what the environment offers.
         draft_model: Proposes thoughts that are valued afterwards.
+        seats: Answer side by side, as a strategy's option `models` names them.
         mcp: Servers whose tools are used, as `--mcp` takes them; see `PerformerPool.start_servers`.
         tools: Callables, tools of the port, or texts as `--tools` takes them; see `PerformerPool.load_tools`.
         context: Files of the user that a strategy may search.
@@ -48,6 +49,7 @@ class Participants:
     verifier: str | Verifier | Callable[..., Any] | None = None
     tools: Sequence[Any] = ()
     draft_model: str | Model | None = None
+    seats: tuple[str | Model, ...] = ()
     mcp: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
     sandbox: str | None = None
@@ -69,7 +71,7 @@ class Participants:
 
     def with_caller(self) -> Participants:
         """Return them with the caller in place of the models."""
-        return replace(self, model=Caller(), judge_model=None, draft_model=None)
+        return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
         """Check that a run gets the tools it is to work with.
@@ -143,9 +145,12 @@ class PerformerPool:
             None if spec is None else self._model(spec, problem)
             for spec in (participants.judge_model, participants.draft_model)
         )
+        seats = tuple(self._model(spec, problem) for spec in participants.seats)
         verifier = _open_verifier(participants.verifier, model, problem, self.environ)
         own = callers_cards(participants.tools)
-        price = self._prices(participants, [other for other in (model, judge, draft) if other is not None])
+        price = self._prices(
+            participants, [other for other in (model, judge, draft, *seats) if other is not None]
+        )
         performers = Performers(
             model,
             judge,
@@ -155,6 +160,7 @@ class PerformerPool:
             Prices.read(price),
             participants.opened_s,
             frozenset(card.name for card in own),
+            seats,
         )
         names = ParticipantNames(
             model.name,
@@ -165,6 +171,7 @@ class PerformerPool:
             own,
             participants.listed_tools,
             participants.listed_documents,
+            tuple(seat.name for seat in seats),
         )
         return performers, names
 
@@ -285,8 +292,11 @@ class PerformerPool:
         specs = [spec for spec in named.values() if isinstance(spec, str)]
         names = {role: getattr(recorded, role) for role in models if not named[role]}
         reopened = {role: self._recorded_model(name, specs) for role, name in names.items()}
-        price = participants.prices or prices_of(recorded.price, list(names.values()))
-        return replace(self.reopen_verifier(participants, recorded), price=price, **reopened)
+        seats = participants.seats or tuple(
+            self._recorded_model(name, specs) or name for name in recorded.seats
+        )
+        price = participants.prices or prices_of(recorded.price, [*names.values(), *recorded.seats])
+        return replace(self.reopen_verifier(participants, recorded), price=price, seats=seats, **reopened)
 
     def reopen_verifier(self, participants: Participants, recorded: ParticipantNames) -> Participants:
         """Return the participants with the verifier that a run's record names, if none is named again.

@@ -134,6 +134,8 @@ class UseCases:
         levels, why = self._levels(asked, strategy, options, has_tools=bool(participants.tools))
         chosen = levels[0][0]
         participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
+        if not request.coached:
+            participants = replace(participants, seats=self._seats(levels) or participants.seats)
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers, names = self.pool.open(replace(participants, record=None), asked)
         nested = self._read_options(levels, performers)
@@ -220,6 +222,18 @@ class UseCases:
         driven = [candidate for candidate in at_hand if candidate.is_driven]
         name, why = choose_strategy(problem, driven, has_tools=has_tools)
         return self.strategy(name), why
+
+    def _seats(self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]]) -> tuple[str, ...]:
+        """Return the models that the options of a composition name, as the operator would write them."""
+        named = [(level, options["models"]) for level, options in levels if options.get("models")]
+        if len(named) > 1:
+            raise UsageError("only one strategy of a composition may name models", option="models")
+        names = (name for level, written in named for name in read_options(level, {"models": written}).models)  # pyright: ignore
+        return tuple(self.listed_model(name) for name in names)
+
+    def listed_model(self, name: str) -> str:
+        """Return the model that an option names; the operator may name any."""
+        return name
 
     def _read_options(
         self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]], performers: Performers

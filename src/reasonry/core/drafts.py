@@ -95,16 +95,24 @@ class Group(Struct, frozen=True):
 
 
 def draw_drafts(
-    state: Any, numbers: Sequence[int], problems: Sequence[str] = ()
+    state: Any, numbers: Sequence[int], problems: Sequence[str] = (), *, by: str = ""
 ) -> Generator[Request, Any, tuple[Draft, ...]]:
     """Have drafts written side by side; one that is proved right cancels the rest.
 
     Args:
         problems: One for each draft; empty: the problem of the run.
+        by: Who writes them, each with its number; empty: the writer.
     """
     options: DraftOptions = state.options
     effects = [
-        RunStrategy(options.over, problem, options.drawn_with, number, f"sample-{number}")
+        RunStrategy(
+            options.over,
+            problem,
+            options.drawn_with,
+            number,
+            f"sample-{number}",
+            f"{by}-{number}" if by else "writer",
+        )
         for number, problem in zip(numbers, problems or [state.problem] * len(numbers), strict=True)
     ]
     brought = yield request(state, *effects, enough=_has_proof)

@@ -6,7 +6,7 @@ What came of it is an event (`events`).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,8 +23,9 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """The part that stays the same from call to call; stands first, so that providers can cache it."""
     facts: dict[str, Any] = {}
     """The question once more as data (`problem`, `path`, `count`, …), for thinkers that do not read prose."""
-    by: Literal["writer", "judge", "drafter"] = "writer"
-    """Who is asked where there are several models: the one that writes, values, or proposes what is valued."""
+    by: str = "writer"
+    """Who is asked where there are several models: `writer`, `judge`, which values, `drafter`, which proposes what is
+    valued, or `seat-N`, one of several that answer side by side."""
     sample: int = 0
     retries: int = 2
     """How often an unusable reply is asked for again."""
@@ -97,6 +98,8 @@ class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
     sample: int = 0
     about: str = ""
     """As in `Ask`; holds for all that is asked inside."""
+    by: str = "writer"
+    """Who answers what the strategy asks its writer."""
 
 
 Effect = Ask | CallTool | Verify | RunStrategy

@@ -139,6 +139,8 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     """Whether the request that is pending has a test `enough`."""
     form: dict[str, Any] | None = None
     """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
+    by: str = "writer"
+    """Who answers what is asked of the writer; of a run inside another, as its effect says."""
 
 
 class Step(Struct, frozen=True):
@@ -251,6 +253,7 @@ def begin(
     *,
     strategies: Registry | None = None,
     form: dict[str, Any] | None = None,
+    by: str = "writer",
 ) -> Step:
     """Start a run.
 
@@ -260,6 +263,7 @@ def begin(
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
         form: JSON schema of the answer; see `answer_form`.
+        by: Who answers what is asked of the writer.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -274,6 +278,7 @@ def begin(
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
         form=form,
+        by=by,
     )
     return _Execution(strategy, snapshot, strategies or {}).go_on()
 
@@ -378,7 +383,8 @@ class _Execution:
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
-                effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit)
+                by = self.before.by if effect.by == "writer" else effect.by
+                effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit, by=by)
             waiting = Pending(f"e{number}", stage.name, effect, self.rounds + 1)
             if isinstance(effect, RunStrategy):
                 has_runs, waiting = True, self._open_child(waiting)
@@ -403,7 +409,8 @@ class _Execution:
                 choices=strategy_names(self.strategies),
             )
         options = read_options(inner, waiting.effect.options)
-        step = begin(inner, waiting.effect.problem, options, strategies=self.strategies)
+        by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
+        step = begin(inner, waiting.effect.problem, options, strategies=self.strategies, by=by)
         return self._with_child(waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.rounds)))
 
     # -- settling effects

@@ -109,7 +109,9 @@ class Coach(Struct, frozen=True):
         """Hand a run over to its caller, whoever drove it so far."""
         async with self.engine.open(run_id) as opened:
             performers = await open_performers(opened.run)
-            participants = replace(opened.run.participants, model=CALLER, judge_model=None, draft_model=None)
+            participants = replace(
+                opened.run.participants, model=CALLER, judge_model=None, draft_model=None, seats=()
+            )
             await opened.reopen(budget, participants)
             return await self._go_on(opened, performers)
 

@@ -54,6 +54,8 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     listed_tools: tuple[str, ...] = ()
     """Names of what the operator listed for requests, where a request named them; `listed_documents` too."""
     listed_documents: tuple[str, ...] = ()
+    seats: tuple[str, ...] = ()
+    """Models that answer side by side."""
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):

@@ -179,6 +179,7 @@ class Performers(Struct, frozen=True):
     Args:
         judge: Values thoughts; None: the model does.
         draft: Proposes thoughts that are valued afterwards; None: the model does.
+        seats: Answer side by side; none: the model does, each time again.
         prices: Those the user named.
         callers_tools: The tools that the caller of the run calls: the drive ends when nothing else is left to perform.
         opened_s: Seconds of the run's time that went into opening them.
@@ -192,6 +193,7 @@ class Performers(Struct, frozen=True):
     prices: Prices = Prices()
     opened_s: float = 0.0
     callers_tools: frozenset[str] = frozenset()
+    seats: tuple[Model, ...] = ()
 
     def leaves_to_caller(self, effect: Effect) -> bool:
         """Whether an effect is a call that the caller of the run makes."""
@@ -200,20 +202,22 @@ class Performers(Struct, frozen=True):
     @property
     def models(self) -> list[Model]:
         """All who may be asked."""
-        return [model for model in (self.model, self.judge, self.draft) if model is not None]
+        return [model for model in (self.model, self.judge, self.draft, *self.seats) if model is not None]
 
     def of(self, ask: Ask) -> Model:
         """Return the model that a question goes to."""
         return self.answering(ask.by)
 
     def answering(self, by: str) -> Model:
-        """Return the model that answers what is asked `by` the writer, the judge or the drafter."""
-        return {"judge": self.judge, "drafter": self.draft}.get(by) or self.model
+        """Return the model that answers what is asked `by` the writer, the judge, the drafter or a seat."""
+        seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
+        return {"judge": self.judge, "drafter": self.draft, **seats}.get(by) or self.model
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     """Tell models that keep their place in a file which questions of the run they have answered."""
-    names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model}
+    seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
+    names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}
     for model in {id(model): model for model in map(performers.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
         asked = [by for by in names if performers.answering(by) is model]

@@ -16,6 +16,7 @@ from .analysis import ANALYSIS
 from .best_of_n import BEST_OF_N
 from .chain_of_thought import CHAIN_OF_THOUGHT
 from .choice import AUTO
+from .council import COUNCIL
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
 from .program_of_thought import PROGRAM_OF_THOUGHT
@@ -43,6 +44,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     BEST_OF_N,
     REFINE,
     PROGRAM_OF_THOUGHT,
+    COUNCIL,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}

@@ -1,0 +1,308 @@
+"""Council: several models answer, judge each other's answers without names, and one answer is written from all of them.
+
+Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities", arXiv:2406.04692 (answers aggregated);
+a mixed council, and its gains on facts: arXiv:2604.02923; no rounds of debate: arXiv:2508.17536 shows them to be a
+martingale, which changes no expectation.
+
+Algorithm, for a problem x and seats 1, …, k:
+
+    y_i ~ π_i(y | x), side by side                                   member_answers
+    drop y_i that is proved wrong; proved right, or all agree: end   answer_check
+    r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), in an order of its own     peer_review
+    Borda(y_j) = Σ_i share of the others that r_i puts below y_j
+    y, where they differ ~ π(y | x, y_1, …, y_k, Borda)              synthesis
+
+*Differs from the papers*: a verifier comes first; seats that agree are one candidate; no seat judges its own answer,
+and no prompt names a model; the best ranked answer is given where the synthesis is refuted or cannot be read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.answering import OPEN_TASK, Answer
+from ..core.drafts import (
+    SHOWN_CHARS,
+    Draft,
+    DraftOptions,
+    Group,
+    best_draft,
+    candidates,
+    drafts_document,
+    draw_drafts,
+    list_drafts,
+    verify_drafts,
+    why_no_answer,
+)
+from ..core.effects import Ask
+from ..core.events import Reply
+from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
+from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request
+from ..core.text import cut
+from ..core.tournament import Ratings, seeded_order
+
+SYNTHESISE = f"""Now write the best answer from all of them: take over what is right, wherever it stands, and settle \
+each difference by working it out, not by counting. Say apart where they differ, and which side is right.
+{{"differences": "where the answers differ, and why one side is right", "answer": "the answer alone"}}
+{OPEN_TASK}"""
+"""The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, and the differences besides."""
+
+
+class Options(DraftOptions, frozen=True, kw_only=True):
+    """Options of a council."""
+
+    models: Annotated[
+        tuple[str, ...],
+        Meta(max_length=12, description="The model of each seat; none: the run's model on each."),
+    ] = ()
+    seats: Annotated[int, Meta(ge=2, le=12, description="Seats, where no models are named.")] = 3
+    synthesis: Annotated[
+        bool, Meta(description="Write one answer from all; else the best ranked is given as it stands.")
+    ] = True
+    seed: Annotated[int, Meta(description="Decides the order in which each seat sees the others.")] = 0
+
+    @property
+    def members(self) -> range:
+        """The seats, from 1."""
+        return range(1, (len(self.models) or self.seats) + 1)
+
+
+class SynthesisReply(Struct, frozen=True, kw_only=True):
+    """The answer written from all, and where they differed."""
+
+    differences: Annotated[str, Meta(description="Where the answers differ, and why one side is right.")] = ""
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        if not str(self.answer).strip():
+            raise ValueError("the answer is empty")
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The answers of the seats, what each said of the others, and the answer written from them."""
+
+    problem: str
+    options: Options
+    drafts: tuple[Draft, ...] = ()
+    """One for each seat, by its number; then the synthesis."""
+    reviews: tuple[Ratings, ...] = ()
+    differences: str = ""
+    lost: str = ""
+    """Why there is no synthesis."""
+
+    @property
+    def scores(self) -> dict[int, float]:
+        """The share of the others that each candidate was put before, mean over its judges, best first."""
+        found = _of_seats(self)
+        shares: dict[int, list[float]] = {each.number: [] for each in found}
+        for review in self.reviews:
+            for number, rating in zip(review.shown, review.ratings, strict=False):
+                others = [
+                    other for at, other in zip(review.shown, review.ratings, strict=True) if at != number
+                ]
+                below = sum((rating > other) + (rating == other) / 2 for other in others)
+                shares.get(number, []).append(below / len(others))
+        means = {number: sum(values) / len(values) if values else 0.0 for number, values in shares.items()}
+        ranked = sorted(found, key=lambda each: (-means[each.number], -len(each.voters), each.number))
+        return {each.number: means[each.number] for each in ranked}
+
+    @property
+    def best(self) -> Draft | None:
+        """The best answer so far: proved, else the synthesis, else the best ranked."""
+        best = best_draft(self.drafts)
+        if best is None or best.standing != "open":
+            return best
+        by_number = {draft.number: draft for draft in self.drafts}
+        written = by_number.get(len(self.options.members) + 1)
+        if written is not None and written.standing == "open":
+            return written
+        return by_number[next(iter(self.scores))]
+
+
+def _of_seats(s: State) -> tuple[Group, ...]:
+    return candidates(s.drafts[: len(s.options.members)])
+
+
+def answer(s: State) -> Body:
+    """y_i ~ π_i(y | x), side by side."""
+    drafts = yield from draw_drafts(s, s.options.members, by="seat")
+    return go(replace(s, drafts=drafts), "answer_check", list_drafts(drafts))
+
+
+def check(s: State) -> Body:
+    """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
+    s = yield from verify_drafts(s)
+    best, found = best_draft(s.drafts), _of_seats(s)
+    is_settled = len(found) < 2 or (best is not None and best.standing == "proved")
+    return go(s, "answer_selection" if is_settled else "peer_review")
+
+
+def review(s: State) -> Body:
+    """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
+    found = _of_seats(s)
+    texts = {each.number: each.draft.text for each in found}
+    asked: list[tuple[int, list[int]]] = []
+    for seat in s.options.members:
+        others = [each.number for each in found if seat not in each.voters]
+        if len(others) > 1:
+            asked.append((seat, seeded_order(others, s.options.seed, f"seat {seat}")))
+    asks = [
+        replace(
+            judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}"), by=f"seat-{seat}"
+        )
+        for seat, shown in asked
+    ]
+    replies = yield request(s, *asks, give_failures=True)
+    reviews = tuple(ratings_of(shown, reply) for (_, shown), reply in zip(asked, replies, strict=True))
+    s = replace(s, reviews=reviews)
+    lines = [
+        f"Seat {seat}: {each.reason or 'no rating'}" for (seat, _), each in zip(asked, reviews, strict=True)
+    ]
+    thoughts = [Thought("\n".join(lines), data={"scores": _scores(s)})] if lines else []
+    return go(s, "synthesis" if s.options.synthesis else "answer_selection", *thoughts)
+
+
+def synthesise(s: State) -> Body:
+    """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda); the answers come best ranked first, without names."""
+    by_number = {each.number: each for each in _of_seats(s)}
+    parts = [f"Problem: {s.problem}"]
+    for place, (number, score) in enumerate(s.scores.items(), 1):
+        each = by_number[number]
+        votes = f"given by {len(each.voters)} of {len(s.options.members)}"
+        ranked = f", put before {score:.0%} of the others" if s.reviews else ""
+        parts.append(f"Answer {place} ({votes}{ranked}):\n{cut(each.draft.text, SHOWN_CHARS)}")
+    facts = {
+        "kind": "synthesis",
+        "problem": s.problem,
+        "answers": [by_number[n].draft.answer for n in s.scores],
+    }
+    (reply,) = yield request(s, Ask("\n\n".join([*parts, SYNTHESISE]), facts=facts), give_failures=True)
+    if not isinstance(reply, Reply):
+        return go(replace(s, lost=reply.message), "answer_selection")
+    number = len(s.options.members) + 1
+    written = Draft(number, str(reply.value.answer).strip())
+    s = replace(s, drafts=(*s.drafts, written), differences=reply.value.differences)
+    thought = Thought(s.differences or written.answer, data={"answer": written.answer})
+    return go((yield from verify_drafts(s)), "answer_selection", thought)
+
+
+def select(s: State) -> Any:
+    """The synthesis, unless it was refuted; else the best ranked."""
+    best = s.best
+    if best is None:
+        return fail(s, *why_no_answer(s.drafts))
+    return go(s, "final_response", Thought(best.answer, data={"answer": best.answer}))
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the best answer so far, what each seat answered, and where they differed."""
+    best, found = state.best, _of_seats(state)
+    document = drafts_document(state.drafts) | {
+        "agreed": len(found) == 1 and len(found[0].voters) == len(state.options.members),
+        "differences": state.differences,
+        "scores": _scores(state),
+        "seats": [_seat(state, number) for number in state.options.members],
+    }
+    if state.lost:
+        document["unchecked"] = f"no answer could be written from all: {state.lost}"
+    if best is None:
+        return Conclusion(document=document)
+    standing = "proved" if best.standing == "proved" else "given"
+    return Conclusion(best.answer, document=document, short=best.short or None, standing=standing)
+
+
+def _scores(state: State) -> dict[str, float]:
+    return (
+        {f"sample-{number}": round(score, 3) for number, score in state.scores.items()}
+        if state.reviews
+        else {}
+    )
+
+
+def _seat(state: State, number: int) -> dict[str, Any]:
+    named = {"model": state.options.models[number - 1]} if state.options.models else {}
+    draft = next((draft for draft in state.drafts if draft.number == number), None)
+    return {
+        "seat": number,
+        **named,
+        "answer": draft and (draft.answer or None),
+        "why": draft.why if draft else "",
+    }
+
+
+def _list_texts(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+_DIFFERENCES = {"type": "string", "description": "Where the answers differ, and why one side is right."}
+
+COUNCIL: Strategy[State, Options] = Strategy(
+    name="council",
+    title="Council",
+    source="arXiv:2406.04692",
+    summary="Several models answer and judge each other without names: for a second opinion on what matters.",
+    options=Options,
+    state=State,
+    conclude=conclude,
+    progress=lambda state: {"answers": len(state.drafts), "reviews": len(state.reviews)},
+    stages=(
+        Stage(
+            "problem_reception",
+            ("member_answers",),
+            description="Take in the problem.",
+            guidance="Put the problem to each member in the same words.",
+        ),
+        Stage(
+            "member_answers",
+            ("answer_check",),
+            tested_by="answer_check",
+            description="Have each member answer by itself.",
+            guidance="Each member answers without having seen another answer; stay for the next member.",
+            fields=(Field("answers", _list_texts("Each member's answer."), required=False),),
+            body=answer,
+        ),
+        Stage(
+            "answer_check",
+            ("peer_review", "answer_selection"),
+            description="Drop what can be proved wrong; see whether all agree.",
+            guidance="Run the checks there are. Where all members agree, there is nothing to judge.",
+            body=check,
+        ),
+        Stage(
+            "peer_review",
+            ("synthesis", "answer_selection"),
+            compares=True,
+            description="Have each member judge the answers of the others.",
+            guidance="Show each member the answers of the others without names, to each in another order.",
+            body=review,
+            reply=Judgement,
+            read=read_judgement,
+            example={"reason": "A takes the gross price for the net price.", "ratings": {"A": 3, "B": 8}},
+        ),
+        Stage(
+            "synthesis",
+            ("answer_selection",),
+            description="Write one answer from all, and say where they differ.",
+            guidance="Settle each difference by working it out. Say where the members differ.",
+            fields=(Field("differences", _DIFFERENCES, required=False),),
+            body=synthesise,
+            reply=SynthesisReply,
+            example={"differences": "Two take the tax twice; it is in the price.", "answer": "119 euros"},
+        ),
+        Stage(
+            "answer_selection",
+            ("final_response",),
+            description="Take the answer written from all, or else the best ranked.",
+            guidance="Take the common answer; never one that was proved wrong.",
+            body=select,
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="Give the answer whole, and say where the members differed.",
+        ),
+    ),
+)

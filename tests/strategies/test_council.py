@@ -1,0 +1,110 @@
+"""A council: each seat its own model, no names in prompts, nobody judges itself, and the differences are said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reasonry import solve
+from reasonry.app.wiring import App
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered
+from reasonry.errors import ModelError, UsageError
+
+pytestmark = pytest.mark.anyio
+
+
+class Member:
+    """A model that gives one answer, rates what it is shown by a table, and keeps what it was asked."""
+
+    def __init__(self, name: str, answer: str, ratings: dict[str, float] | None = None) -> None:
+        self.name, self.said, self.ratings = name, answer, ratings or {}
+        self.asked: list[Ask] = []
+
+    async def answer(self, question: Any, on_text: Any = None) -> Answered:
+        ask = question.ask
+        self.asked.append(ask)
+        return Answered(json.dumps(self._reply(ask)))
+
+    def _reply(self, ask: Ask) -> Any:
+        if ask.facts["kind"] == "judge":
+            shown = ask.prompt.split("Candidate ")[1:]
+            values = [next((v for word, v in self.ratings.items() if word in text), 5) for text in shown]
+            return {"reason": "traced", "ratings": dict(zip(ask.facts["labels"], values, strict=False))}
+        if ask.facts["kind"] == "synthesis":
+            return {"differences": "one counts the tax twice", "answer": f"{self.said}, settled"}
+        return {"steps": ["worked out"], "answer": self.said}
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def convene(monkeypatch: pytest.MonkeyPatch, *members: Member, **options: Any) -> tuple[Any, Member]:
+    by_name = {member.name: member for member in members}
+    monkeypatch.setattr("reasonry.models.choose.open_model", lambda spec, *_, **__: by_name[spec])
+    chair = Member("chair", "nothing")
+    result = await solve(
+        "Which tree is it?",
+        strategy="council",
+        model=chair,
+        store="memory",
+        options={"models": [member.name for member in members], **options},
+    )
+    return result, chair
+
+
+async def test_where_all_seats_agree_nobody_judges_and_nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [Member(f"vendor-{n}", "birch") for n in (1, 2, 3)]
+    result, chair = await convene(monkeypatch, *members)
+    assert (result.answer, result.usage.calls, result.details["agreed"]) == ("birch", 3, True)
+    assert chair.asked == []
+
+
+async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    members = [Member("vendor-1", "amber"), Member("vendor-2", "birch"), Member("vendor-3", "cedar")]
+    for member in members:
+        member.ratings = {"amber": 2, "birch": 9, "cedar": 4}
+    result, chair = await convene(monkeypatch, *members)
+    assert result.usage.calls == 3 + 3 + 1
+    assert result.answer == "nothing, settled"
+    assert result.details["differences"] == "one counts the tax twice"
+    assert next(iter(result.details["scores"])) == "sample-2"
+    for member in members:
+        (judged,) = [ask for ask in member.asked if ask.facts["kind"] == "judge"]
+        assert f"\n{member.said}" not in judged.prompt
+    prompts = [ask.text for each in (*members, chair) for ask in each.asked]
+    assert not [prompt for prompt in prompts if "vendor" in prompt]
+    assert [seat["model"] for seat in result.details["seats"]] == ["vendor-1", "vendor-2", "vendor-3"]
+
+
+async def test_without_a_synthesis_the_best_ranked_answer_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings = {"amber": 9.0, "birch": 2.0}
+    members = [Member(f"vendor-{word}", word, ratings) for word in ("amber", "birch", "cedar")]
+    result, chair = await convene(monkeypatch, *members, synthesis=False)
+    assert (result.answer, chair.asked) == ("amber", [])
+
+
+async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Down(Member):
+        async def answer(self, question: Any, on_text: Any = None) -> Answered:
+            raise ModelError("the line is dead")
+
+    others = [Member(f"vendor-{number}", "birch") for number in (1, 2)]
+    result, _ = await convene(monkeypatch, Down("vendor-0", ""), *others)
+    assert (result.answer, result.details["agreed"]) == ("birch", False)
+    assert "the line is dead" in result.details["seats"][0]["why"]
+
+
+async def test_an_agent_names_only_the_models_that_the_operator_listed() -> None:
+    from reasonry.app.agent_app import AgentApp
+
+    async with App("memory", environ={"REASONRY_MODELS": "fast=offline"}) as app:
+        agents = AgentApp(app)
+        assert agents.listed_model("fast") == "offline"
+        with pytest.raises(UsageError):
+            agents.listed_model("openai:gpt-6")
+        assert app.listed_model("openai:gpt-6") == "openai:gpt-6"
