@@ -61,6 +61,11 @@ MOST_CALLS = {
     "refine": 8,
     "program_of_thought": 4,
     "council": 7,
+    "chain_of_verification": 9,
+    "least_to_most": 8,
+    "skeleton": 7,
+    "plan_and_solve": 1,
+    "chain_of_draft": 1,
 }
 """A tree searches as long as its options let it, and is measured by what it finds, in `game24`."""
 MOST_TOKENS = {"analysis": 5_636}

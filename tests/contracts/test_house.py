@@ -46,7 +46,9 @@ def name_of(path: Path) -> str:
 def own_file(strategy: str) -> Path:
     """Return the file of a strategy; of one that has a folder, the file that opens it."""
     alone = SOURCE / "strategies" / f"{strategy}.py"
-    return alone if alone.exists() else alone.with_suffix("") / "__init__.py"
+    folder = alone.with_suffix("") / "__init__.py"
+    # Profiles are prompts over one mechanism, and share its file.
+    return next(path for path in (alone, folder, alone.with_name("profiles.py")) if path.exists())
 
 
 def docstrings(tree: ast.Module) -> set[int]:

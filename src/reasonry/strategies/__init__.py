@@ -19,6 +19,7 @@ from .choice import AUTO
 from .council import COUNCIL
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
+from .profiles import PROFILES
 from .program_of_thought import PROGRAM_OF_THOUGHT
 from .react import REACT
 from .refine import REFINE
@@ -45,6 +46,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     REFINE,
     PROGRAM_OF_THOUGHT,
     COUNCIL,
+    *PROFILES,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}
