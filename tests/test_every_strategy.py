@@ -72,6 +72,10 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
         "judge": lambda rng: rng.choice([None, "knockout", "points", "list"]),
         "repair": lambda rng: rng.randint(0, 2),
     },
+    "self_consistency": {
+        "weigh": lambda rng: rng.random() < 0.3,
+        "group": lambda rng: rng.random() < 0.3,
+    },
     "council": {"seats": lambda rng: rng.randint(2, 4), "synthesis": lambda rng: rng.random() < 0.7},
     "program_of_thought": {
         "programs": lambda rng: rng.randint(1, 3),

@@ -368,3 +368,23 @@ def test_the_reply_form_is_a_plain_json_schema() -> None:
     assert form is not None
     assert form["required"] == ["thought", "actions", "answer"], "providers want every property"
     assert "$ref" not in json.dumps(form)
+
+
+def test_of_several_replies_to_a_turn_the_actions_that_most_agree_on_are_taken() -> None:
+    def turn(name: str) -> dict:
+        return {"thought": f"look for {name}", "actions": [{"tool": "search", "arguments": {"query": name}}]}
+
+    end = {"thought": "seen", "answer": "Hampshire"}
+    card = {
+        "name": "search",
+        "description": "Finds.",
+        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+    }
+    answers = in_order(
+        turn("Emma"), turn("Austen"), turn("Austen"), ToolReturned("born in Hampshire"), end, end, end
+    )
+    walked = walk(REACT, "In which county?", answers, {"tools": [card], "votes": 3})
+    calls = [each.effect.arguments for each in walked.performed if isinstance(each.effect, CallTool)]
+    assert calls == [{"query": "Austen"}]
+    assert walked.conclusion.answer == "Hampshire"
+    assert [ask.sample for ask in walked.asks] == [0, 1, 2, 0, 1, 2]

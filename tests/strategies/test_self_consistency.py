@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,3 +410,77 @@ def test_samples_that_were_not_read_are_mentioned() -> None:
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
     assert walked.conclusion.answer == "8"
     assert walked.conclusion.detail == "5 of 4 samples drawn, 1 without an answer that could be read"
+
+
+def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:
+    paths = (
+        "so\nAnswer: 13\nConfidence: 20",
+        "so\nAnswer: 13\nConfidence: 10 %",
+        "so\nAnswer: 18\n**Confidence:** 99",
+    )
+    walked = walk(
+        SELF_CONSISTENCY, "How many?", in_order(*paths), {"samples": 3, "weigh": True, "stop": "full"}
+    )
+    assert walked.conclusion.answer == "18"
+    assert [vote["answer"] for vote in walked.conclusion.document["votes"]] == ["18", "13"]
+    assert sum(vote["weight"] for vote in walked.conclusion.document["votes"]) == pytest.approx(1, abs=1e-3)
+    assert "Confidence: …" in walked.asks[0].system
+
+
+def test_without_confidence_the_weights_are_equal() -> None:
+    walked = walk(
+        SELF_CONSISTENCY,
+        "How many?",
+        in_order("Answer: 13", "Answer: 18", "Answer: 18"),
+        FULL | {"samples": 3, "weigh": True},
+    )
+    assert walked.conclusion.answer == "18"
+
+
+def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
+    answers = ("Answer: by rail", "Answer: on foot", "Answer: with the train")
+    bad, good = {"groups": [[1, 3]]}, {"groups": [[1, 3], [2]]}
+    walked = walk(
+        SELF_CONSISTENCY,
+        "How does one get there?",
+        in_order(*answers, bad, good),
+        FULL | {"samples": 3, "group": True},
+    )
+    assert votes(walked) == [("by rail", 2), ("on foot", 1)]
+    assert walked.conclusion.answer == "by rail"
+    assert walked.asks[-1].by == "judge"
+
+
+def test_answers_that_agree_are_not_grouped() -> None:
+    walked = walk(
+        SELF_CONSISTENCY,
+        "How many?",
+        in_order("Answer: 18", "Answer: 18"),
+        FULL | {"samples": 2, "group": True},
+    )
+    assert len(walked.asks) == 2
+
+
+def arriving(options: dict[str, Any], *arrivals: tuple[int, str]) -> Any:
+    """Return the run after samples, by their places, have arrived in this order."""
+    step = begin(SELF_CONSISTENCY, "How many?", msgspec.convert(options, Options), strategies=STRATEGIES)
+    ids = [waiting.id for waiting in step.snapshot.pending]
+    for place, answer in arrivals:
+        assert step.snapshot.status == "active"
+        step = advance(
+            SELF_CONSISTENCY, step.snapshot, ids[place], reply(f"Answer: {answer}"), strategies=STRATEGIES
+        )
+    return step
+
+
+def test_all_samples_are_drawn_at_once_and_the_rest_is_cancelled_when_the_vote_is_decided() -> None:
+    step = arriving({"samples": 5, "at_once": True, "stop": "exact"}, (4, "18"), (0, "18"), (2, "18"))
+    assert step.snapshot.status == "done"
+    assert len(step.cancelled) == 2
+    assert step.snapshot.conclusion.document["samples_saved"] == 2
+
+
+def test_the_first_so_many_vote_and_a_tie_goes_to_the_shortest() -> None:
+    step = arriving({"samples": 5, "first": 2}, (3, "18 dollars and a bit"), (1, "13"))
+    assert step.snapshot.conclusion.answer == "13"
+    assert len(step.cancelled) == 3

@@ -183,10 +183,11 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
     standing = [draft for draft in drafts if draft.standing in ("open", "proved")]
-    found = [
-        Group(standing[vote.voters[0]], tuple(standing[place].number for place in vote.voters))
-        for vote in tally([draft.short or draft.answer for draft in standing])
-    ]
+    found: list[Group] = []
+    for vote in tally([draft.short or draft.answer for draft in standing]):
+        voters = [standing[place] for place in vote.voters]
+        first = min(voters, key=lambda draft: (draft.standing != "proved", draft.number))
+        found.append(Group(first, tuple(draft.number for draft in voters)))
     return tuple(sorted(found, key=lambda each: each.draft.standing != "proved"))
 
 

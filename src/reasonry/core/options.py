@@ -2,7 +2,8 @@
 
 The options Struct is the only place where defaults, ranges and descriptions stand. One with an option `preset` says in
 a class variable `presets`, by name, which values the options have that are not given; in a class variable `coached`,
-which those have in a run whose questions its caller answers.
+which those have in a run whose questions its caller answers; in a class variable `other_names`, what else an option
+may be called.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         UsageError: An unknown option (`choices` has the names) or a value out of its range (`option` names it).
     """
     fields = _fields(strategy.options)
+    other_names: Mapping[str, str] = getattr(strategy.options, "other_names", {})
     values: dict[str, Any] = {}
     for written, value in raw.items():
         name = written.replace("-", "_")
+        name = other_names.get(name, name)
         if name not in fields:
             known = ", ".join(fields) or "none"
             raise UsageError(

@@ -196,6 +196,19 @@ def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
     return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[0])))
 
 
+def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
+    """Return the votes with those of a group as one, most votes first.
+
+    Args:
+        groups: Places in `votes`, each in one group; none: nothing is merged.
+    """
+    merged: list[Vote] = []
+    for places in groups or [[place] for place in range(len(votes))]:
+        voters = sorted(voter for place in places for voter in votes[place].voters)
+        merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
+    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[0])))
+
+
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
     """Whether the leader stays the leader however the remaining votes fall: the exact bound.
 

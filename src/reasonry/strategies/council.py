@@ -70,7 +70,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         return range(1, (len(self.models) or self.seats) + 1)
 
 
-class SynthesisReply(Struct, frozen=True, kw_only=True):
+class CommonAnswer(Struct, frozen=True, kw_only=True):
     """The answer written from all, and where they differed."""
 
     differences: Annotated[str, Meta(description="Where the answers differ, and why one side is right.")] = ""
@@ -289,7 +289,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             guidance="Settle each difference by working it out. Say where the members differ.",
             fields=(Field("differences", _DIFFERENCES, required=False),),
             body=synthesise,
-            reply=SynthesisReply,
+            reply=CommonAnswer,
             example={"differences": "Two take the tax twice; it is in the price.", "answer": "119 euros"},
         ),
         Stage(

@@ -29,15 +29,28 @@ from msgspec.structs import replace
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, CallTool, Verify
-from ..core.events import Failed, ToolReturned, Verified
+from ..core.events import Failed, Reply, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request
+from ..core.strategy import (
+    Body,
+    Conclusion,
+    EffectFailed,
+    Field,
+    Move,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+)
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.prose import is_working
+from ..reading.vote import tally
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.
@@ -69,6 +82,10 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_observation_chars: Annotated[
         int, Meta(ge=100, description="How much of a result the model sees.")
     ] = 4000
+    votes: Annotated[
+        int,
+        Meta(ge=1, le=20, description="Replies drawn for each turn; the actions most agree on are taken."),
+    ] = 1
     verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
 
 
@@ -158,14 +175,31 @@ def think(to: str) -> Callable[[State], Body]:
     def stage(s: State) -> Body:
         if s.answer is not None or s.is_spent:
             return go(s, to)
-        (answered,) = yield request(s, _question(s, "react_turn"))
-        reply: TurnRead = answered.value
+        question = _question(s, "react_turn")
+        if s.options.votes > 1:
+            draws = [replace(question, sample=number) for number in range(s.options.votes)]
+            reply = _most_agreed(s, (yield request(s, *draws, give_failures=True)))
+        else:
+            (answered,) = yield request(s, question)
+            reply = answered.value
         actions, answer = _with_early(reply), None if reply.actions else reply.answer
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), answer=answer)
         return go(s, to, Thought(reply.thought or str(answer), data=data))
 
     return stage
+
+
+def _most_agreed(s: State, replies: Sequence[Reply | Failed]) -> TurnRead:
+    """Return the first of the replies whose actions, or whose answer, most of them have."""
+    read: list[TurnRead] = [reply.value for reply in replies if isinstance(reply, Reply)]
+    if not read:
+        lost = next(reply for reply in replies if isinstance(reply, Failed))
+        raise EffectFailed(lost, tuple(replies))
+    written = [
+        " ".join(sorted(_key(s, action) for action in reply.actions)) or str(reply.answer) for reply in read
+    ]
+    return read[tally(written)[0].voters[0]]
 
 
 def act(s: State) -> Body:
@@ -299,7 +333,7 @@ REACT: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03629",
     summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
     options=Options,
-    version=3,
+    version=4,
     state=State,
     conclude=conclude,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},

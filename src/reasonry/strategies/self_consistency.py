@@ -1,7 +1,8 @@
 """Self-consistency: reason several times independently and take the answer most of the paths arrive at.
 
 Wang et al. 2022, "Self-Consistency Improves Chain of Thought Reasoning in Language Models", arXiv:2203.11171.
-Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860.
+Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860. Confidence as
+weight: CISC, arXiv:2502.06233. The first m of k: short-m@k, arXiv:2505.17813. Free answers: arXiv:2311.17311.
 
 Algorithm, for a question with up to m samples:
 
@@ -16,13 +17,17 @@ Algorithm, for a question with up to m samples:
 as the paper's have it, or with any other strategy; a path without a readable answer is drawn anew;
 sampling stops when the leader can no longer lose, which changes no answer, or, with `stop="beta"`, when it is
 the majority with probability `confidence`; answers that a verifier proves wrong have no vote, and one proved
-right ends the run.
+right ends the run. By choice: votes are weighed by the confidence that each path states in its reply; a judge groups
+free answers in one call; all paths are drawn at once, and the rest is cancelled when the vote is decided or the first m
+are in.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from math import exp
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -31,10 +36,24 @@ from ..core.answering import Answer, AnswerReply, claim, rule
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.problem import subject_of
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
+from ..core.strategy import (
+    Body,
+    Conclusion,
+    Field,
+    Move,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
+from ..core.text import cut
+from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.vote import Vote, confidence, is_settled, tally, tidy
+from ..reading.vote import Vote, confidence, is_settled, merge_votes, tally, tidy
 
 SYSTEM = """Solve the problem by yourself, from scratch. End with the answer alone, in the form the problem asks \
 for; a text or code begins on the next line:
@@ -43,6 +62,22 @@ Answer: …"""
 every language.
 """
 
+
+CONFIDENCE = """
+Then one last line, from 0 for a guess to 100 for certainty:
+Confidence: …"""
+"""Stated in the reply itself, arXiv:2502.06233: another call would cost more than it brings."""
+
+GROUP = """Now put the answers together that say the same, whatever their wording; an answer that no other agrees with \
+is a group of its own. Reply with JSON, the numbers of each group:
+{"groups": [[1, …], …]}"""
+
+SHARPNESS = 0.5
+"""Confidence by which a vote gets e times its weight."""
+GROUPED_CHARS = 2_000
+_CONFIDENCE = lazy_pattern(
+    r"\**confidence\**\s*[:=]\s*\**\s*(\d{1,3})(?:\.\d+)?\s*(?:%|/\s*100)?[\s.*]*\Z", re.IGNORECASE
+)
 
 LEAST_DRAWN_ANEW = 2
 """Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
@@ -55,6 +90,8 @@ REASON = "Reason step by step until the answer is certain."
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of self-consistency."""
+
+    other_names: ClassVar[dict[str, str]] = {"n": "samples"}
 
     over: Annotated[
         str,
@@ -79,6 +116,21 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float,
         Meta(gt=0.5, lt=1, description="How likely the leader must be the majority to stop, with beta."),
     ] = 0.95
+    at_once: Annotated[
+        bool, Meta(description="Draw all samples at once, and cancel the rest when the vote is decided.")
+    ] = False
+    first: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(
+            description="Draw all samples at once and let the first so many vote; a tie goes to the shortest."
+        ),
+    ] = None
+    weigh: Annotated[
+        bool, Meta(description="Have each path state its confidence, and weigh its vote by it.")
+    ] = False
+    group: Annotated[
+        bool, Meta(description="Have a judge put free answers that say the same together: one call more.")
+    ] = False
     temperature: Annotated[float, Meta(ge=0, le=2, description="Of the samples drawn in one call.")] = 0.7
     verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
 
@@ -94,6 +146,20 @@ class Sample(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         AnswerReply(answer=self.answer)
+
+
+class WeighedSample(Sample, frozen=True, kw_only=True):
+    """One path, with its confidence from 0 to 1 where that was asked for and is stated."""
+
+    confidence: float | None = None
+
+
+class AnswerGroups(Struct, frozen=True):
+    """Which answers say the same, by their numbers."""
+
+    groups: Annotated[
+        tuple[tuple[int, ...], ...], Meta(description="The numbers of those that say the same.")
+    ]
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -119,11 +185,28 @@ class State(Struct, frozen=True, omit_defaults=True):
     """The best so far of a path that was cut off; it has no vote."""
     code: str | None = None
     """Of the last failure."""
+    confidences: tuple[float | None, ...] = ()
+    """Of the answers, where they are weighed."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Answers that say the same, by their places among the different ones."""
 
     @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes that count, most first."""
-        return tuple(vote for vote in tally(self.answers) if self.known.get(vote.answer, True))
+        """The votes that count, most first; with weights, the heaviest first."""
+        found = merge_votes(tally(self.answers), self.groups)
+        counted = [vote for vote in found if self.known.get(vote.answer, True)]
+        if self.options.weigh:
+            counted.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
+        elif self.options.first is not None:
+            counted.sort(key=lambda vote: (-vote.count, min(len(self.answers[at]) for at in vote.voters)))
+        return tuple(counted)
+
+    def weight(self, vote: Vote) -> float:
+        """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
+        known = [each for each in self.confidences if each is not None]
+        middle = sum(known) / len(known) if known else 0.5
+        weights = [exp((middle if each is None else each) / SHARPNESS) for each in self.confidences]
+        return sum(weights[at] for at in vote.voters) / sum(weights)
 
     @property
     def remaining(self) -> int:
@@ -134,7 +217,12 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def is_over(self) -> bool:
         """Whether no further sample is worth drawing."""
-        if self.proved is not None or self.remaining <= 0:
+        first = self.options.first
+        if (
+            self.proved is not None
+            or self.remaining <= 0
+            or (first is not None and len(self.answers) >= first)
+        ):
             return True
         return self._is_settled(self.votes, self.remaining)
 
@@ -142,7 +230,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     def width(self) -> int:
         """How many samples to draw now: those wanted in a round, else the fewest that could settle the vote."""
         options, votes, remaining = self.options, self.votes, self.remaining
-        if options.stop == "full":
+        if options.stop == "full" or options.at_once or options.first is not None:
             return remaining
         if options.window is not None:
             return min(options.window, remaining)
@@ -156,8 +244,11 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     def _is_settled(self, votes: tuple[Vote, ...], remaining: int) -> bool:
         """Whether the stopping rule holds."""
-        if self.options.stop == "full" or not votes:
+        leads = max((vote.count for vote in votes), default=0)
+        if self.options.stop == "full" or not votes or votes[0].count < leads:
             return False
+        if self.options.weigh:
+            votes = tuple(sorted(votes, key=lambda vote: -vote.count))
         likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
         return likely or is_settled(votes, remaining)
 
@@ -165,7 +256,13 @@ class State(Struct, frozen=True, omit_defaults=True):
 def sample_paths(s: State) -> Body:
     """(r_i, a_i) ~ P(r, a | prompt, question), one window; stay until no further sample is worth drawing."""
     numbers = range(s.drawn, s.drawn + s.width)
-    paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True)
+
+    def is_decided(paths: Sequence[Any]) -> bool:
+        return _add_samples(s, [path for path in paths if path is not None])[0].is_over
+
+    at_once = s.options.at_once or s.options.first is not None
+    drawn = [_path(s, number) for number in numbers]
+    paths = yield request(s, *drawn, give_failures=True, enough=is_decided if at_once else None)
     s, thoughts = _add_samples(s, paths)
     if new := _new_answers(s):
         claims = [claim(s.problem, (), answer) for answer in new]
@@ -191,18 +288,25 @@ def _path(state: State, sample: int) -> Effect:
     facts = {"kind": "sample", "problem": state.problem}
     prompt = f"Problem: {state.problem}"
     # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
-    ask = Ask(prompt, SYSTEM, facts, sample=sample, retries=0, temperature=options.temperature)
+    system = SYSTEM + CONFIDENCE if options.weigh else SYSTEM
+    ask = Ask(prompt, system, facts, sample=sample, retries=0, temperature=options.temperature)
     return replace(ask, step_by_step=REASON, about=about)
 
 
-def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Sample, str] | Unreadable:
+def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
     """Read a path: prose that ends with the answer, as in the paper, or data."""
     text = texts[-1]
     if text.strip() in ask.system:
         return Unreadable("it repeats the form of the question; answer the question")
+    stated = None
+    if s.options.weigh and (found := _CONFIDENCE.search(text)):
+        text, stated = text[: found.start()].rstrip(), min(100, int(found[1])) / 100
     reading = parse.read_form(text, Sample, subject=replace(subject_of(s), alone=True))
+    if not isinstance(reading, Unreadable):
+        sample: Sample = reading[0]
+        return WeighedSample(reasoning=sample.reasoning, answer=sample.answer, confidence=stated), reading[1]
     is_prose = not text.lstrip().startswith(("{", "[", "```"))
-    return Unreadable(NO_ANSWER) if isinstance(reading, Unreadable) and is_prose else reading
+    return Unreadable(NO_ANSWER) if is_prose else reading
 
 
 def _was_cut(path: Any) -> bool:
@@ -211,12 +315,12 @@ def _was_cut(path: Any) -> bool:
     return isinstance(path, Failed) and path.code == STOPPED
 
 
-def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Thought, ...]]:
+def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
     """Book what the paths brought; those that were cut off have no vote."""
     texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
     code, unreadable = state.code, state.unreadable
-    numbers, lost = list(state.numbers), list(state.lost)
-    cut = [path for path in paths if _was_cut(path)]
+    numbers, lost, confidences = list(state.numbers), list(state.lost), list(state.confidences)
+    left = [path for path in paths if _was_cut(path)]
     paths = tuple(path for path in paths if not _was_cut(path))
     for number, path in enumerate(paths, state.drawn + 1):
         if isinstance(path, Failed):
@@ -236,6 +340,7 @@ def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Tho
             lost.append((number, failures[-1]))
             continue
         texts.append(answer)
+        confidences.append(None if isinstance(path, Finished) else path.value.confidence)
         numbers.append(number)
         thoughts.append(
             Thought(
@@ -245,11 +350,16 @@ def _add_samples(state: State, paths: tuple[Any, ...]) -> tuple[State, tuple[Tho
             )
         )
     best = next(
-        (path.short or path.answer for path in cut if isinstance(path, Finished) and path.answer is not None),
+        (
+            path.short or path.answer
+            for path in left
+            if isinstance(path, Finished) and path.answer is not None
+        ),
         None,
     )
     state = replace(state, drawn=state.drawn + len(paths), unfinished=best, code=code)
     state = replace(state, unreadable=unreadable, numbers=tuple(numbers), lost=tuple(lost))
+    state = replace(state, confidences=tuple(confidences) if state.options.weigh else ())
     return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
 
 
@@ -269,6 +379,32 @@ def _apply_verdicts(state: State, answers: Sequence[str], verdicts: Sequence[Ver
     return replace(state, known=known, proved=proved)
 
 
+def group_answers(s: State) -> Body:
+    """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
+    found = tally(s.answers)
+    if not s.options.group or len(found) < 2:
+        return go(s, "majority_selection")
+    listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
+    facts = {"kind": "group", "problem": s.problem, "count": len(found)}
+    ask = Ask(f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", facts=facts, by="judge")
+    (reply,) = yield request(s, ask, give_failures=True)
+    if isinstance(reply, Failed):
+        return go(s, "majority_selection", Thought(f"The answers are not grouped: {reply.message}"))
+    groups = tuple(tuple(number - 1 for number in group) for group in reply.value.groups)
+    return go(replace(s, groups=groups), "majority_selection")
+
+
+def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
+    """Read groups; each answer that was listed is in one of them, and in no other."""
+    reading = parse.read_form(texts[-1], AnswerGroups)
+    if isinstance(reading, Unreadable):
+        return reading
+    numbers = sorted(number for group in reading[0].groups for number in group)
+    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
+        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
+    return reading
+
+
 def select(state: State) -> Move:
     """argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.answers)}" for vote in state.votes]
@@ -284,7 +420,11 @@ def conclude(state: State) -> Conclusion:
     answer = state.proved or (tidy(votes[0].answer) if votes else state.unfinished)
     saved = max(0, state.options.samples - state.drawn) if state.is_over else 0
     document = {
-        "votes": [{"answer": tidy(vote.answer), "count": vote.count} for vote in votes],
+        "votes": [
+            {"answer": tidy(vote.answer), "count": vote.count}
+            | ({"weight": round(state.weight(vote), 4)} if state.options.weigh else {})
+            for vote in votes
+        ],
         "samples": _samples(state, votes),
         "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
         "samples_used": state.drawn,
@@ -342,7 +482,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     source="arXiv:2203.11171",
     summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
     options=Options,
-    version=4,
+    version=5,
     state=State,
     conclude=conclude,
     progress=lambda state: {"samples_used": state.drawn, "votes": conclude(state).document["votes"]},
@@ -371,7 +511,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             body=sample_paths,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
-            value=Sample,
+            value=WeighedSample,
         ),
         Stage(
             "answer_collection",
@@ -386,6 +526,10 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
             fields=(Field("votes", _VOTES, required=False),),
+            body=group_answers,
+            reply=AnswerGroups,
+            read=read_groups,
+            example={"groups": [[1, 3], [2]]},
         ),
         Stage(
             "majority_selection",
