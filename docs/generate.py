@@ -225,7 +225,9 @@ def help_sections() -> str:
             text = f"{text.strip()}\nExample:\n\n{example}"
         sections += [f"{'###' if len(tokens) == 1 else '####'} `reasonry {' '.join(tokens)}`", _as_text(text)]
         if panels:
-            links = ", ".join(f"[{title}](#options-{title.lower().replace(' ', '-')})" for title in panels)
+            links = ", ".join(
+                f"[{title}](#options-{title.lower().replace(' ', '-').replace(',', '')})" for title in panels
+            )
             sections.append(f"Shared options: {links}.")
     groups = [
         part for title in sorted(shared) for part in (f"#### Options: {title}", _as_text(shared[title]))

@@ -99,10 +99,10 @@ class CommandModel:
         text, stated, failed = _read(reply.text())
         usage = meter(stated, asked, [text])
         if ended.code or failed:
-            said = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
-            busy = any(sign in said.lower() for sign in _BUSY)
+            message = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
+            busy = any(sign in message.lower() for sign in _BUSY)
             code = "rate_limited" if busy else "provider_error"
-            raise ModelError(f"the program ended with {ended.code}: {said}", code=code, retryable=busy)
+            raise ModelError(f"the program ended with {ended.code}: {message}", code=code, retryable=busy)
         if reply.truncated or not text.strip():
             why = f"is longer than {MAX_REPLY_BYTES:,} bytes" if reply.truncated else "is empty"
             error = ModelError(f"the program's reply {why}", retryable=not reply.truncated)

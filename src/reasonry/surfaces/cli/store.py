@@ -187,13 +187,13 @@ def _say_progress(every: int = 10) -> OnProgress | None:
     """Return a function that says how far the copying has come, every so many percent, where a person looks on."""
     if not sys.stderr.isatty():
         return None
-    said = [0]
+    shown = [0]
 
     def say(done: int, total: int) -> None:
         percent = 100 * done // max(total, 1)
-        if percent >= said[0] + every:
-            said[0] = percent - percent % every
-            print_note(f"{said[0]} % is copied")
+        if percent >= shown[0] + every:
+            shown[0] = percent - percent % every
+            print_note(f"{shown[0]} % is copied")
 
     return say
 

@@ -153,8 +153,8 @@ def submit(
 
     counts = settings.do(work)
     document = {"runs": len(problems), **counts, "results": str(results) if results else None}
-    said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    settings.common.show(document, lambda: print_note(said))
+    line = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    settings.common.show(document, lambda: print_note(line))
     return 0 if set(counts) <= {"solved", "answered"} else 1
 
 

@@ -110,7 +110,7 @@ def run_page(
 def table_of(strategy: Strategy[Any, Any] | None) -> list[Mapping[str, Any]]:
     """Return a strategy's stages, each with those it may go to; none of no strategy."""
     stages = strategy.stages if strategy else ()
-    return [{"name": one.name, "description": one.description, "next": [*one.ways]} for one in stages]
+    return [{"name": stage.name, "description": stage.description, "next": [*stage.ways]} for stage in stages]
 
 
 class _Maker:
@@ -235,13 +235,13 @@ class _Maker:
         self.questions.append(question)
 
     def _attach_call(self, effect: Entry) -> None:
-        is_tool, said = effect["kind"] == "call_tool", effect.get("text", "")
+        is_tool, text = effect["kind"] == "call_tool", effect.get("text", "")
         arguments = (f"{name}: {value}" for name, value in (effect.get("arguments") or {}).items())
         call = PageCall(
             **self._attach(effect["id"], effect["stage"]),
             kind="tool" if is_tool else "verifier",
-            name=said if is_tool else "verifier",
-            text="\n".join(arguments) if is_tool else said,
+            name=text if is_tool else "verifier",
+            text="\n".join(arguments) if is_tool else text,
             result=_result_text(self._last(effect["id"])),
         )
         self.calls.append(call)
@@ -305,7 +305,7 @@ def critical_path(questions: Iterable[PageQuestion], calls: Iterable[PageCall]) 
     Each waited for the one that was the last to settle before it was asked for.
     """
     asked = [*(question for question in questions if question.status != "cancelled"), *calls]
-    spans = [(one.ended_at_ms, one.begun_at_ms, one.id) for one in asked]
+    spans = [(node.ended_at_ms, node.begun_at_ms, node.id) for node in asked]
     settled = [(end, begun, name) for end, begun, name in spans if end is not None and begun is not None]
     path, ms, asked_at = list[str](), 0, sys.maxsize
     for end, begun, name in sorted(settled, reverse=True):

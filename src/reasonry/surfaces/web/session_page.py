@@ -38,7 +38,7 @@ def session_page(
     answer = _mark_path(lines, has_ended)
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
-    said = "the last thought said that no other is needed"
+    detail = "the last thought said that no other is needed"
     page = PageDocument(
         kind="session",
         id=session["session_id"],
@@ -50,7 +50,7 @@ def session_page(
         mode="guided",
         status="ended" if has_ended and status == "active" else status,
         stage=str(thoughts[-1].get("stage") or "") if thoughts else "",
-        termination={"reason": "ended", "detail": said} if has_ended else {},
+        termination={"reason": "ended", "detail": detail} if has_ended else {},
         answer=answer,
         created_at_ms=begun,
         ended_at_ms=begun + max(times, default=0) if has_ended else None,

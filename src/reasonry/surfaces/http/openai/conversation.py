@@ -122,10 +122,10 @@ class Message(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What it says, without thoughts."""
-        said = self.content or self.refusal or ""
-        if isinstance(said, list):
-            said = "\n".join(part.text or part.refusal for part in said if part.type not in _THINKING)
-        return _THOUGHTS.sub("", said) if self.role == "assistant" else said
+        text = self.content or self.refusal or ""
+        if isinstance(text, list):
+            text = "\n".join(part.text or part.refusal for part in text if part.type not in _THINKING)
+        return _THOUGHTS.sub("", text) if self.role == "assistant" else text
 
 
 class InputItem(Struct, frozen=True, kw_only=True):
@@ -168,9 +168,9 @@ def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
     brought = [*itertools.takewhile(lambda message: message.role == "tool", reversed(messages))][::-1]
     first = len(messages) - len(brought)
     fields = [f"messages[{place}].tool_call_id" for place in range(first, len(messages))]
-    given = {message.tool_call_id for message in brought}
+    called = {message.tool_call_id for message in brought}
     for message in itertools.takewhile(lambda message: message.tool_calls, messages[:first][::-1]):
-        missing = [call.id for call in message.tool_calls or () if brought and call.id not in given]
+        missing = [call.id for call in message.tool_calls or () if brought and call.id not in called]
         if missing:
             error = f"the call {missing[-1][:80]!r} has no result; send one for each call"
             raise UsageError(error, field=fields[0])
@@ -204,31 +204,31 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
     if form is not None:
         instructions.append(FORM.format(schema=msgspec.json.encode(form).decode()))
     whole = with_instructions(problem, "\n\n".join(instructions))
-    return with_quoted(whole, _quoted(turns, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000))
+    return with_quoted(whole, _quote(turns, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000))
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
     """Yield what was said, called and brought, with the message that has it."""
     called = dict[str, str]()
     for message in messages:
-        said = beginning(message.text, MAX_TURN_CHARS)
+        text = beginning(message.text, MAX_TURN_CHARS)
         match message.role:
             case "user":
                 name = beginning(message.name or "", 64).strip()
-                yield message, f"user ({name}): {said}" if name else f"user: {said}"
+                yield message, f"user ({name}): {text}" if name else f"user: {text}"
             case "assistant":
-                if said.strip():
-                    yield message, f"assistant: {said}"
+                if text.strip():
+                    yield message, f"assistant: {text}"
                 for call in message.tool_calls or ():
                     called[call.id] = f"{call.function.name}({call.function.arguments})"
                     yield message, f"assistant called: {beginning(called[call.id], MAX_TURN_CHARS)}"
             case "tool":
-                yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {said}"
+                yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {text}"
             case _:
                 pass
 
 
-def _quoted(turns: Sequence[str], room: int) -> str:
+def _quote(turns: Sequence[str], room: int) -> str:
     """Return turns as one text of at most about so many characters, the latest of them."""
     quoted, room = list[str](), min(room, _HISTORY_CHARS)
     for turn in reversed(turns):

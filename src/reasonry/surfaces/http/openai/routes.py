@@ -122,7 +122,7 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> R
     named = read_name(body.model, context.app.strategies, context.app.allowed)
     asked = structs.replace(body, stream=False, stream_options=StreamOptions())
     completion = await _take(context, named, asked, body)
-    return await _told(context, body, completion, ChatTelling(_suffix(completion), body))
+    return await _answer(context, body, completion, ChatTelling(_suffix(completion), body))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
@@ -134,7 +134,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
     telling = ResponseTelling(_suffix(completion), body)
     if body.background and not body.stream:
         return reply(telling.standing("queued"), headers={RUN: completion.run_id})
-    return await _told(context, wanted, completion, telling)
+    return await _answer(context, wanted, completion, telling)
 
 
 async def _take(
@@ -164,7 +164,7 @@ async def _take(
     return await begin(context, named, wanted, key, digest, warnings, background=background)
 
 
-async def _told(
+async def _answer(
     context: RequestContext, wanted: ChatFields, completion: Completion, telling: Telling
 ) -> Response:
     """Return what comes of the run of a request: as a stream, or whole once it has ended."""
@@ -237,7 +237,7 @@ async def _whole(
 
 async def read_response(context: RequestContext, response_id: str) -> Response:
     """Return a response again, or where the run stands that is to bring it."""
-    completion, telling = await _kept(context, response_id)
+    completion, telling = await _find_response(context, response_id)
     row, is_driven = (
         await context.app.store.run(completion.run_id),
         context.supervisor.is_driven(completion.run_id),
@@ -256,19 +256,19 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
 
 async def cancel_response(context: RequestContext, response_id: str) -> Response:
     """End the run that is to bring a response."""
-    completion, _ = await _kept(context, response_id)
+    completion, _ = await _find_response(context, response_id)
     await context.supervisor.cancel(context.app, completion.run_id)
     return await read_response(context, response_id)
 
 
 async def delete_response(context: RequestContext, response_id: str) -> Response:
     """Forget a response, and the run behind it."""
-    completion, _ = await _kept(context, response_id)
+    completion, _ = await _find_response(context, response_id)
     await context.app.delete_run(completion.run_id)
     return reply({"id": response_id, "object": "response", "deleted": True})
 
 
-async def _kept(context: RequestContext, response_id: str) -> tuple[Completion, ResponseTelling]:
+async def _find_response(context: RequestContext, response_id: str) -> tuple[Completion, ResponseTelling]:
     """Return the run behind a response, and how it is told.
 
     Raises:

@@ -46,7 +46,11 @@ class ChatTelling:
     def finish(self, finish: Finish) -> Iterator[Document]:
         """Yield how the reply ends."""
         calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _written(call)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _arguments(call)},
+            }
             for call in finish.calls
         ]
         if calls:
@@ -105,7 +109,7 @@ class ResponseTelling:
     def think(self, piece: str) -> Iterator[Document]:
         """See `ChatTelling`."""
         if not self._thoughts:
-            yield self._added({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
+            yield self._open_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
             part = {"type": "summary_text", "text": ""}
             yield self._event("response.reasoning_summary_part.added", **self._summary, part=part)
         self._thoughts.append(piece)
@@ -117,7 +121,7 @@ class ResponseTelling:
             part = {"type": "summary_text", "text": "".join(self._thoughts)}
             yield self._event("response.reasoning_summary_text.done", **self._summary, text=part["text"])
             yield self._event("response.reasoning_summary_part.done", **self._summary, part=part)
-            yield self._done({"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
+            yield self._close_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
         for call in finish.calls:
             yield from self._call(call)
         status = "incomplete" if finish.cut else "completed"
@@ -168,31 +172,31 @@ class ResponseTelling:
         item: Document = {"id": f"msg_{self._id}", "type": "message", "role": "assistant"}
         part = {"type": "output_text", "annotations": [], "logprobs": []}
         place = {"item_id": item["id"], "output_index": len(self._output), "content_index": 0}
-        yield self._added({**item, "content": []})
+        yield self._open_item({**item, "content": []})
         yield self._event("response.content_part.added", **place, part={**part, "text": ""})
         yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
         yield self._event("response.output_text.done", **place, text=text, logprobs=[])
         yield self._event("response.content_part.done", **place, part={**part, "text": text})
-        yield self._done({**item, "content": [{**part, "text": text}]}, status)
+        yield self._close_item({**item, "content": [{**part, "text": text}]}, status)
 
     def _call(self, call: FunctionCall) -> Iterator[Document]:
         item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
-        place, arguments = {"item_id": item["id"], "output_index": len(self._output)}, _written(call)
-        yield self._added({**item, "arguments": ""})
+        place, arguments = {"item_id": item["id"], "output_index": len(self._output)}, _arguments(call)
+        yield self._open_item({**item, "arguments": ""})
         yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
         yield self._event(
             "response.function_call_arguments.done", **place, arguments=arguments, name=call.name
         )
-        yield self._done({**item, "arguments": arguments})
+        yield self._close_item({**item, "arguments": arguments})
 
     @property
     def _summary(self) -> Document:
         return {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
 
-    def _added(self, item: Document) -> Document:
+    def _open_item(self, item: Document) -> Document:
         return self._item("response.output_item.added", {**item, "status": "in_progress"})
 
-    def _done(self, item: Document, status: str = "completed") -> Document:
+    def _close_item(self, item: Document, status: str = "completed") -> Document:
         event = self._item("response.output_item.done", {**item, "status": status})
         self._output.append(event["item"])
         return event
@@ -205,7 +209,7 @@ class ResponseTelling:
         return {"type": kind, "sequence_number": self._number, **data}
 
 
-def _written(call: FunctionCall) -> str:
+def _arguments(call: FunctionCall) -> str:
     return msgspec.json.encode(call.arguments).decode()
 
 
