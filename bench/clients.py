@@ -1,9 +1,9 @@
 """Clients of other projects against `reasonry serve` over a model on this machine: each row is `ok`, or says why not.
 
-    uv run --with "pydantic-ai-slim[openai]" --with langchain --with langchain-openai --with instructor \\
-        python bench/clients.py
+    uv run python bench/clients.py
 
-A client that is not installed is passed over, and the row says so. Nothing leaves this machine.
+A client that is not installed is passed over, and the row says so; `uv run --with` brings pydantic-ai-slim[openai],
+langchain, langchain-openai and instructor. Nothing leaves this machine.
 """
 
 from __future__ import annotations

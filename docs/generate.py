@@ -235,6 +235,10 @@ def help_sections() -> str:
     return "\n\n".join([*sections, "### Shared options", *groups])
 
 
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-").replace(",", "")
+
+
 def _as_text(text: str) -> str:
     lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
     return f"```text\n{lines}\n```"

@@ -24,6 +24,7 @@ from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
+from reasonry.records import Line
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from tests.servers import ModelServer, ServerProcess
@@ -207,8 +208,10 @@ async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
     engines, model = engine(), CountingModel(latency_s=60)
     run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=5), Budget(calls=100)))
     task = asyncio.create_task(engines.drive(run_id, Performers(model)))
-    await asyncio.sleep(0.02)
-    lines = (await engines.store.lines(run_id))[:6]
+    lines: list[Line] = []
+    while len(lines) < 6:
+        await asyncio.sleep(0.005)
+        lines = (await engines.store.lines(run_id))[:6]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     # One line begins the run; five calls went out; then the process died.

@@ -24,7 +24,7 @@ from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
-from reasonry.records import Line, RunRow, Sweep, Use
+from reasonry.records import JobOptions, Line, RunRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
 from ..engine.answering import order, performers_of, record_answers
@@ -173,8 +173,9 @@ async def test_what_is_acknowledged_is_counted_in_the_same_transaction(tmp_path:
             lines: Sequence[Line],
             row: RunRow | None = None,
             use: Use | None = None,
+            job: JobOptions | None = None,
         ) -> None:
-            await super().append(run_id, lines, row, use)
+            await super().append(run_id, lines, row, use, job=job)
             # What another process would find if this one died here.
             entries, _ = read(run_id, await self.lines(run_id))
             session = await self.session((await self.run(run_id)).session_id)

@@ -252,7 +252,7 @@ def test_names_are_whole_and_spelled_as_one_likes() -> None:
     known = installed_strategies({})
     assert resolve("Reasonry_Example_Plugin/Least-To-Most", known).name == STRATEGY
     with pytest.raises(UsageError, match=f"Did you mean {STRATEGY}?") as refused:
-        resolve("least_to_most", known)
+        resolve("example_plugin/least_to_most", known)
     assert {*STRATEGIES, STRATEGY, "faulty-parts/fine"} <= set(refused.value.details["choices"])
     assert "faulty-parts/a b" not in refused.value.details["choices"]
     assert resolve("sequential", known) is STRATEGIES["linear"]

@@ -56,7 +56,7 @@ class Gym:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
+            encoding="utf-8",
         )
         made = [self._ask(index) for index in range(size)]
         self.items = [Item(made[i][0], made[i][1], f"gym/{name}-{seed}-{i}") for i in range(size)]

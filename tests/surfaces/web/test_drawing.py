@@ -492,6 +492,8 @@ def test_bars_of_one_lane_do_not_overlap_and_a_long_wait_is_drawn_short(show: Sh
     ]
     asked.append(question("next day", "a", 90_000_000, 90_001_000))
     page = show(document([node("a", None, "text")], asked))
+    assert page.locator(".span").count() == 1, "many side by side are drawn by rounds"
+    page.click("#timeline .head button")
     bars = page.evaluate(
         """[...document.querySelectorAll(".span")]
             .map((bar) => [bar.offsetTop, bar.offsetLeft, bar.offsetLeft + bar.offsetWidth])"""

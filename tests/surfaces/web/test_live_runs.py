@@ -84,7 +84,10 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
     page.locator(".asked :focus").wait_for()
     assert "at the stage sequential reasoning" in page.inner_text("#outcome")
     menu = page.locator(".menu summary")
-    assert menu.is_hidden(), "it has not ended"
+    remove = page.locator(".menu button", has_text="Delete")
+    menu.click()
+    assert remove.is_hidden(), "it has not ended"
+    menu.click()
     page.locator("#page-tools button", has_text="Limits").click()
     page.fill("#limit-calls", "7")
     page.keyboard.press("Control+Enter")
@@ -93,7 +96,7 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
     assert server.client().get(f"/api/runs/{run_id}").json()["budget"]["calls"] == 7
     page.locator("#page-tools button", has_text="Cancel").click()
     menu.click()
-    page.locator(".menu button", has_text="Delete").wait_for()
+    remove.wait_for()
 
 
 def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving) -> None:

@@ -1,7 +1,8 @@
 // What is said of the filters of the list: which are set, and what to do where nothing is found.
 
-import { element } from "../dom.js";
-import { count, dotted, duration } from "../wording.js";
+import { element, listen } from "../dom.js";
+import { count, dollars, dotted, duration } from "../wording.js";
+import { api } from "./api.js";
 
 const ABOUT = "Each run and each session of your agents is kept here, with every thought, its cost and why the answer was chosen.";
 
@@ -61,4 +62,24 @@ export function queueLine(queue) {
   if (queue.workers === 1 && !queue.depth) return "";
   const { workers, depth, oldest_s } = queue;
   return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`]);
+}
+
+/** Filters in a line; on a phone folded. */
+export function foldable(...filters) {
+  const wide = matchMedia("(width >= 40rem)");
+  const box = element("details", { class: "filters", open: wide.matches }, element("summary", {}, "Filters"), element("div", { class: "tools" }, ...filters));
+  listen(wide, "change", () => (box.open = wide.matches));
+  return box;
+}
+
+/** Returns how many runs there are in all; writes beside each strategy how many are its own. */
+export async function countRuns(strategy) {
+  const { total, groups } = await api.get("/usage?by=strategy&days=366");
+  const counts = new Map(groups.map((one) => [one.group, one.runs]));
+  for (const option of strategy.options) {
+    option.dataset.title ??= option.textContent;
+    const number = counts.get(option.value);
+    option.textContent = number ? `${option.dataset.title} (${number.toLocaleString("en")})` : option.dataset.title;
+  }
+  return dotted([count(total.runs, "run"), total.usd > 0 && dollars(total.usd)]);
 }

@@ -1,10 +1,10 @@
 // Runs and sessions as a table: searched, filtered, sorted, and kept up to date while one looks.
 
 import { element, listen, quietLine } from "../dom.js";
-import { count, dollars, dotted, modelName, outcomeWord, plainName } from "../wording.js";
+import { modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
-import { choice, makeFilterWords, pick, queueLine } from "./filter_words.js";
+import { choice, countRuns, foldable, makeFilterWords, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
 import { COLUMNS, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
@@ -94,16 +94,7 @@ export function mountList(main, { query, onNavigate }) {
 
   /** Counts the runs in all, and of each strategy. */
   async function tally() {
-    const found = await api.get("/usage?by=strategy&days=366").catch(() => null);
-    if (!found) return;
-    const { runs, usd } = found.total;
-    total = dotted([count(runs, "run"), usd > 0 && dollars(usd)]);
-    const counts = new Map(found.groups.map((one) => [one.group, one.runs]));
-    for (const option of strategy.options) {
-      option.dataset.title ??= option.textContent;
-      const number = counts.get(option.value);
-      option.textContent = number ? `${option.dataset.title} (${number.toLocaleString("en")})` : option.dataset.title;
-    }
+    total = await countRuns(strategy).catch(() => total);
     if (cursors) draw();
   }
 
@@ -267,14 +258,6 @@ export function mountList(main, { query, onNavigate }) {
       polling.close();
     },
   };
-}
-
-/** Filters in a line; on a phone folded. */
-function foldable(...filters) {
-  const wide = matchMedia("(width >= 40rem)");
-  const box = element("details", { class: "filters", open: wide.matches }, element("summary", {}, "Filters"), element("div", { class: "tools" }, ...filters));
-  listen(wide, "change", () => (box.open = wide.matches));
-  return box;
 }
 
 function asRow(page) {
