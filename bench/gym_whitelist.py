@@ -2,9 +2,10 @@
 
     uv run python bench/gym_whitelist.py
 
-About 20 minutes, with the extra `gym`. A data set is listed where a seed makes the same problems again within 20 seconds, its own answers get
-the full score, and an empty answer gets at most 0.05. Left out besides: `acre`, which is made from GPL data, and
-`syllogism`, whose answers are wrong for two forms. Target: each name of `WHITELIST` holds to this.
+About 20 minutes, with the extra `gym`. A data set is listed where a seed makes the same problems again within 20
+seconds, its own answers get the full score, and an empty answer gets at most 0.05. Left out besides: `acre`, which is
+made from GPL data, and `syllogism`, whose answers are wrong for two forms. Target: each name of `WHITELIST` holds to
+this.
 """
 
 from __future__ import annotations
