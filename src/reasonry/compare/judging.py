@@ -157,7 +157,7 @@ def makes(target: Fraction, problem: str, candidate: Candidate) -> bool:
     if read is None:
         return False
     puzzle = Puzzle(read.numbers, target)
-    if check(tidy(candidate.answer), puzzle)[0]:
+    if check(tidy(candidate.answer).removesuffix("."), puzzle)[0]:
         return True
     position = follow(puzzle, candidate.path)
     return not position.fault and [term.value for term in position.left] == [target]
