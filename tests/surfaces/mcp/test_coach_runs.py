@@ -206,7 +206,9 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
         for cursor in ("x", "open.x", 5, "open." + "z" * 300):
             refused = error(raw, action="list", cursor=cursor)
             gone = cursor == "open.x"
-            assert refused["code"] in ("not_found" if gone else "invalid_request", "payload_too_large"), cursor
+            assert refused["code"] in ("not_found" if gone else "invalid_request", "payload_too_large"), (
+                cursor
+            )
 
 
 # -- one run read
