@@ -6,14 +6,12 @@ import { api } from "./api.js";
 import { loadDemo, wantsDemo } from "./demo.js";
 import { choice, countRuns, foldable, makeFilterWords, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
+import { OUTCOMES, loadPage } from "./list_page.js";
 import { COLUMNS, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
 
-const PAGE = 50;
 const TYPING_MS = 250;
 const MOST = 1000; // rows that are read in order to sort them
-const OUTCOMES = ["active", "waiting", "solved", "answered", "stopped", "unsolved", "error"]; // of runs
-const OF_SESSIONS = ["active", "ended"];
 const SINCE = [["", "Any time"], ["1", "Last hour"], ["24", "Last day"], ["168", "Last week"]]; // hours
 const KINDS = [["", "Runs and sessions"], ["runs", "Runs"], ["sessions", "Sessions"]];
 
@@ -58,26 +56,8 @@ export function mountList(main, { query, onNavigate }) {
     filters.chips, trouble, sheet, filters.nothing, more,
   );
 
-  function parameters(of, cursor) {
-    const isActive = wish.outcome === "active";
-    const wanted = { limit: PAGE, query: wish.query, strategy: wish.strategy, cursor };
-    if (of === "sessions") Object.assign(wanted, { guided: "true", status: isActive ? "unfinished" : "all" });
-    else Object.assign(wanted, isActive ? { status: "active" } : { outcome: wish.outcome }, { model: wish.model, since_ms: wish.since && Date.now() - 3_600_000 * wish.since });
-    return new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString();
-  }
-
-  async function load(of, signal, cursor = null) {
-    const has = of === "sessions" ? OF_SESSIONS : OUTCOMES;
-    if (of === "sessions" && (wish.model || wish.since)) return { rows: [], next: null };
-    if ((wish.kind && wish.kind !== of) || (wish.outcome && !has.includes(wish.outcome))) return { rows: [], next: null };
-    const read = await api.get(`/${of}?${parameters(of, cursor)}`, { signal });
-    const rows = read[of].map((one) => entryOf(of, one));
-    const isOver = of === "sessions" && wish.outcome === "ended";
-    return { rows: isOver ? rows.filter((row) => row.status !== "active") : rows, next: read.next_cursor };
-  }
-
   async function look(signal) {
-    const [runs, sessions, { queue }] = await Promise.all([load("runs", signal), load("sessions", signal), api.get("/queue", { signal })]);
+    const [runs, sessions, { queue }] = await Promise.all([loadPage("runs", wish, { signal }), loadPage("sessions", wish, { signal }), api.get("/queue", { signal })]);
     if (signal.aborted) return;
     standing.textContent = queueLine(queue);
     standing.hidden = !standing.textContent;
@@ -85,7 +65,7 @@ export function mountList(main, { query, onNavigate }) {
     refresh("runs", runs);
     refresh("sessions", sessions);
     const isBare = !isFiltered();
-    demo = isBare && !entries.size && wantsDemo() ? entryOf("runs", asRow(await loadDemo())) : null;
+    demo = isBare && !entries.size && wantsDemo() ? await loadDemo().then((page) => entryOf("runs", { ...page, run_id: "demo", usage: page.used })) : null;
     if (signal.aborted) return;
     draw();
     readToSort();
@@ -114,7 +94,7 @@ export function mountList(main, { query, onNavigate }) {
     isLoading = true;
     try {
       const wanted = Object.entries(mine).filter(([, cursor]) => cursor);
-      const pages = await Promise.all(wanted.map(([of, cursor]) => load(of, undefined, cursor)));
+      const pages = await Promise.all(wanted.map(([of, cursor]) => loadPage(of, wish, { cursor })));
       if (cursors !== mine) return;
       wanted.forEach(([of], index) => {
         mine[of] = pages[index].next;
@@ -258,8 +238,4 @@ export function mountList(main, { query, onNavigate }) {
       polling.close();
     },
   };
-}
-
-function asRow(page) {
-  return { ...page, run_id: "demo", usage: page.used };
 }
