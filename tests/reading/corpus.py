@@ -8,13 +8,15 @@ a reply of the model of `tests/servers/small_model.py`, held to no form, of whic
     problem         what the run was about
     setting         what else the reading needs (may be left out):
                     options   of the strategy; `tools` are names of `TOOLS`
-                    said      fields of the replies before this one: candidates, the answer under check, …
+                    said      fields of the replies before this one: candidates, the answer under check, …;
+                              `⟨turn⟩` in them is another number in each reply
                     nth       which question of the stage it answers, from 1
                     verdict   of the verifier, on every claim before; `unknown` if left out
                     cut       true: the provider cut the reply off at its limit
     reply           the reply; `⟨form⟩` in it is the form of a reply as the question shows it, quoted back
     reads           what a person reads in it, by field; only what matters. `{"any_of": […]}`: each of these will do.
-                    `a.b` is field b of each item of field a. `calls` are the tool calls that the run makes next.
+                    `a.b` is field b of each item of field a. `calls` are the tool calls that the run makes next, and
+                    `Calls` a field of that name.
                     `⟨reply⟩` is all of the reply: where one text is wanted, that is what it says, sense or not.
     asked_again     instead of `reads`: why a careful person would ask again
 
@@ -96,6 +98,7 @@ TOOLS: Mapping[str, ToolCard] = {
 
 FORM = "⟨form⟩"
 REPLY = "⟨reply⟩"
+TURN = "⟨turn⟩"
 MOST_QUESTIONS = 60
 SAID: Mapping[str, Mapping[str, Any]] = {
     "chain_of_thought.solution_formulation": {"steps": ["9 - 4 = 5."], "answer": None, "done": True},
@@ -228,7 +231,7 @@ def _played(
     step = begin(strategy, line.problem, msgspec.convert(given, strategy.options), strategies=STRATEGIES)
     asked: set[str] = set()
     rng = None if seed is None else random.Random(seed)
-    for _ in range(MOST_QUESTIONS):
+    for turn in range(MOST_QUESTIONS):
         waiting = open_effects(step.snapshot)
         for question in waiting:
             if question.stage == stage and isinstance(question.effect, Ask):
@@ -237,25 +240,42 @@ def _played(
                     return strategy, step.snapshot, question
         if not waiting:
             return None
-        event = _event(strategy, waiting[0], line.setting, rng)
+        event = _event(strategy, step.snapshot, waiting[0], line.setting, rng, turn)
         step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)
     return None
 
 
-def _event(strategy: Strategy[Any, Any], one: Pending, setting: Setting, rng: random.Random | None) -> Event:
+def _event(
+    strategy: Strategy[Any, Any],
+    snapshot: Snapshot,
+    one: Pending,
+    setting: Setting,
+    rng: random.Random | None,
+    turn: int,
+) -> Event:
     match one.effect:
         case Ask():
-            example = strategy.stage(one.stage).example or {}
+            example = _example(strategy, snapshot, one) or {}
             form = one.effect.form or {}
-            if rng is not None and rng.random() < 0.7:
+            if form and rng is not None and rng.random() < 0.7:
                 example = fill(form, rng, whole=rng.random() < 0.5)
-            return Answered(json.dumps(_with(example, form, setting.said)))
+            reply = json.dumps(_with(example, form, setting.said), ensure_ascii=False)
+            return Answered(reply.replace(TURN, str(turn)))
         case CallTool():
             return ToolReturned("a passage")
         case Verify():
             return Verified(setting.verdict, detail="it does not hold")
         case _:
             return Failed("stopped", "not played")
+
+
+def _example(strategy: Strategy[Any, Any], snapshot: Snapshot, one: Pending) -> Mapping[str, Any] | None:
+    """Return the example of the stage that asks, in the run or in one inside it."""
+    if one.stage in strategy.by_name:
+        return strategy.stage(one.stage).example
+    inner = [waiting.child for waiting in snapshot.pending if waiting.child is not None]
+    found = (_example(STRATEGIES[child.strategy], child, one) for child in inner)
+    return next((example for example in found if example is not None), None)
 
 
 def _with(example: Mapping[str, Any], form: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:

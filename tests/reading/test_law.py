@@ -35,6 +35,14 @@ FORMS = [
 SETTINGS = {
     "planned_thinking.conclude": Setting(options={"verify": True}, verdict="wrong"),
     "linear.solution_finalization": Setting(options={"verify": True}, verdict="wrong"),
+    "skeleton.joining": Setting(options={"verify": True}, verdict="wrong"),
+    "self_consistency.consistency_analysis": Setting(
+        options={"group": True, "samples": 3}, said={"answer": "⟨turn⟩ apples"}
+    ),
+    "best_of_n.differential_testing": Setting(
+        options={"tools": ["py_executor"]},
+        said={"answer": "```python\ndef median(numbers):\n    return numbers[⟨turn⟩]\n```"},
+    ),
     "analysis.focused_answer": Setting(options={"focused_answer_type": "choice: Python | JavaScript"}),
 }
 """What it takes for a form to be asked for."""

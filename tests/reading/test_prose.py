@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 import pytest
 
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.core.machine import read_reply
+from reasonry.core.machine import Pending, Snapshot, read_reply
 from reasonry.core.strategy import Strategy
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_thinking
@@ -223,6 +224,10 @@ LISTS = {
     "branch_creation",
     "branch_development",
     "plan_generation",
+    "differential_testing",
+    "verification_planning",
+    "decomposition",
+    "skeleton",
 }
 """What asks for a list alone, or for values: a remark around them is no part of it."""
 DROPPED = re.compile(
@@ -272,15 +277,18 @@ def lost(strategy: Strategy, stage: str, problem: str, text: str) -> list[str]:
 
 def read(strategy: Strategy, stage: str, problem: str, text: str) -> set[str] | None:
     """Return the words of what a stage reads in a reply; None if it does not take it, or is not asked."""
-    asked = ask(
-        Line("law", f"{strategy.name}.{stage}", problem, "", Setting(options={"tools": ["search"]}), reads={})
-    )
+    asked = question(f"{strategy.name}.{stage}", problem)
     if asked is None or not isinstance(asked[2].effect, Ask):
         return None
     reading = read_reply(strategy.stage(stage), asked[1].state, asked[2].effect, (Answered(text),))
     if reading.refusal is not None:
         return None
     return set(re.findall(r"\w+", "\n".join(strings(msgspec.to_builtins(reading.value)))))
+
+
+@cache
+def question(form: str, problem: str) -> tuple[Strategy, Snapshot, Pending] | None:
+    return ask(Line("law", form, problem, "", Setting(options={"tools": ["search"]}), reads={}))
 
 
 def strings(value: object) -> Iterator[str]:

@@ -29,7 +29,9 @@ class Judgement(Struct, frozen=True):
     """The ratings of the candidates that were shown, by label."""
 
     reason: Annotated[str, Meta(description="The decisive differences.")]
-    ratings: Annotated[dict[str, float], Meta(description="From 1 to 10, by label.")]
+    ratings: Annotated[
+        dict[str, Annotated[float, Meta(ge=1, le=10)]], Meta(description="From 1 to 10, by label.")
+    ]
 
 
 def judge_question(
@@ -79,7 +81,7 @@ def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, s
     found = {
         name.strip().upper().removeprefix("CANDIDATE "): value for name, value in reading[0].ratings.items()
     }
-    if any(not 1 <= found.get(label, 0) <= 10 for label in labels):
+    if not all(label in found for label in labels):
         return Unreadable(f"rate each of {', '.join(labels)} from 1 to 10")
     return replace(reading[0], ratings={label: float(found[label]) for label in labels}), reading[1]
 

@@ -154,6 +154,10 @@ sequentialdependencies: dependencies
 formalclaim: claim formal
 code: python program script
 confidence: certainty
+entries: questions subquestions verificationquestions points outline skeleton list items steps
+text: answer response content point
+ratings: scores rating
+differences: difference disagreements reason reasoning
 """
 
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {

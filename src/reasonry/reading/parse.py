@@ -53,7 +53,7 @@ _BESIDE: Final = lazy_pattern(
 """What stands between two objects that are two replies, none of which is taken back."""
 _REASONS: Final = frozenset({"reason", "thought", *SYNONYMS["reason"]})
 """Fields that a verdict written as plain text fills, too: it says why."""
-_ROOM: Final = ("steps", "reasoning", "thought", "reason")
+_ROOM: Final = ("steps", "reasoning", "thought", "reason", "differences")
 """Fields beside an answer that hold what leads to it."""
 _MAY_BE_UNKNOWN: Final = ("subquestionanswer", "result")
 """Fields that may say that something cannot be found out."""
