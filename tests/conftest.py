@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import re
+import sys
 from collections.abc import Iterator
-from compileall import compile_dir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,19 +23,20 @@ settings.load_profile("suite")
 
 ROOT = Path(__file__).parents[1]
 
+# Where nothing compiled is kept, each process compiles all it imports: the SDK of a provider takes half a minute.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Until the tests are collected there is none, and looking for it takes a third of that time.
 gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile what tests start as processes, once: else each of them does, where PYTHONDONTWRITEBYTECODE is set."""
+    """Rewrite the assertions in a worker, each its share; who has workers does not collect the tests."""
     if hasattr(config, "workerinput") and config.getoption("assertmode") == "rewrite":
         rewrite_share(config, config.workerinput)
-    if not hasattr(config, "workerinput"):
-        if config.getoption("numprocesses", None):
-            gc.enable()  # Its workers collect the tests.
-        for folder in ("src", "tests"):
-            compile_dir(ROOT / folder, quiet=2, rx=re.compile(r"[/\\]test_\w+\.py$"))
+    elif config.getoption("numprocesses", None):
+        gc.enable()
 
 
 def rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:

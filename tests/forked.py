@@ -1,18 +1,23 @@
-"""Commands in processes of their own, forked from one that has all loaded, so that a start costs 20 ms and not 250.
+"""Processes forked from one that has all loaded, so that a start costs 20 ms of a processor and not 300 to 600.
 
-`run_command` is `subprocess.run([sys.executable, "-m", "reasonry", …])` with all of it: environment, folder, standard
-input, output and error, and exit code. Where a process cannot be forked it is just that. What imports cost and which
-there are is tested with real starts (tests/contracts).
+`ForkedProcess` is `subprocess.Popen([sys.executable, …])` with all of it: a process id of its own to be killed by,
+environment, folder, standard input, output and error, and exit code. Where a process cannot be forked it is just that.
+What imports cost and which there are is tested with real starts (tests/contracts).
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import io
 import json
 import os
 import pkgutil
+import runpy
+import selectors
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,11 +26,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("in", "out", "err")
+FORKS = sys.platform == "linux"
+MAX_JOB_BYTES = 1 << 20
 
 
 def run_command(
@@ -36,92 +42,148 @@ def run_command(
     Args:
         text: Its standard input.
     """
-    if not hasattr(os, "fork"):
-        command = [sys.executable, "-m", "reasonry", *words]
-        return subprocess.run(command, input=text, capture_output=True, env=env, cwd=cwd, check=False)
-    with TemporaryDirectory() as folder:
-        files = {name: Path(folder) / name for name in NAMES}
-        files["in"].write_bytes(text)
-        job = {
-            "words": list(words),
-            "env": dict(env),
-            "cwd": str(cwd),
-            **{name: str(file) for name, file in files.items()},
-        }
-        server = _server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(job).encode() + b"\n")
-        server.stdin.flush()
-        code = json.loads(server.stdout.readline())
-        return subprocess.CompletedProcess(
-            list(words), code, files["out"].read_bytes(), files["err"].read_bytes()
-        )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "reasonry", *words]
+    with ForkedProcess(command, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        out, err = process.communicate(text)
+    return subprocess.CompletedProcess(list(words), process.returncode, out, err)
+
+
+class ForkedProcess(subprocess.Popen[Any]):
+    """A process that runs `-m MODULE`, `-c CODE` or a file with this interpreter; of other options, those below."""
+
+    _end: socket.socket | None = None
+    """Is told how the process ended."""
+
+    if FORKS:
+
+        def _execute_child(self, args: Sequence[str], *more: Any) -> None:
+            _, _, close_fds, pass_fds, cwd, env, *_ = more
+            in_read, in_write, out_read, out_write, err_read, err_write, *_ = more[9:]
+            assert args[0] == sys.executable
+            assert close_fds
+            assert not pass_fds
+            job = {
+                "words": [str(word) for word in args[1:]],
+                "env": dict(os.environ if env is None else env),
+                "cwd": os.fspath(cwd or os.getcwd()),
+                "session": more[20],
+            }
+            self._end, its_end = socket.socketpair()
+            streams = [
+                own if given == -1 else given for own, given in enumerate((in_read, out_write, err_write))
+            ]
+            with its_end:
+                server = _server()
+                socket.send_fds(server, [json.dumps(job).encode()], [*streams, its_end.fileno()])
+            self.pid = int(self._end.recv(20))
+            self._child_created = True
+            self._close_pipe_fds(in_read, in_write, out_read, out_write, err_read, err_write)
+
+        def _ended(self, flags: int) -> tuple[int, int]:
+            """Return what `os.waitpid` would."""
+            if self._end is None:
+                return 0, 0
+            try:
+                status = self._end.recv(20, socket.MSG_DONTWAIT if flags & os.WNOHANG else 0)
+            except BlockingIOError:
+                return 0, 0
+            self._end.close()
+            # Where the server ended, which its processes outlive, nobody knows.
+            return self.pid, int(status or 255 << 8)
+
+        def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+            return self._ended(wait_flags)
+
+        def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+            if self.returncode is None and self._waitpid_lock.acquire(blocking=False):
+                try:
+                    pid, status = self._ended(os.WNOHANG) if self.returncode is None else (0, 0)
+                    if pid:
+                        self._handle_exitstatus(status)
+                finally:
+                    self._waitpid_lock.release()
+            return self.returncode
 
 
 @cache
-def _server() -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+def _server() -> socket.socket:
+    mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_JOB_BYTES)
+    with its:
+        command = [sys.executable, "-m", "tests.forked", str(its.fileno())]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()])
 
     def end() -> None:
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        mine.close()
         process.wait(30)
 
     atexit.register(end)
-    return process
+    return mine
 
 
 def _load() -> None:
-    """Import what commands need, but for what starts threads."""
+    """Import what processes need, but for what starts threads."""
     import reasonry.surfaces.cli
 
     for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
         import_module(module.name)
     for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "surfaces.web"):
         import_module(f"reasonry.{name}")
-    for name in ("openai_compatible", "http_session", "offline", "scripted", "recorded", "known"):
+    for name in ("surfaces.mcp.serve", "surfaces.http.serve", "surfaces.http.server", "supervisor"):
+        import_module(f"reasonry.{name}")
+    for name in ("choose", "openai_compatible", "http_session", "offline", "scripted", "recorded", "known"):
         import_module(f"reasonry.models.{name}")
     for name in (
         "aiohttp",
         "apsw",
+        "apsw.sqlite_extra",
+        "cyclopts.help",
+        "encodings.idna",
+        "encodings.utf_8_sig",
+        "importlib.resources.readers",
         "json_repair",
         "mcp",
         "pydantic_ai.direct",
         "pydantic_monty",
         "rich.live",
+        "rich.markdown",
         "ruamel.yaml",
+        "tests.servers.game24",
+        "tests.servers.__main__",
     ):
         import_module(name)
 
 
-def _become(job: dict[str, Any]) -> int:
-    """Be the process of a command, after the fork; return its exit code."""
+def _become(job: dict[str, Any], streams: Sequence[int]) -> int:
+    """Be the process of a job, after the fork; return its exit code."""
+    if job["session"]:
+        os.setsid()
     os.environ.clear()
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
-    for descriptor, name in enumerate(NAMES):
-        flags = os.O_WRONLY | os.O_CREAT if descriptor else os.O_RDONLY
-        opened = os.open(job[name], flags, 0o600)
+    for descriptor, opened in enumerate(streams):
         os.dup2(opened, descriptor)
         os.close(opened)
+    at_once = bool(job["env"].get("PYTHONUNBUFFERED"))
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(
         os.fdopen(0, "rb", closefd=False), "utf-8", "surrogateescape"
     )
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), "utf-8")
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(
+        os.fdopen(1, "wb", closefd=False), "utf-8", line_buffering=at_once
+    )
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(
         os.fdopen(2, "wb", closefd=False), "utf-8", "backslashreplace", line_buffering=True
     )
-    sys.argv = ["reasonry", *job["words"]]
     try:
-        import reasonry.surfaces.cli
-
-        reasonry.surfaces.cli.main()
+        _run(job["words"])
     except SystemExit as end:
         code = end.code
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise
     except BaseException:
         traceback.print_exc()
         code = 1
@@ -130,6 +192,25 @@ def _become(job: dict[str, Any]) -> int:
     if isinstance(code, str):
         print(code, file=sys.stderr)
     return code if isinstance(code, int) else int(code is not None)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run what the interpreter was given: a module, code or a file."""
+    kind, *rest = words
+    sys.path[0] = str(Path(kind).parent) if kind not in ("-m", "-c") else os.getcwd()
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if kind == "-m":
+        name = rest[0] if not hasattr(sys.modules.get(rest[0]), "__path__") else f"{rest[0]}.__main__"
+        sys.modules.pop(name, None)
+        sys.argv = rest
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), main.__dict__)
+    else:
+        sys.argv = list(words)
+        runpy.run_path(kind, run_name="__main__")
 
 
 def _end(code: int) -> None:
@@ -142,18 +223,48 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-def _serve() -> None:
+def _serve(jobs: socket.socket) -> None:
     _load()
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    jobs = os.fdopen(os.dup(0), "rb")
-    for line in jobs:
-        child = os.fork()
-        if child == 0:
-            _end(_become(json.loads(line)))
-        _, status = os.waitpid(child, 0)
-        answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
-        answers.flush()
+    gc.collect()
+    # What a child need not look through for garbage, it need not copy.
+    gc.freeze()
+    with selectors.DefaultSelector() as selector:
+        selector.register(jobs, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is jobs:
+                    text, descriptors, *_ = socket.recv_fds(jobs, MAX_JOB_BYTES, 4)
+                    if not text:
+                        return
+                    _fork(json.loads(text), descriptors, jobs, selector)
+                else:
+                    _, status = os.waitpid(key.data[0], 0)
+                    selector.unregister(key.fileobj)
+                    os.close(key.fd)
+                    with contextlib.suppress(OSError), key.data[1] as waiting:
+                        waiting.send(b"%d" % status)
+
+
+def _fork(
+    job: dict[str, Any], descriptors: Sequence[int], jobs: socket.socket, selector: selectors.BaseSelector
+) -> None:
+    *streams, ending = descriptors
+    child = os.fork()
+    if child == 0:
+        for key in list(selector.get_map().values()):
+            os.close(key.fd)
+            if key.fileobj is not jobs:
+                key.data[1].close()
+        os.close(ending)
+        selector.close()
+        _end(_become(job, streams))
+    for stream in streams:
+        os.close(stream)
+    waiting = socket.socket(fileno=ending)
+    with contextlib.suppress(OSError):
+        waiting.send(b"%d" % child)
+    selector.register(os.pidfd_open(child), selectors.EVENT_READ, (child, waiting))
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -28,6 +28,7 @@ from reasonry.app.wiring import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.puzzles.equations import false_equations
+from tests.forked import ForkedProcess
 from tests.servers import ServerProcess
 from tests.servers.postgres import PostgresServer
 
@@ -53,7 +54,7 @@ class Part:
     def start(self) -> None:
         """Start it."""
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=ROOT)
+            self.process = ForkedProcess(self._command, stdout=log, stderr=log, cwd=ROOT)
 
     def signal(self, number: int) -> None:
         """Send it a signal, if it is there."""

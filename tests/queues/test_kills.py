@@ -16,6 +16,7 @@ import pytest
 
 from reasonry.app.wiring import App
 from reasonry.core.machine import SET_ASIDE
+from tests.forked import ForkedProcess
 from tests.servers import ServerProcess
 from tests.servers.postgres import postgres_server
 
@@ -175,7 +176,7 @@ class Server:
         self.url = self.start("0")
 
     def start(self, port: str) -> str:
-        self.process = subprocess.Popen([*self._command, "--port", port], stderr=subprocess.PIPE, text=True)
+        self.process = ForkedProcess([*self._command, "--port", port], stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if line.startswith("Reasonry is at "):

@@ -17,6 +17,7 @@ from reasonry.core.events import Answered
 from reasonry.queues import Worker, postgres_store
 from reasonry.records import JobOptions, RunRow
 from reasonry.supervisor import Supervisor
+from tests.forked import ForkedProcess
 
 from .killing import OPTIONS, PROBLEM
 
@@ -75,9 +76,7 @@ def worker_process(
 ) -> Iterator[subprocess.Popen[str]]:
     """Start a worker; continue once it drives."""
     command = [sys.executable, "-m", *program, "worker", "--store", store, "--models", model, *options]
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
-    ) as process:
+    with ForkedProcess(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
         try:
             assert process.stderr is not None
             said = [process.stderr.readline()]

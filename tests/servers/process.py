@@ -10,6 +10,8 @@ from typing import Any, Self
 
 import msgspec
 
+from tests.forked import ForkedProcess
+
 from .behaviour import Behaviour, changed
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +57,7 @@ class ServerProcess:
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.servers", "--port", "0", "--brain", self._brain]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self._process = ForkedProcess(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:

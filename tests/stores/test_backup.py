@@ -18,6 +18,7 @@ from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.stores import sql
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
+from tests.forked import ForkedProcess
 
 from .samples import line, run_row, session_row, texts, think
 
@@ -269,7 +270,7 @@ class TestRestore:
             "    print('open', flush=True); sys.stdin.read()\n"
             "asyncio.run(main())"
         )
-        with subprocess.Popen(
+        with ForkedProcess(
             [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout is not None

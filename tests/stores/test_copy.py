@@ -19,6 +19,7 @@ from reasonry.records import Store, WholeRun, WholeSession
 from reasonry.stores import open_store
 from reasonry.stores.copy import CopyCount, copy_store
 from reasonry.stores.memory import MemoryStore
+from tests.forked import ForkedProcess
 
 from .samples import run_row, session_row, thoughts
 from .test_whole import store, wholes
@@ -63,7 +64,7 @@ async def check_part(source: Path, target: Path) -> int:
 
 def child(source: Path, target: Path, pages: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.stores.copying", str(source), str(target), str(pages)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return ForkedProcess(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 async def test_killed_after_each_commit_a_copy_goes_on_where_it_was(tmp_path: Path) -> None:

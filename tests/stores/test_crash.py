@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 from reasonry.stores.sqlite import SqliteStore
+from tests.forked import ForkedProcess
 
 from .samples import texts, think
 
@@ -30,7 +31,7 @@ Acknowledged = dict[str, set[int]]
 
 def child(*words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.stores.crashing", *words]
-    return subprocess.Popen(
+    return ForkedProcess(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     )
 

@@ -19,6 +19,7 @@ import pytest
 from reasonry.errors import ConflictError
 from reasonry.records import Checkpoint, Store
 from reasonry.stores import open_store
+from tests.forked import ForkedProcess
 
 from .samples import line, run_row
 
@@ -287,7 +288,7 @@ asyncio.run(main())
 
 async def test_the_run_of_a_killed_process_is_free_at_once(another: Callable[[], Store]) -> None:
     store = another()
-    with subprocess.Popen(
+    with ForkedProcess(
         [sys.executable, "-c", HOLDING, store.name], stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None

@@ -14,6 +14,7 @@ from reasonry.app.wiring import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.supervisor import Jobs, Supervisor
+from tests.forked import ForkedProcess
 from tests.servers import ServerProcess
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def test_every_accepted_run_ends_after_a_kill_and_only_calls_in_flight_are_paid_
     path = str(folder / "runs.db")
     with ServerProcess(brain="game24", latency_ms=30) as server:
         command = [sys.executable, "-m", "tests.supervisor.accepting", path, server.model, str(RUNS)]
-        with subprocess.Popen(
+        with ForkedProcess(
             command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
         ) as killed:
             assert killed.stdout is not None

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import ForkedProcess
 from tests.servers import Fault, ModelServer, ServerProcess
 
 from ..engine.crashing import Job, Nursery
@@ -63,7 +64,7 @@ def test_a_process_killed_in_a_stage_loses_nothing_and_leaves_no_server_behind(
     with ModelServer(reply=analyst.play, faults=[hang]) as server:
         words = ["solve", analyst.QUERY, "--strategy", "analysis", "--model", server.model, "--option"]
         words += ["candidate_plans=2", "--option", f"focused_answer_type={analyst.FOCUS}", *tools]
-        with subprocess.Popen(shell.command(*words), env=shell.environ, cwd=tmp_path, **QUIET) as process:
+        with ForkedProcess(shell.command(*words), env=shell.environ, cwd=tmp_path, **QUIET) as process:
             until(lambda: server.stats()["faults"])
             process.send_signal(signal.SIGKILL)
         until(lambda: not running(str(server_file)))

@@ -16,7 +16,7 @@ import pytest
 
 from reasonry.guided.export import KIND, VERSION
 from reasonry.ids import new_id
-from tests.forked import run_command
+from tests.forked import ForkedProcess, run_command
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TREE = ("--strategy", "tree_of_thoughts")
@@ -250,7 +250,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     ]
     slow = {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}, "delay_ms": 60_000}
     model = shell.script(*lines, slow)
-    process = subprocess.Popen(
+    process = ForkedProcess(
         shell.command("solve", "anything", *TREE, "--model", model, "--option", "expand_width=1", "--json"),
         env=shell.environ,
         stdout=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.forked import run_command
+from tests.forked import ForkedProcess, run_command
 from tests.servers import ChatRequest, ModelServer
 
 PUZZLES = [
@@ -46,7 +46,7 @@ class Desk:
         return str(path)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return ForkedProcess(
             [sys.executable, "-m", "reasonry", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

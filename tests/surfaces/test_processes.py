@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.forked import run_command
+from tests.forked import ForkedProcess, run_command
 from tests.servers import ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
@@ -41,7 +41,7 @@ class Shell:
         """Solve in a process of its own, which waits for an answer of the server when this is entered."""
         before = self.server.stats()["requests"]
         words = self.command("solve", PROBLEM, "--model", self.server.model, *more)
-        with subprocess.Popen(
+        with ForkedProcess(
             words, env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             try:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.forked import ForkedProcess
+
 WEATHER = Path(__file__).parents[2] / "examples" / "weather_server.py"
 
 
@@ -20,7 +22,7 @@ def weather_over_http() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, str(WEATHER), "--port", str(port)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    with ForkedProcess(command, stderr=subprocess.DEVNULL) as process:
         try:
             until(lambda: _listens(port))
             yield f"http://127.0.0.1:{port}/mcp"

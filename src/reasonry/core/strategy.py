@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
@@ -250,7 +250,17 @@ UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type, with every reference resolved in place."""
+    """Return the JSON schema of a type, with every reference resolved in place; it is the caller's to change."""
+    # Types that are not classes may be equal and have different schemas: Literal["a", "b"] and Literal["b", "a"].
+    return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
+
+
+@cache
+def _class_schema(reply: type) -> bytes:
+    return _schema(reply)
+
+
+def _schema(reply: Any) -> bytes:
     (schema,), parts = msgspec.json.schema_components([reply], ref_template="#/$defs/{name}")
 
     def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
@@ -270,7 +280,7 @@ def inlined_schema(reply: Any) -> dict[str, Any]:
         }
         return {key: inline(value, inside) for key, value in kept.items()}
 
-    return msgspec.json.decode(msgspec.json.encode(inline(schema)))
+    return msgspec.json.encode(inline(schema))
 
 
 def all_required(node: Any) -> Any:

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.forked import ForkedProcess
+
 COMMAND = [sys.executable, "-m", "reasonry.surfaces.mcp.serve"]
 INFO = {"name": "raw", "version": "1"}
 ENVELOPE = {
@@ -34,7 +36,8 @@ class Raw:
     ) -> None:
         env = {**os.environ, "REASONRY_STORE": str(store), **environ}
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+        start = ForkedProcess if command is COMMAND else subprocess.Popen
+        self.process: subprocess.Popen[bytes] = start(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
         self._next_id = 0
         if greet is not None:
             offer = {"protocolVersion": greet, "capabilities": {}, "clientInfo": INFO}
