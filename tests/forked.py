@@ -16,10 +16,12 @@ import os
 import pkgutil
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
@@ -31,7 +33,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FORKS = sys.platform == "linux"
-MAX_JOB_BYTES = 1 << 20
+MAX_JOB_BYTES = 200_000
+"""As much as the system takes in one message."""
 
 
 def run_command(
@@ -53,7 +56,7 @@ class ForkedProcess(subprocess.Popen[Any]):
     """A process that runs `-m MODULE`, `-c CODE` or a file with this interpreter; of other options, those below."""
 
     _end: socket.socket | None = None
-    """Is told how the process ended."""
+    """Is told how the process ended; closed before, it ends it."""
 
     if FORKS:
 
@@ -69,13 +72,13 @@ class ForkedProcess(subprocess.Popen[Any]):
                 "cwd": os.fspath(cwd or os.getcwd()),
                 "session": more[20],
             }
-            self._end, its_end = socket.socketpair()
             streams = [
                 own if given == -1 else given for own, given in enumerate((in_read, out_write, err_write))
             ]
-            with its_end:
-                server = _server()
-                socket.send_fds(server, [json.dumps(job).encode()], [*streams, its_end.fileno()])
+            self._end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_JOB_BYTES)
+            self._end.connect(_address())
+            socket.send_fds(self._end, [json.dumps(job).encode()], streams)
             self.pid = int(self._end.recv(20))
             self._child_created = True
             self._close_pipe_fds(in_read, in_write, out_read, out_write, err_read, err_write)
@@ -107,19 +110,54 @@ class ForkedProcess(subprocess.Popen[Any]):
 
 
 @cache
-def _server() -> socket.socket:
-    mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_JOB_BYTES)
-    with its:
-        command = [sys.executable, "-m", "tests.forked", str(its.fileno())]
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()])
+def forking_python() -> str:
+    """Return a program that is this interpreter and starts ten times as fast; `reasonry` is beside it.
+
+    It passes signals on; killed, it takes its process with it.
+    """
+    if not FORKS:
+        return sys.executable
+    folder = Path(tempfile.mkdtemp(prefix="reasonry-forking-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, words in {"python": [], "reasonry": ["-m", "reasonry"]}.items():
+        script = FORKING.format(python=sys.executable, address=_address(), most=MAX_JOB_BYTES, words=words)
+        (folder / name).write_text(script, "utf-8")
+        (folder / name).chmod(0o700)
+    return str(folder / "python")
+
+
+FORKING = """#!{python} -IS
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, {most})
+server.connect({address!r})
+job = {{"words": [*{words}, *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd(), "session": False}}
+socket.send_fds(server, [json.dumps(job).encode()], [0, 1, 2])
+pid = int(server.recv(20))
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+code = os.waitstatus_to_exitcode(int(server.recv(20)))
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+@cache
+def _address() -> str:
+    """Return the address of the process that forks the others, started at the first call."""
+    address = f"\0reasonry-tests-{os.getpid()}"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.forked", address[1:]], cwd=ROOT, stdin=pipe, stdout=pipe
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.readline()
 
     def end() -> None:
-        mine.close()
-        process.wait(30)
+        process.communicate(timeout=30)
 
     atexit.register(end)
-    return mine
+    return address
 
 
 def _load() -> None:
@@ -144,6 +182,7 @@ def _load() -> None:
         "importlib.resources.readers",
         "json_repair",
         "mcp",
+        "mcp.server.mcpserver",
         "pydantic_ai.direct",
         "pydantic_monty",
         "rich.live",
@@ -223,48 +262,60 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-def _serve(jobs: socket.socket) -> None:
+def _serve(address: str) -> None:
     _load()
     gc.collect()
     # What a child need not look through for garbage, it need not copy.
     gc.freeze()
-    with selectors.DefaultSelector() as selector:
-        selector.register(jobs, selectors.EVENT_READ)
+    with (
+        selectors.DefaultSelector() as selector,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+    ):
+        listener.bind(address)
+        listener.listen(64)
+        os.write(1, b"listening\n")
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is jobs:
-                    text, descriptors, *_ = socket.recv_fds(jobs, MAX_JOB_BYTES, 4)
-                    if not text:
-                        return
-                    _fork(json.loads(text), descriptors, jobs, selector)
-                else:
-                    _, status = os.waitpid(key.data[0], 0)
-                    selector.unregister(key.fileobj)
-                    os.close(key.fd)
-                    with contextlib.suppress(OSError), key.data[1] as waiting:
-                        waiting.send(b"%d" % status)
+                if key.fd == 0:
+                    return
+                if key.fileobj is listener:
+                    _fork(listener.accept()[0], selector)
+                elif selector.get_map().get(key.fd) is key:
+                    _look(key, selector)
 
 
-def _fork(
-    job: dict[str, Any], descriptors: Sequence[int], jobs: socket.socket, selector: selectors.BaseSelector
-) -> None:
-    *streams, ending = descriptors
+def _fork(waiting: socket.socket, selector: selectors.BaseSelector) -> None:
+    text, streams, *_ = socket.recv_fds(waiting, MAX_JOB_BYTES, 3)
     child = os.fork()
     if child == 0:
         for key in list(selector.get_map().values()):
-            os.close(key.fd)
-            if key.fileobj is not jobs:
-                key.data[1].close()
-        os.close(ending)
+            if key.fd > 0:
+                os.close(key.fd)
+        waiting.close()
         selector.close()
-        _end(_become(job, streams))
+        _end(_become(json.loads(text), streams))
     for stream in streams:
         os.close(stream)
-    waiting = socket.socket(fileno=ending)
-    with contextlib.suppress(OSError):
-        waiting.send(b"%d" % child)
-    selector.register(os.pidfd_open(child), selectors.EVENT_READ, (child, waiting))
+    waiting.send(b"%d" % child)
+    process = os.pidfd_open(child)
+    selector.register(process, selectors.EVENT_READ, (child, process, waiting))
+    selector.register(waiting, selectors.EVENT_READ, (child, process, waiting))
+
+
+def _look(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:
+    """Tell that a process has ended; where nobody waits for it any more, end it."""
+    child, process, waiting = key.data
+    if key.fileobj is waiting:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    for one in (process, waiting):
+        selector.unregister(one)
+    os.close(process)
+    with contextlib.suppress(OSError), waiting:
+        waiting.send(b"%d" % status)
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(f"\0{sys.argv[1]}")

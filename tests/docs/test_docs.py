@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 import pytest
 
 import reasonry
+from tests.forked import forking_python
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -96,6 +98,20 @@ WITH_PYTHON = [page for page in PAGES if page not in TASKS and blocks(page, "pyt
 WITH_SHELL = [page for page in PAGES if page not in TASKS and commands_of(page)]
 
 
+@pytest.fixture
+def commands_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have shells find a `reasonry` that starts fast."""
+    outputs = load("outputs")
+    programs, of_a_shell = Path(forking_python()).parent, outputs.environment
+
+    def environment(folder: Path) -> dict[str, str]:
+        found = of_a_shell(folder)
+        return {**found, "PATH": f"{programs}{os.pathsep}{found['PATH']}"}
+
+    monkeypatch.setattr(outputs, "environment", environment)
+
+
+@pytest.mark.usefixtures("commands_fork")
 @pytest.mark.parametrize("page", TASKS, ids=name_of)
 def test_the_examples_of_a_task_print_what_its_page_shows(page: Path, tmp_path: Path) -> None:
     outputs, text = load("outputs"), page.read_text("utf-8")
@@ -114,6 +130,7 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     assert "ResourceWarning" not in done.stderr, done.stderr[-3000:]
 
 
+@pytest.mark.usefixtures("commands_fork")
 @pytest.mark.parametrize("page", WITH_SHELL, ids=name_of)
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     parts = commands_of(page)

@@ -40,6 +40,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
         answers = world(strategy, seed, hostility)
         engines, run_id = await driven(strategy, seed, answers, free=False)
         whole, lines = await record(engines, run_id), await engines.store.lines(run_id)
+        calls = (await engines.result(run_id)).usage.calls
         # The last event and the line that ends the run are written together.
         for count in range(1, len(lines) - 1):
             found = await after_crash(engines.store, run_id, lines[:count])
@@ -52,7 +53,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
             assert not recorded & set(participants.model.asked)
             assert set(participants.model.asked.values()) <= {1}
             assert (await found.replay(run_id))["replay"]["identical"] is True
-            assert result.usage.calls == (await engines.result(run_id)).usage.calls
+            assert result.usage.calls == calls
 
 
 @each_driven

@@ -16,7 +16,7 @@ import pytest
 
 from reasonry.app.wiring import App
 from reasonry.core.machine import SET_ASIDE
-from tests.forked import ForkedProcess
+from tests.forked import ForkedProcess, forking_python
 from tests.servers import ServerProcess
 from tests.servers.postgres import postgres_server
 
@@ -206,7 +206,7 @@ async def test_on_one_machine_what_a_killed_server_had_accepted_ends_right(folde
             async with App(store, environ={}) as app:
                 # Nobody is there: what the file begins the command drives itself, and leaves the others alone.
                 file.write_text(f'{{"problem": "{PROBLEM}"}}\n', encoding="utf-8")
-                command = [sys.executable, "-m", "reasonry", "submit", str(file), "--store", store]
+                command = [forking_python(), "-m", "reasonry", "submit", str(file), "--store", store]
                 done = await asyncio.to_thread(
                     subprocess.run,
                     [*command, "--model", "offline", "--strategy", "tree_of_thoughts"],

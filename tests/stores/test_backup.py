@@ -18,7 +18,7 @@ from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.stores import sql
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
-from tests.forked import ForkedProcess
+from tests.forked import ForkedProcess, forking_python
 
 from .samples import line, run_row, session_row, texts, think
 
@@ -310,7 +310,7 @@ class TestRestore:
         for end in ("", "-wal"):
             shutil.move(f"{path}{end}.kept", f"{path}{end}")
         done = subprocess.run(
-            [sys.executable, "-m", "tests.stores.restoring", str(tmp_path)],
+            [forking_python(), "-m", "tests.stores.restoring", str(tmp_path)],
             cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.stderr == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +18,13 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.surfaces.cli import run
 from reasonry.tools import mcp_client
+from tests.forked import forking_python
 from tests.servers import ChatRequest, ModelServer
 
 from ..tools import hostile_server
 from ..tools.test_mcp_bounds import LIST_FAULTS
 from . import analyst
-
-WEATHER = f"{sys.executable} {Path(__file__).parents[2] / 'examples' / 'weather_server.py'}"
+from .weather import weather_command
 
 
 class Shell:
@@ -59,7 +58,7 @@ class Shell:
 
 
 def bad_server(kind: str) -> str:
-    return f"{sys.executable} {hostile_server.__file__} '{kind}'"
+    return f"{forking_python()} {hostile_server.__file__} '{kind}'"
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +173,7 @@ def test_a_server_that_does_not_come_up_is_a_clear_error(
     monkeypatch.setattr(mcp_client, "OPEN_TIMEOUT_S", patience)
     path = shell.folder / "server.py"
     path.write_text(code)
-    error = shell.refused("--mcp", f"{sys.executable} {path}")
+    error = shell.refused("--mcp", f"{forking_python()} {path}")
     assert reason in error["message"]
     assert error["code"] in ("tool_error", "tool_timeout")
 
@@ -257,7 +256,7 @@ def test_a_tool_that_hangs_is_cut_off_at_the_limit_and_the_run_goes_on_with_a_be
     assert (code, document["outcome"], document["termination"]["reason"]) == (10, "stopped", "max_seconds")
     assert time.monotonic() - began < seconds + 13
     assert document["tasks"][0]["status"] == "ACCEPTED"
-    more = ["--max-seconds", "100", "--mcp", WEATHER]
+    more = ["--max-seconds", "100", "--mcp", weather_command()]
     refused_code, refused = shell.run("runs", "resume", document["run_id"], "--max-seconds", "100")
     assert (refused_code, refused["error"]["tools"]) == (2, ["climate"])
     code, document = shell.run("runs", "resume", document["run_id"], *more)
@@ -300,7 +299,7 @@ def test_two_servers_of_one_name_keep_their_tools_apart(shell: Shell) -> None:
         return analyst.play(request)
 
     shell.server.reset(reply=reply)
-    servers = ["--mcp", bad_server("dies"), "--mcp", WEATHER]
+    servers = ["--mcp", bad_server("dies"), "--mcp", weather_command()]
     code, document = shell.solve(*servers, "--option", "candidate_plans=1")
     assert (code, document["answer"]) == (0, "Umbrella")
     assert document["tasks"][0]["result"]["rain_days"] == 22

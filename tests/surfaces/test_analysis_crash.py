@@ -6,20 +6,19 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.forked import ForkedProcess
+from tests.forked import ForkedProcess, forking_python
 from tests.servers import Fault, ModelServer, ServerProcess
 
 from ..engine.crashing import Job, Nursery
 from ..engine.test_crash import everywhere
 from . import analyst
 from .test_cli import Shell
-from .weather import WEATHER, until, weather_over_http
+from .weather import WEATHER, until, weather_command, weather_over_http
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +58,7 @@ def test_a_process_killed_in_a_stage_loses_nothing_and_leaves_no_server_behind(
     shell, server_file = Shell(tmp_path), tmp_path / "weather_server.py"
     shutil.copy(WEATHER, server_file)
     (tmp_path / "packing.md").write_text(analyst.NOTES)
-    tools = ["--mcp", f"{sys.executable} {server_file}", "--context", "packing.md"]
+    tools = ["--mcp", f"{forking_python()} {server_file}", "--context", "packing.md"]
     hang = Fault(kind="hang", match=IN_STAGE[stage], first=1)
     with ModelServer(reply=analyst.play, faults=[hang]) as server:
         words = ["solve", analyst.QUERY, "--strategy", "analysis", "--model", server.model, "--option"]
@@ -80,7 +79,7 @@ def test_a_process_killed_in_a_stage_loses_nothing_and_leaves_no_server_behind(
 def test_a_run_goes_on_only_with_the_tools_it_began_with(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / "packing.md").write_text(analyst.NOTES)
-    tools = ["--mcp", f"{sys.executable} {WEATHER}", "--context", "packing.md"]
+    tools = ["--mcp", weather_command(), "--context", "packing.md"]
     with ModelServer(reply=analyst.play) as server:
         words = [analyst.QUERY, "--strategy", "analysis", "--model", server.model, *tools]
         limited = shell.json("solve", *words, "--max-calls", "6")

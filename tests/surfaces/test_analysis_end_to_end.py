@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from ..engine.answering import spelled_out
 from . import analyst
 from .mcp.raw import Raw
 from .test_cli import Shell
-from .weather import weather_over_http
+from .weather import weather_command, weather_over_http
 
-WEATHER = f"{sys.executable} {Path(__file__).parents[2] / 'examples' / 'weather_server.py'}"
 CLAIM = {"declarations": ["(declare-const days Int)"], "assumptions": ["(= days 22)"]}
 
 
@@ -54,7 +52,16 @@ def words(server: ModelServer, *more: str, focus: str = analyst.FOCUS) -> list[s
     return [
         "solve",
         analyst.QUERY,
-        *("--strategy", "analysis", "--model", server.model, "--mcp", WEATHER, "--context", "packing.md"),
+        *(
+            "--strategy",
+            "analysis",
+            "--model",
+            server.model,
+            "--mcp",
+            weather_command(),
+            "--context",
+            "packing.md",
+        ),
         *("--option", "candidate_plans=2", "--option", f"focused_answer_type={focus}", *more),
     ]
 
@@ -155,7 +162,7 @@ async def test_the_same_from_python(tmp_path: Path, server: ModelServer) -> None
         strategy="analysis",
         model=server.model,
         options={"candidate_plans": 2, "focused_answer_type": analyst.FOCUS},
-        mcp=[WEATHER],
+        mcp=[weather_command()],
         context=[str(tmp_path / "packing.md")],
         store="memory",
     )
@@ -252,7 +259,7 @@ async def test_a_coached_analysis_runs_to_its_end_from_python(tmp_path: Path) ->
         analyst.QUERY,
         strategy="analysis",
         options={"candidate_plans": 1, "focused_answer_type": "yes/no", "complexity_analysis": False},
-        mcp=[WEATHER],
+        mcp=[weather_command()],
         context=[str(tmp_path / "packing.md")],
         store="memory",
     ) as coaching:

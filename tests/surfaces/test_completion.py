@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked import forking_python
 
 from .test_cli import PUZZLE, Shell
 
@@ -24,7 +25,7 @@ FISH = 'source $argv[1]; complete -C "$argv[2]"'
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell = Shell(tmp_path_factory.mktemp("shell"))
-    shell.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    shell.environ["PATH"] = f"{Path(forking_python()).parent}{os.pathsep}{os.environ['PATH']}"
     shell.run("solve", PUZZLE, "--model", "offline")
     return shell
 

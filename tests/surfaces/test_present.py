@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.plan import STATUSES, PlanStep, format_plan, plan_data
 from reasonry.surfaces.present import thought_lines
+from tests.forked import forking_python
 
 SUB = (PlanStep("tens", "Done", "30"), PlanStep("ones", "Verification Needed", mark="carry?"))
 PLAN = (PlanStep("Add", "Pending", sub_steps=SUB), PlanStep("Conclusion", "Pending"))
@@ -82,7 +82,7 @@ def script(tmp_path: Path) -> str:
 
 def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, script: str) -> None:
     def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "reasonry", *arguments, "--store", str(tmp_path / "runs.db")]
+        command = [forking_python(), "-m", "reasonry", *arguments, "--store", str(tmp_path / "runs.db")]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
     solved = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)

@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from reasonry.surfaces.run_report import (
     text_lines,
     thought_title,
 )
+from tests.forked import forking_python
 
 from .web.making import page_in
 
@@ -82,7 +82,7 @@ def script(path: Path) -> str:
 
 
 def shell(folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reasonry", *arguments, "--store", str(folder / "runs.db")]
+    command = [forking_python(), "-m", "reasonry", *arguments, "--store", str(folder / "runs.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
     assert done.returncode == code, done.stderr
     return done

@@ -17,6 +17,7 @@ import yaml
 
 import reasonry
 from reasonry.surfaces.present import EXIT_CODES
+from tests.forked import forking_python
 
 from .mcp.raw import Raw
 
@@ -101,7 +102,7 @@ def test_the_commands_of_a_skill_run(page: Path, tmp_path: Path) -> None:
     if (shell := shutil.which("bash")) is None or sys.platform == "win32":
         pytest.skip("needs bash")
     environment = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(forking_python()).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "REASONRY_STORE": str(tmp_path / "store.db"),
     }

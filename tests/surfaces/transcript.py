@@ -19,6 +19,7 @@ import pytest
 
 from reasonry import ids
 from reasonry.surfaces.cli import run, watch
+from tests.forked import forking_python
 
 BEGINS_NS = 1_778_751_000_000_000_000  # 14 May 2026, 09:30 UTC
 BETWEEN_COMMANDS_NS = 70_000_000_000
@@ -88,13 +89,13 @@ def perform(line: str) -> str:
     if words[1] == "mcp":
         # The server reads its input below Python.
         done = subprocess.run(
-            [sys.executable, "-m", *words], input=text, capture_output=True, text=True, check=True
+            [forking_python(), "-m", *words], input=text, capture_output=True, text=True, check=True
         )
         return done.stdout
     if words[1] == "serve":
         # It says where it is, and continues until it is ended.
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        with subprocess.Popen([sys.executable, "-m", *words], text=True, **both) as server:  # type: ignore[call-overload]
+        with subprocess.Popen([forking_python(), "-m", *words], text=True, **both) as server:  # type: ignore[call-overload]
             try:
                 return str(server.stdout.readline())
             finally:

@@ -11,9 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.forked import ForkedProcess
+from tests.forked import ForkedProcess, forking_python
 
 WEATHER = Path(__file__).parents[2] / "examples" / "weather_server.py"
+
+
+def weather_command() -> str:
+    """Return what `--mcp` is given for the server over standard input and output."""
+    return f"{forking_python()} {WEATHER}"
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gzip
 import json
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from reasonry.core.text import inert
 from reasonry.errors import ToolError
 from reasonry.tools.mcp_client import McpClient, read_tool
 from reasonry.tools.mcp_targets import McpTarget
+from tests.forked import forking_python
 
 from . import hostile_server
 from .hostile_server import LINES, LISTS, RESULTS
@@ -82,7 +82,7 @@ def sdk() -> None:
 
 
 def server(kind: str) -> McpClient:
-    return McpClient(McpTarget(name="hostile", command=(sys.executable, SCRIPT, kind)))
+    return McpClient(McpTarget(name="hostile", command=(forking_python(), SCRIPT, kind)))
 
 
 def test_every_kind_is_tried() -> None:
@@ -234,7 +234,17 @@ async def test_over_http_the_bounds_are_the_same(kind: str) -> None:
 
 async def test_the_shell_shows_one_clear_error_and_no_traceback() -> None:
     async with hostile_http("not JSON") as url:
-        command = [sys.executable, "-m", "reasonry", "solve", "x", "--strategy", "react", "--store", "memory"]
+        command = [
+            forking_python(),
+            "-m",
+            "reasonry",
+            "solve",
+            "x",
+            "--strategy",
+            "react",
+            "--store",
+            "memory",
+        ]
         process = await asyncio.create_subprocess_exec(
             *command, "--model", "offline", "--mcp", url, stderr=asyncio.subprocess.PIPE
         )

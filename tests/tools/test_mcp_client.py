@@ -17,6 +17,7 @@ from reasonry.errors import ToolError, UsageError
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.mcp_client import McpClient, mcp_tools
 from reasonry.tools.mcp_targets import McpTarget, read_targets
+from tests.forked import forking_python
 
 pytestmark = pytest.mark.anyio
 
@@ -70,11 +71,11 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def target(script: Path, **more: object) -> McpTarget:
-    return McpTarget(name="desk", command=(sys.executable, str(script)), **more)  # type: ignore[arg-type]
+    return McpTarget(name="desk", command=(forking_python(), str(script)), **more)  # type: ignore[arg-type]
 
 
 async def test_a_servers_tools_are_tools_of_the_catalog(script: Path) -> None:
-    async with mcp_tools([f"{sys.executable} {script}"]) as tools:
+    async with mcp_tools([f"{forking_python()} {script}"]) as tools:
         catalog = Catalog.of(tools)
         card = catalog.cards()[0]
         assert (card.name, card.description) == ("add", "Add two numbers.")
@@ -126,7 +127,7 @@ async def test_nobody_at_a_url_is_a_tool_error() -> None:
 
 
 async def test_large_results_are_cut(script: Path) -> None:
-    async with mcp_tools([f"{sys.executable} {script}"]) as tools:
+    async with mcp_tools([f"{forking_python()} {script}"]) as tools:
         value = await Catalog.of(tools).call("flood", {"size": 5_000_000})
         assert value.endswith("… (cut: 5000000 bytes in all)")
         assert len(value) < 66_000
@@ -159,7 +160,7 @@ async def test_a_hanging_tool_and_a_dying_server_are_tool_errors(script: Path) -
 async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> None:
     path = tmp_path / "flood.py"
     path.write_text("import sys\nwhile True: sys.stdout.write('x' * 65536)\n")
-    server = McpClient(McpTarget(name="flood", command=(sys.executable, str(path))))
+    server = McpClient(McpTarget(name="flood", command=(forking_python(), str(path))))
     with pytest.raises(ToolError, match="sent a message of over 16777216 bytes"):
         await server.open(timeout_s=20)
 
@@ -172,7 +173,7 @@ async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> Non
     ],
 )
 async def test_what_is_no_server_is_a_tool_error_that_says_why(code: str, reason: str) -> None:
-    server = McpClient(McpTarget(name="bad", command=(sys.executable, "-c", code)))
+    server = McpClient(McpTarget(name="bad", command=(forking_python(), "-c", code)))
     with pytest.raises(ToolError) as error:
         await server.open(timeout_s=1)
     assert reason in error.value.message
@@ -193,7 +194,7 @@ async def test_nothing_is_left_running(script: Path, tmp_path: Path) -> None:
         + SERVER.rpartition("if len")[0]
         + "\ntry:\n    server.run()\nfinally:\n    time.sleep(60)\n"
     )
-    async with mcp_tools([f"{sys.executable} {path}"]) as tools:
+    async with mcp_tools([f"{forking_python()} {path}"]) as tools:
         assert tools
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and _is_running(int(mark.read_text())):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,16 +28,17 @@ from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.mcp_targets import McpTarget
 from reasonry.tools.sandbox import PyExecutor
+from tests.forked import forking_python
 
 from . import hostile_server
 
 pytestmark = pytest.mark.anyio
 
-COMMAND = [sys.executable, str(Path(hostile_server.__file__))]
+SERVER = str(Path(hostile_server.__file__))
 
 
 def command(*words: str) -> str:
-    return " ".join([*COMMAND, *(f"'{word}'" for word in words)])
+    return " ".join([forking_python(), SERVER, *(f"'{word}'" for word in words)])
 
 
 @asynccontextmanager
@@ -132,7 +132,7 @@ async def test_two_servers_of_one_name_keep_all_tools_apart() -> None:
 async def test_a_name_that_is_written_like_anothers_is_written_out_too(tmp_path: Path) -> None:
     config = tmp_path / "servers.json"
     both = {
-        name: {"command": COMMAND[0], "args": [COMMAND[1], f"named {tools}"]}
+        name: {"command": forking_python(), "args": [SERVER, f"named {tools}"]}
         for name, tools in (("good", "knowledge"), ("my desk", "good.knowledge,py_executor"))
     }
     config.write_text(json.dumps({"mcpServers": both}))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import forking_python
 from tests.servers import ModelServer
 
 from .raw import COMMAND, Raw
@@ -113,7 +114,7 @@ def test_other_ways_to_name_something_are_refused(
 def test_a_list_that_cannot_be_ends_the_server_with_a_word_of_why() -> None:
     environ = {**os.environ, "REASONRY_STORE": "memory", "REASONRY_MODELS": "fast=gpt"}
     done = subprocess.run(
-        COMMAND,
+        [forking_python(), *COMMAND[1:]],
         env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,

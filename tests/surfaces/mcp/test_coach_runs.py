@@ -17,6 +17,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
+from tests.forked import forking_python
 
 from .raw import COMMAND, Raw, thought
 
@@ -412,7 +413,7 @@ async def test_the_official_client_hands_a_run_over_and_back(tmp_path: Path) -> 
     from mcp.client.stdio import stdio_client
 
     environ = {**os.environ, "REASONRY_STORE": str(tmp_path / "s.db"), "DISABLE_THOUGHT_LOGGING": "true"}
-    server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environ)
+    server = StdioServerParameters(command=forking_python(), args=COMMAND[1:], env=environ)
     async with Client(stdio_client(server, errlog=sys.__stderr__), mode="auto") as client:
 
         async def coach(**arguments: Any) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reasonry.surfaces.mcp.serve import GRACE_S
+from tests.forked import forking_python
 from tests.servers.model_server import ModelServer
 
 from .raw import COMMAND, INFO
@@ -46,7 +47,7 @@ def converse(*requests: dict[str, Any]) -> tuple[dict[Any, list[dict[str, Any]]]
     """Send requests, the last without an end of its line, and end the input; return answers by id, stderr, seconds."""
     began = time.monotonic()
     done = subprocess.run(
-        [COMMAND[0], "-c", SERVER], input=written(requests), capture_output=True, timeout=60, check=True
+        [forking_python(), "-c", SERVER], input=written(requests), capture_output=True, timeout=60, check=True
     )
     answers: dict[Any, list[dict[str, Any]]] = {}
     for line in done.stdout.splitlines():
@@ -103,7 +104,10 @@ def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error(
 
 def test_a_signal_cuts_the_grace_short() -> None:
     process = subprocess.Popen(
-        [COMMAND[0], "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [forking_python(), "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -125,7 +129,7 @@ def test_a_run_that_was_not_done_is_recorded_as_cancelled(tmp_path: Path) -> Non
         env = {**os.environ, "REASONRY_MODEL": server.model, "REASONRY_STORE": str(tmp_path / "store.db")}
         order = {"name": "solve", "arguments": {"problem": "x", "strategy": "self_ask"}}
         done = subprocess.run(
-            COMMAND,
+            [forking_python(), *COMMAND[1:]],
             input=written([{"id": 1, "method": "tools/call", "params": order}]),
             capture_output=True,
             env=env,
@@ -135,6 +139,9 @@ def test_a_run_that_was_not_done_is_recorded_as_cancelled(tmp_path: Path) -> Non
     assert b"1 (tools/call solve)" in done.stderr
     assert b"Traceback" not in done.stderr
     listed = subprocess.run(
-        [COMMAND[0], "-m", "reasonry", "runs", "list", "--json"], capture_output=True, env=env, check=True
+        [forking_python(), "-m", "reasonry", "runs", "list", "--json"],
+        capture_output=True,
+        env=env,
+        check=True,
     )
     assert [run["status"] for run in json.loads(listed.stdout)["runs"]] == ["cancelled"]

@@ -18,6 +18,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
 from reasonry.surfaces.mcp.mcp_catalog import build_server, open_server
 from reasonry.surfaces.thinking import open_sessions
+from tests.forked import forking_python
 
 from .raw import COMMAND, ENVELOPE, INFO, thought
 
@@ -29,7 +30,7 @@ def _client(mode: str, store: str) -> Any:
     from mcp.client.stdio import stdio_client
 
     command = StdioServerParameters(
-        command=COMMAND[0], args=COMMAND[1:], env={**os.environ, "REASONRY_STORE": store}
+        command=forking_python(), args=COMMAND[1:], env={**os.environ, "REASONRY_STORE": store}
     )
     return Client(stdio_client(command, errlog=sys.__stderr__), mode=mode)
 

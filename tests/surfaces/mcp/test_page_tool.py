@@ -12,6 +12,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from reasonry.surfaces.web.page import PageDocument
+from tests.forked import forking_python
 
 from ..web.laws import check_page
 from ..web.making import page_in
@@ -91,7 +92,7 @@ def test_what_declares_no_pages_is_told_of_none(capabilities: dict[str, Any]) ->
 @pytest.mark.anyio
 async def test_an_sdk_client_gets_the_path_over_standard_input_and_output(tmp_path: Path) -> None:
     environ = {"REASONRY_STORE": "memory", "REASONRY_PAGES": str(tmp_path)}
-    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:]], env=environ)
+    server = StdioServerParameters(command=forking_python(), args=[*COMMAND[1:]], env=environ)
     async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         thought = {"thought": "a", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.forked import forking_python
+
 from .fixtures import CLAUDE, CODEX, VSCODE
 
 
@@ -37,7 +39,7 @@ class Home:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "reasonry", *words],
+            [forking_python(), "-m", "reasonry", *words],
             env=self.environ,
             cwd=self.project,
             stdin=subprocess.DEVNULL,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reasonry.surfaces.web.html_page import html_page
+from tests.forked import forking_python
 
 from .documents import EVERY, document, large, node, question, tree
 
@@ -61,7 +61,7 @@ def test_the_report_of_a_run_is_its_page(show: Shown, tmp_path: Path) -> None:
         "--model",
         "offline",
     ]
-    command = [sys.executable, "-m", "reasonry", *arguments, "--report", str(report), "--store", "memory"]
+    command = [forking_python(), "-m", "reasonry", *arguments, "--report", str(report), "--store", "memory"]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     page = show.open_file(report.read_text("utf-8"))
     assert page.inner_text("#problem") == "Use 4, 9, 10 and 13 to make 24"
