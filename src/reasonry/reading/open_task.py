@@ -56,7 +56,8 @@ _EXPLAINED: Final = lazy_pattern(
 _VALUE_ASKED: Final = lazy_pattern(
     r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
     r"|by |to |from |of )?(?:who|when|where|which|what(?:'s| is| was))\b[^?]*\?"
-    r"|(?:^|[.!?:;]\s+|\b(?:to|please|you|and|then)\s+)(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
+    r"|(?:^|[.!?:;]\s+|\b(?:to|please|(?<!how can )(?<!how do )(?<!how could )you|and|then)\s+)"
+    r"(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
     r"|\b(?:[A-D]\)|\([A-D]\))",

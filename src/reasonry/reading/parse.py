@@ -42,6 +42,8 @@ _YAML_KEY: Final = lazy_pattern(
 )
 _YAML_ALIAS: Final = lazy_pattern(r"(?:^|[:\s-]\s)[&*]\w+\s*$", re.MULTILINE)
 _YAML_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
+_DATA: Final = lazy_pattern(r'\s*(?:\{|\[\s*["\'{\[\d\]-])')
+"""How data begins, and no text: `[Your name]` begins a letter."""
 _LABEL: Final = lazy_pattern(
     r"\s{0,8}(?P<heading>#{1,6}\s+)?(?:[-*•>]\s+)?(?:\d{1,2}[.)]\s+)?(?P<bold>[*_]{2}|`)?"
     r"(?P<name>[A-Za-z][\w'’ /-]{0,50}?)(?:\s*\([^)\n]{0,60}\))?[*_`]{0,2}\s*(?P<mark>[:=])?[*_`]{0,2}"
@@ -85,7 +87,7 @@ def read_form(
             return fitted, rung
         reason = reason or fitted
     has_no_field = reason is None or NO_FIELD in reason.reason or reason.reason == NO_OBJECT
-    if has_no_field and (is_open or not text.lstrip().startswith(("{", "["))):
+    if has_no_field and (is_open or not _DATA.match(text)):
         plain = without_closing(without_surrogates(text[-MAX_SEARCHED:]))
         for values, rung in _readings(plain, form, subject, is_open):
             if isinstance(values, Unreadable):

@@ -117,6 +117,7 @@ _EPILOGUE: Final = lazy_pattern(
     r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
     r"|note\b|remark|(?:in )?summary|in other words|in detail|working\b|verification|probe\b|fun fact\b"
     r"|i\.e|that is[, ]|question\b|relative to|for comparison"
+    r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to )?(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
     re.IGNORECASE,
 )
@@ -190,6 +191,8 @@ _MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
 _FEW_LINES: Final = 3
 """Lines from which on a text that answers no question is one, though it has no headings, fences or tables."""
+_MAX_LED: Final = 20
+"""Words of an answer that only a word like `overall` leads to; a longer one sums up a text."""
 _MAX_SHORT: Final = 120
 """Characters of a short answer under a heading that a document may have, too."""
 
@@ -467,7 +470,8 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         value = tidy(found["value"])
         if _is_number(value) or ("=" in found[0] and not leads):
             return value if _is_number(value) else None
-    if _is_number(sentence.strip(" .")) or leads:
+    is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
+    if _is_number(sentence.strip(" .")) or (leads and not is_summary):
         return _essence(tidy(_LEADS.sub("", sentence)))
     is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
     is_result = _paragraphs(text)[-1] == sentence and normalise(sentence).number is not None

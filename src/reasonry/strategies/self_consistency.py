@@ -301,7 +301,9 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample
     stated = None
     if s.options.weigh and (found := _CONFIDENCE.search(text)):
         text, stated = text[: found.start()].rstrip(), min(100, int(found[1])) / 100
-    reading = parse.read_form(text, Sample, subject=replace(subject_of(s), alone=True))
+    subject = subject_of(s)
+    # No sample is asked for again, so a text that was asked for is taken as it is; a value has to stand alone.
+    reading = parse.read_form(text, Sample, subject=replace(subject, alone=not subject.is_open))
     if not isinstance(reading, Unreadable):
         sample: Sample = reading[0]
         return WeighedSample(reasoning=sample.reasoning, answer=sample.answer, confidence=stated), reading[1]
