@@ -19,6 +19,7 @@ from .test_prose import OPEN as PROBLEM
 from .test_prose import TEXTS
 
 OPEN = """
+How can you determine whether a mushroom is safe to eat?
 Write an essay of about 400 words on why small towns lose their shops.
 Please write a short e-mail to my landlord asking for the heating to be repaired.
 Write a Python function that returns the longest run of equal characters in a string.
@@ -44,6 +45,7 @@ Scrivi una ricetta breve per la bruschetta al pomodoro.
 """.strip().splitlines()
 
 VALUE = """
+A tank of 90 l loses 4 l a day. Can you determine how much is left after a week?
 What is 17 times 3?
 Write 0.75 as a fraction.
 Write down the number of days in a leap year.
@@ -106,8 +108,6 @@ def test_every_strategy_gives_the_text_of_an_open_task_as_it_was_written(name: s
     while waiting := open_effects(step.snapshot):
         stage = strategy.stage(waiting[0].stage)
         reply = text if stage.name == WRITES[name] else json.dumps(dict(stage.example or {}))
-        # Where votes are compared, text and reasoning have to be told apart.
-        reply = f"Answer:\n{reply}" if name == "self_consistency" else reply
         event = Answered(reply) if isinstance(waiting[0].effect, Ask) else ToolReturned("a passage")
         step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)
     assert step.snapshot.conclusion is not None

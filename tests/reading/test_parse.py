@@ -12,9 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from reasonry.core.answering import AnswerReply
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import is_whole
 from reasonry.reading.parse import read_form
+from reasonry.reading.prose import Subject
 from reasonry.strategies.analysis.questions import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
 
 
@@ -85,6 +87,12 @@ def test_what_does_not_fit_is_unreadable_and_says_why(text: str, form: type[Stru
     reading = read_form(text, form)
     assert isinstance(reading, Unreadable)
     assert re.search(reason, reading.reason), reading.reason
+
+
+def test_a_letter_that_begins_with_a_bracket_is_no_list() -> None:
+    letter = "[Your name]\n\nDear landlord,\n\nthe oven smells of gas.\n\nYours sincerely,\n[Your name]"
+    found = read_form(letter, AnswerReply, subject=Subject("Structure a letter to the landlord."))
+    assert found == (AnswerReply(answer=letter), "stated")
 
 
 def test_numbers_may_come_as_text() -> None:

@@ -169,6 +169,9 @@ def test_a_closing_phrase_goes_where_all_of_a_sentence_is_one(closing: str) -> N
          "the film ends at 22:05."),
         ("8 * 9 = 72 seats in total. Since 7 are empty, 72 - 7 = 65 are taken.", "How many?", "65 are taken"),
         ("The answer is 51.\n\nSummary: We added 17 three times.", "What is 17 times 3?", "51"),
+        ("4 pages a day are 28 a week.\n\nSo, a reader gets through about 1,460 pages a year.\n\nIt's worth noting "
+         "that this is only an estimate. Holidays change it.", "How many pages does a reader read in a year?",
+         "a reader gets through about 1,460 pages a year."),
         ("So it was 48. Wait, that's not right: 40 / 0.8 = 50.\n\nAnswer: 50", "What was it?", "50"),
     ],
 )  # fmt: skip
@@ -349,6 +352,16 @@ def test_nothing_is_picked_out_of_an_answer_that_says_more(
         (
             "When was the canal opened?",
             "The canal was opened in the spring of 1887. The locks took two years more.",
+        ),
+        (
+            "For a small town, is a tram more useful than more buses?",
+            "A tram draws people who would not take a bus.\n\nA bus line is there in a month, and can be moved.\n\n"
+            "Overall, the town should weigh how long its streets will stay as they are against how soon its people need"
+            " another way to get to work.",
+        ),
+        (
+            "Structure a letter to the landlord about the oven.",
+            "[Your name]\n[Your address]\n\nDear landlord,\n\nthe oven smells of gas.\n\nYours sincerely,\n[Your name]",
         ),
         (
             "What are some good trees for a dry garden?",
