@@ -112,6 +112,16 @@ CONTENT = [
     "Enjoy it. And then come and help me carry the oven.",
     "I hope you are well and that the garden survived the storm.",
     "Have a spare key ready.",
+    "Would you like to join us for dinner?",
+    "Would you like me to bring the wine?",
+    "Do you want a table outside?",
+    "Let me know if you would like to join us for lunch.",
+    "Feel free to contact me if you smell gas after that again.",
+    "Is there anything else on the list for Saturday?",
+    "Sag mir Bescheid, wenn du um acht am Bahnhof bist.",
+    "N'hésitez pas à apporter un gâteau.",
+    "Fammi sapere se vieni anche tu sabato.",
+    "Avísame si llegas tarde.",
 ]
 
 

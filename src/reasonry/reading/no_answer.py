@@ -48,7 +48,19 @@ _MORE: Final = (
     r"|assistance|changes|adjustments|clarification|explanation|examples?)(?:\s+(?:or|and)\s+\w+(?:\s+\w+){0,3})?"
     r"|\s+anything else)(?:\s+(?:with|on|about) (?:this|that|it|anything else|anything))?"
 )
-_OFFER: Final = r"(?:would|['’]d) (?:like|prefer)(?: me)? to \w[^.!?\n]{0,90}|want me to \w[^.!?\n]{0,90}"
+_PIECE: Final = (
+    r"(?:(?:the |a |an |any |some |more |another |further |other |of these )*(?:different |shorter |longer |simpler "
+    r"|more formal )?(?:versions?|tone|length|format|style|wording|examples?|details?|summary|drafts?|text|answer|reply"
+    r"|code|steps?|sections?|points?|parts?|translations?|variants?|suggestions?|explanations?)"
+    r"(?:,? further| in more detail)?)"
+)
+_WISH: Final = (
+    r"(?:me to (?:add|adapt|adjust|change|clarify|elaborate|expand|explain|give|include|make|provide|refine|revise"
+    r"|rewrite|shorten|show|simplify|translate|write|go over|go through|dive into)(?: you)?(?: on)? (?:(?:any of )?"
+    rf"(?:it|this|that|these|them|anything(?: else)?)(?:,? further| in more detail| (?:more|less) \w+)?|{_PIECE})|{_PIECE})"
+    rf"(?:,? (?:or|and) {_PIECE})?"
+)
+_OFFER: Final = rf"(?:(?:would |['’]d )(?:like|prefer)|want) {_WISH}"
 _ASK: Final = (
     r"(?:please\s+)?(?:just\s+)?(?:(?:feel free to|don['’]t hesitate to|do not hesitate to)\s+)?"
     r"(?:ask|reach out|contact me|let me know)"
@@ -56,25 +68,30 @@ _ASK: Final = (
 _CLOSING: Final = lazy_pattern(
     r"(?P<before>\A|[\s\S]*?(?:[.!?:…*_`}$)»”\"'|。！]\s|\n))[ \t*_>-]*(?:"
     rf"(?:please\s+)?let me know if (?:you\s*(?:have{_MORE}|need{_MORE}|{_OFFER})|there(?:['’]s| is) anything else"
-    r"[^.!?\n]{0,60})"
+    r"(?: (?:you need|i can (?:do|help(?: you)? with)))?)"
     r"|(?:i\s+)?hope (?:this|that|it) (?:helps?|is helpful|is correct|answers your question)(?:\s+you)?"
-    rf"|if you (?:have{_MORE}|need{_MORE}|{_OFFER}),?\s*{_ASK}"
+    rf"|if you\s*(?:have{_MORE}|need{_MORE}|{_OFFER}),?\s*{_ASK}"
     rf"|(?:please )?(?:feel free|don['’]t hesitate|do not hesitate) to (?:ask|reach out|contact me)"
     rf"(?:\s+if you (?:have|need){_MORE})?"
-    r"|(?:would you like|do you want|shall i|should i)(?: me)?(?: to)? [^.!?\n]{1,90}\?"
-    r"|is there anything else[^.!?\n]{0,60}\?|(?:i['’]m |i am )?happy to help(?: (?:with anything else|further))?"
-    r"|ich hoffe,? (?:das|dies|es) hilft(?: \w+)?(?: weiter)?"
+    rf"|(?:would you (?:like|prefer)|do you want) {_WISH}\?"
+    r"|is there anything else(?: (?:you need|(?:that )?i can (?:do|(?:help|assist)(?: you)? with)(?: for you)?))?\?"
+    r"|(?:i['’]m |i am )?happy to help(?: (?:with anything else|further))?"
+    r"|ich hoffe,? (?:das|dies|es) hilft(?: (?:dir|ihnen|euch))?(?: weiter)?"
     r"|(?:sag|sagen sie|gib|geben sie|lass|lassen sie)(?: es)?(?: mir| mich)?(?: gern(?:e)?)? (?:bescheid|wissen)"
-    r",? (?:wenn|falls|ob) (?:du|sie|ich|noch)\b[^.!?\n]{0,80}"
-    r"|n['’]hésite[zs]? pas (?:à|si)\b[^.!?\n]{0,60}|j['’]espère que (?:cela|ça) \w+ ?aide\w*"
+    r",? (?:wenn|falls|ob) (?:du|sie|ich) (?:noch )?(?:(?:weitere |mehr )?(?:fragen|hilfe|etwas|details|änderungen)"
+    r"(?: dazu)? (?:hast|haben|brauchst|brauchen|ändern soll|wünschst|wünschen))"
+    r"|n['’]hésite[zs]? pas(?: à (?:me |nous )?(?:demander|contacter|poser (?:vos|tes|d['’]autres) questions))?"
+    r"(?: si (?:vous avez|tu as) (?:d['’]autres|des|la moindre) questions?)?"
+    r"|j['’]espère que (?:cela|ça) (?:vous|t['’]|te) ?aide\w*"
     r"|espero que (?:esto |te |le |lhe |isso )*(?:sirva|ayude|sea útil|ajude)"
     r"|spero che (?:questo |ti |le )*(?:sia utile|aiuti|sia d['’]aiuto)"
-    r"|(?:avísame|avíseme|fammi sapere|mi faccia sapere|me avise) se?i?\b (?:tienes|necesitas|hai|ha|vuoi"
-    r"|tiver|precisar|quieres)[^.!?\n]{0,80}"
+    r"|(?:avísame|avíseme|fammi sapere|mi faccia sapere|me avise) se?i? (?:tienes?|necesitas?|hai|ha|tiver|precisar)"
+    r"(?: de)? (?:(?:más |otras? |alguna |altre |outras? |mais )*(?:preguntas?|dudas?|domande|perguntas?|dúvidas?|ayuda|ajuda)"
+    r"|algo más|altro|bisogno(?: di (?:altro|aiuto))?|mais alguma coisa)"
     r")[ \t]*[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
     re.IGNORECASE,
 )
-"""A closing phrase, and the text before it. It is no part of an answer, whoever says it."""
+"""A closing phrase, whole, and the text before it. A sentence that names anything but the answer itself is none."""
 _RULE: Final = lazy_pattern(r"\n\s*(?:-{3,}|\*{3,}|_{3,})\s*\Z")
 
 
