@@ -57,8 +57,8 @@ _PIECE: Final = (
 _WISH: Final = (
     r"(?:me to (?:add|adapt|adjust|change|clarify|elaborate|expand|explain|give|include|make|provide|refine|revise"
     r"|rewrite|shorten|show|simplify|translate|write|go over|go through|dive into)(?: you)?(?: on)? (?:(?:any of )?"
-    rf"(?:it|this|that|these|them|anything(?: else)?)(?:,? further| in more detail| (?:more|less) \w+)?|{_PIECE})|{_PIECE})"
-    rf"(?:,? (?:or|and) {_PIECE})?"
+    rf"(?:it|this|that|these|them|anything(?: else)?)(?:,? further| in more detail| (?:more|less) \w+)?|{_PIECE})"
+    rf"|{_PIECE})(?:,? (?:or|and) {_PIECE})?"
 )
 _OFFER: Final = rf"(?:(?:would |['’]d )(?:like|prefer)|want) {_WISH}"
 _ASK: Final = (
@@ -74,7 +74,8 @@ _CLOSING: Final = lazy_pattern(
     rf"|(?:please )?(?:feel free|don['’]t hesitate|do not hesitate) to (?:ask|reach out|contact me)"
     rf"(?:\s+if you (?:have|need){_MORE})?"
     rf"|(?:would you (?:like|prefer)|do you want) {_WISH}\?"
-    r"|is there anything else(?: (?:you need|(?:that )?i can (?:do|(?:help|assist)(?: you)? with)(?: for you)?))?\?"
+    r"|is there anything else(?: (?:you (?:need|(?:want|would like) to know)"
+    r"|(?:that )?i can (?:do|(?:help|assist)(?: you)? with)(?: for you)?))?\?"
     r"|(?:i['’]m |i am )?happy to help(?: (?:with anything else|further))?"
     r"|ich hoffe,? (?:das|dies|es) hilft(?: (?:dir|ihnen|euch))?(?: weiter)?"
     r"|(?:sag|sagen sie|gib|geben sie|lass|lassen sie)(?: es)?(?: mir| mich)?(?: gern(?:e)?)? (?:bescheid|wissen)"
@@ -86,8 +87,8 @@ _CLOSING: Final = lazy_pattern(
     r"|espero que (?:esto |te |le |lhe |isso )*(?:sirva|ayude|sea útil|ajude)"
     r"|spero che (?:questo |ti |le )*(?:sia utile|aiuti|sia d['’]aiuto)"
     r"|(?:avísame|avíseme|fammi sapere|mi faccia sapere|me avise) se?i? (?:tienes?|necesitas?|hai|ha|tiver|precisar)"
-    r"(?: de)? (?:(?:más |otras? |alguna |altre |outras? |mais )*(?:preguntas?|dudas?|domande|perguntas?|dúvidas?|ayuda|ajuda)"
-    r"|algo más|altro|bisogno(?: di (?:altro|aiuto))?|mais alguma coisa)"
+    r"(?: de)? (?:(?:más |otras? |alguna |altre |outras? |mais )*(?:preguntas?|dudas?|domande|perguntas?|dúvidas?|ayuda"
+    r"|ajuda)|algo más|altro|bisogno(?: di (?:altro|aiuto))?|mais alguma coisa)"
     r")[ \t]*[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
     re.IGNORECASE,
 )
