@@ -231,6 +231,9 @@ def wanted(source: Source) -> dict[Path, str]:
     for path in sorted(skill for skill in skills.rglob("*") if skill.is_file()):
         for copy in COPIES:
             texts[f"{copy}/{path.relative_to(skills).as_posix()}"] = path.read_text("utf-8")
+    for path in (source.root / FOLDER / "workflows").glob("*.js"):
+        # Written by hand, where the one client that runs them looks.
+        texts[path.relative_to(source.root).as_posix()] = path.read_text("utf-8")
     return {source.root / path: text for path, text in texts.items()}
 
 
