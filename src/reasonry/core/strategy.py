@@ -342,6 +342,8 @@ class Strategy(Generic[S, O]):
         aliases: Other names it goes by.
         resources: Built-in tools it uses where they are available.
         suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
+        task_after_thoughts: The problem of a run that begins with the thoughts of a session and names none; empty: the
+            first of them is the problem.
 
     Raises:
         InvalidStrategyError: The table does not hold together; the message says which stage and why.
@@ -361,6 +363,7 @@ class Strategy(Generic[S, O]):
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     suits: tuple[str, ...] = ()
+    task_after_thoughts: str = ""
     by_name: Mapping[str, Stage[S]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

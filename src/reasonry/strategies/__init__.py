@@ -21,6 +21,7 @@ from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
 from .profiles import PROFILES
 from .program_of_thought import PROGRAM_OF_THOUGHT
+from .prove_and_refute import PROVE_AND_REFUTE
 from .react import REACT
 from .refine import REFINE
 from .rewoo import REWOO
@@ -47,6 +48,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     PROGRAM_OF_THOUGHT,
     COUNCIL,
     *PROFILES,
+    PROVE_AND_REFUTE,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}
@@ -54,6 +56,9 @@ STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for stra
 
 DEFAULT_STRATEGY = AUTO
 """The strategy of a run for which none is named."""
+
+REFUTER = PROVE_AND_REFUTE.name
+"""The strategy that has other eyes look at what was thought."""
 
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy, and its options, that asks one question for one short answer, such as a verdict."""
