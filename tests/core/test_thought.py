@@ -143,17 +143,18 @@ def test_a_branch_starts_in_the_stage_of_the_thought_it_left() -> None:
     assert session.think(4).record.stage == "check"
 
 
-def test_each_line_stands_by_itself_and_may_follow_the_latest_thought() -> None:
+def test_each_line_stands_by_itself_and_a_stage_that_follows_a_branch_stays_on_it() -> None:
     session = Session()
     session.think(1)
     session.think(2, branch_from_thought=1, branch_id="a", stage="work", data={"action": "dig"})
     assert session.head.main.stage == "start"
-    followed = session.think(2, stage="check").record
-    assert (followed.came_from, session.head.branches["a"].stage) == ("work", "work")
+    followed = session.think(2, stage="check")
+    assert (followed.branch, followed.record.came_from, session.head.main.stage) == ("a", "work", "start")
+    assert session.think(2, branch_id="", stage="end").record.came_from == "check"
     session.think(3, branch_id="b", branch_from_thought=1)
     with pytest.raises(IllegalTransitionError, match="from start to check"):
         session.think(4, branch_id="b", stage="check")
-    assert session.think(4, branch_id="a", stage="check").record.came_from == "work"
+    assert session.think(4, branch_id="a", stage="end").record.came_from == "check"
 
 
 def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> None:

@@ -51,7 +51,7 @@ async def test_an_export_imported_elsewhere_is_the_same_session(at: Desk, tmp_pa
         assert await other.sessions.export({"sessionId": sid}) == whole
         here, there = await at.store.session(sid), await other.store.session(sid)
         # Nobody was told the guidance of a stage there.
-        assert decode_head(there) == replace(decode_head(here), guided=())
+        assert decode_head(there) == replace(decode_head(here), guided=(), asked=False)
         go_on = {"sessionId": sid, "stage": "action_execution"}
         assert (await other.think(7, **go_on))["stage"] == "action_execution"
 

@@ -92,9 +92,9 @@ async def test_a_field_beside_data_is_held_to_the_limits_of_data(at: Desk) -> No
 
 
 async def test_an_argument_of_which_nothing_is_made_is_noticed(at: Desk) -> None:
-    reply = await at.think(1, confidence=0.9, branches="b", comment=None)
+    reply = await at.think(1, mood=0.9, branches="b", comment=None)
     assert reasons(reply) == ["unknown_argument"] * 2
-    assert "no argument 'confidence'" in reply["notices"][0]["message"]
+    assert "no argument 'mood'" in reply["notices"][0]["message"]
     assert "Did you mean branchId" not in reply["notices"][0]["message"]
 
 

@@ -398,19 +398,53 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{}, {"branchId": "b"}, {"branchId": "c", "branchFromThought": 1}],
         "not merged: b",
     ),
-    "a correction at the end": ([{}, {}, {"revisesThought": 1}], "nothing was built on: revision 3 of 1"),
-    "a correction built on": ([{}, {}, {"revisesThought": 1}, {}], ""),
+    "a correction at the end": (
+        [{}, {}, {"revisesThought": 1}],
+        "nothing was built on: revision 3 of 1; 2 stands on 1, which 3 revised",
+    ),
+    "a correction built on": ([{}, {}, {"revisesThought": 1}, {}], "2 stands on 1, which 3 revised"),
+    "what stood on it revised too": ([{}, {}, {"revisesThought": 1}, {"revisesThought": 2}, {}], ""),
+    "what stood on it confirmed": (
+        [{}, {}, {}, {"revisesThought": 1, "thought": "Wrong. Thought 3 still holds."}, {"confirms": [2]}],
+        "",
+    ),
+    "an assumption": ([{}, {"evidence": "assumed"}, {"evidence": "ran"}, {}], "only assumed: 2"),
+    "an assumption revised": (
+        [{}, {"evidence": "assumed"}, {"revisesThought": 2, "evidence": "ran"}, {}],
+        "",
+    ),
+    "a plan": (
+        [
+            {
+                "data": {
+                    "planning": [{"description": name, "status": "Pending"} for name in ("A", "B", "End")]
+                }
+            },
+            {"data": {"planning": [{"description": name, "status": "Pending"} for name in ("A", "End")]}},
+            {},
+        ],
+        "plan: A is not done, B was dropped while open",
+    ),
     "a correction of a correction": (
         [{}, {"revisesThought": 1}, {"revisesThought": 2}],
         "nothing was built on: revision 3 of 2",
     ),
     "a correction on another line": (
         [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": ""}],
-        "not merged: b; nothing was built on: revision 3 of 1",
+        "not merged: b; nothing was built on: revision 3 of 1; 2 stands on 1, which 3 revised",
     ),
     "a correction that is merged": (
         [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": "", "mergeBranch": "b"}],
-        "",
+        "2 stands on 1, which 3 revised",
+    ),
+    "another line": (
+        [
+            {},
+            {"branchId": "b"},
+            {"branchId": "c", "branchFromThought": 1},
+            {"branchId": "b", "revisesThought": 2},
+        ],
+        "not merged: c; nothing was built on: revision 4 of 2",
     ),
     "a hypothesis": (
         [{}, {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}, {}],

@@ -69,7 +69,7 @@ def test_the_tool_says_what_it_is(tool: ThinkingTool) -> None:
     schema = tool.input_schema
     assert schema["required"] == ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"]
     reference = {"isRevision", "revisesThought", "branchFromThought", "branchId", "needsMoreThoughts"}
-    ours = {"sessionId", "clearSession", "strategy", "stage", "data", "mergeBranch", "history"}
+    ours = {"sessionId", "clearSession", "strategy", "stage", "data", "mergeBranch", "history", "evidence"}
     assert set(schema["properties"]) == reference | ours | set(schema["required"])
     assert all(name in json.dumps(schema) for name in STRATEGIES)
 

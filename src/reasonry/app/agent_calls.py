@@ -16,7 +16,7 @@ from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
 from ..guided.read_calls import read_action, read_form
 from ..reading.arguments import name_arguments, unknown_arguments
-from ..strategies import DEFAULT_STRATEGY
+from ..strategies import DEFAULT_STRATEGY, REFUTER
 from .participants import Participants
 from .use_cases import RunRequest
 
@@ -68,6 +68,30 @@ class NewRun(ListedParts, frozen=True, kw_only=True):
             budget=None if limits == Budget() else limits,
             participants=self.participants(model),
         )
+
+
+class RefuteClaims(ListedParts, frozen=True, kw_only=True):
+    """Arguments of `coach` with the action `refute`."""
+
+    problem: str | None = None
+    """The plan or text; None: that of the session, or the claims alone."""
+    session_id: str | None = None
+    """None: the caller's current session, where nothing else is named."""
+    claims: Annotated[
+        tuple[str, ...], Meta(max_length=MAX_NAMES, description="refute: none: the weakest")
+    ] = ()
+    max_calls: Count | None = None
+    max_seconds: Amount | None = None
+
+    def request(self) -> RunRequest:
+        """Return what is asked for."""
+        options = {"claims": list(self.claims)} if self.claims else {}
+        parts = {name: getattr(self, name) for name in self.__struct_fields__ if name != "claims"}
+        return NewRun(strategy=REFUTER, options=options, **parts).request()
+
+    def names_a_text(self) -> bool:
+        """Return whether the call says what is to be refuted."""
+        return self.problem is not None or self.session_id is not None or bool(self.claims)
 
 
 class OneRun(Struct, frozen=True, kw_only=True):
@@ -144,9 +168,10 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
         return self._request(limits, self.model)
 
 
-CoachCall = NewRun | OneRun | OpenedRun | ListRuns
+CoachCall = NewRun | RefuteClaims | OneRun | OpenedRun | ListRuns
 COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
     "start": NewRun,
+    "refute": RefuteClaims,
     "answer": AnswerCoached,
     "status": OneRun,
     "cancel": OneRun,

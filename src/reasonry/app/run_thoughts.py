@@ -72,6 +72,7 @@ def _text_of(thought: ThoughtRow) -> str:
         f"branch {thought.branch}" if thought.branch else "",
         f"revises thought {record.revises}" if record.revises is not None else "",
         f"takes branch {record.merges} back in" if record.merges else "",
+        str(record.said.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))
     text = beginning(thought.text, MAX_QUOTED_THOUGHT_CHARS)

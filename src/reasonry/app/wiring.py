@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import os
 from collections.abc import Mapping
@@ -10,11 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.problem import with_quoted
+from ..core.registry import find_strategy
 from ..core.strategy import Strategy
 from ..engine.engine import Engine, Order
 from ..engine.policy import Performers, Policy
 from ..engine.record import Rows
-from ..errors import ConflictError, UsageError
+from ..engine.run import Run
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..guided.sessions import Sessions
 from ..guided.settings import SessionSettings
 from ..masking import SECRETS
@@ -47,7 +50,7 @@ class App(UseCases):
         self.store = _open_store(store_spec, self.environ)
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
-        engine = Engine(self.store, registry, policy, _new_rows)
+        engine = Engine(self.store, registry, policy, _new_rows, self._tell_verdicts)
         super().__init__(engine, PerformerPool(self.environ))
         self._owns_pool, self._is_one_owners = True, False
 
@@ -59,7 +62,9 @@ class App(UseCases):
         """
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
-        scoped.engine = Engine(scoped.store, self.strategies, self.engine.policy, _new_rows)
+        scoped.engine = Engine(
+            scoped.store, self.strategies, self.engine.policy, _new_rows, scoped._tell_verdicts
+        )
         scoped._is_one_owners = True
         scoped._owns_store = scoped._owns_pool = False
         return scoped
@@ -105,7 +110,7 @@ class App(UseCases):
             NotFoundError: There is no such session.
             ToolError: A tool server does not answer.
         """
-        problem, session = await self._problem_after(request.problem, request.session)
+        problem, session = await self._problem_after(request)
         with self.fit_errors():
             participants = await self.admit(request.participants, request.budget)
             whole = replace(request, problem=problem, session=session, participants=participants)
@@ -131,20 +136,42 @@ class App(UseCases):
             raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
         return {"run_id": run_id, **await self.sessions().delete({"session_id": row.session_id})}
 
-    async def _problem_after(self, problem: str | None, session: str | None) -> tuple[str, str | None]:
+    async def _problem_after(self, request: RunRequest) -> tuple[str, str | None]:
         """Return the problem of a run that begins with the thoughts of a session, quoted below it; and its id."""
-        if session is None:
+        problem = request.problem
+        claims = request.options.get("claims")
+        if problem is None and request.session is None and isinstance(claims, list):
+            problem = "\n".join(map(str, claims))
+        if request.session is None:
             if problem is None:
                 raise UsageError("problem is missing; say what is to be solved", field="problem")
             return problem, None
         sessions = self.sessions()
-        session_id = await sessions.session_id(session)
+        session_id = await sessions.session_id(request.session)
         thoughts = await sessions.read_thoughts(session_id)
         if not thoughts:
             raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
         if problem is None:
-            return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
-        return with_quoted(problem, quote_thoughts(thoughts)), session_id
+            strategy = request.strategy
+            named = strategy if isinstance(strategy, Strategy) else find_strategy(strategy, self.strategies)
+            problem = (named and named.task_after_thoughts) or None
+        if problem is not None:
+            return with_quoted(problem, quote_thoughts(thoughts)), session_id
+        if await sessions.continues_run(session_id):
+            message = f"session {session_id} begins with the thoughts of a run; say in `problem` what is to be solved"
+            raise UsageError(message, field="problem")
+        return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
+
+    async def _tell_verdicts(self, run: Run) -> None:
+        """Have the session whose thoughts a run has judged tell its thinker of the verdicts."""
+        conclusion, session_id = run.snapshot.conclusion, run.begun.from_session
+        if (
+            conclusion is not None
+            and session_id is not None
+            and (claims := conclusion.document.get("claims"))
+        ):
+            with contextlib.suppress(NotFoundError, StoreError):
+                await self.sessions().take_verdicts(session_id, claims)
 
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)

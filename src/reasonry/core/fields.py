@@ -46,6 +46,8 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value as its schema wants it; the value itself where it cannot be told what it means."""
     if not any(faults(value, schema, "")):
         return value
+    if isinstance(value, str) and "enum" in schema:
+        return find_name(value, schema["enum"]) or value
     try:
         # The words of a verdict say more than yes or no.
         meant = truth(value) if schema.get("type") == "boolean" else fit_value(value, schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
@@ -91,6 +91,7 @@ class Engine:
     Args:
         strategies: The registry, by canonical name.
         new_rows: See `RunJournal`.
+        on_end: Awaited with each run that has ended here.
     """
 
     def __init__(
@@ -99,9 +100,10 @@ class Engine:
         strategies: Registry,
         policy: Policy | None = None,
         new_rows: Callable[[], Rows] | None = None,
+        on_end: Callable[[Run], Awaitable[None]] | None = None,
     ) -> None:
         self.store, self.strategies, self.policy = store, strategies, policy or Policy()
-        self.new_rows = new_rows
+        self.new_rows, self.on_end = new_rows, on_end
 
     # -- accepting
 
@@ -514,7 +516,12 @@ class OpenRun(RunJournal):
                 await Drive(self, performers, self.engine.policy, watch, coached, control).complete()
                 note_end(self.row)
             watch.ended(self.row.run_id, self.run)
+            await self._tell_end()
         return self.result
+
+    async def _tell_end(self) -> None:
+        if self.engine.on_end is not None and self.run.snapshot.status != "active":
+            await self.engine.on_end(self.run)
 
     async def reopen(
         self,
@@ -575,6 +582,7 @@ class OpenRun(RunJournal):
             taken.append(self.run.events[-1])
         if taken:
             await self.write(*taken)
+            await self._tell_end()
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:

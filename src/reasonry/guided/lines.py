@@ -46,6 +46,23 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """The latest one given on this line, as `data.score`."""
     merged: bool = False
     """Whether its latest thought was taken back in by another line."""
+    score_before: float | None = None
+    """The score before the latest one."""
+    predicted: str = ""
+    """What its thinker expects of the next observation, as `data.predict`."""
+
+
+class ClaimVerdict(Struct, frozen=True, array_like=True):
+    """What other eyes said of a claim in a session."""
+
+    number: int | None
+    """The thought that makes it; None: it cannot be told."""
+    verdict: str
+    """`confirmed`, `refuted` or `undecided`."""
+    claim: str
+    reason: str
+    is_new: bool = False
+    """Whether no reply has told of it yet."""
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
@@ -67,6 +84,9 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """The stages whose guidance a reply gave."""
     from_run: int = 0
     """How many of its first thoughts are those of a run, which nothing is left open in."""
+    asked: bool = False
+    """Whether a reply has asked what is asked before the end."""
+    verdicts: tuple[ClaimVerdict, ...] = ()
 
     def line(self, branch: str | None) -> ThoughtLine:
         """Return the line of that name; None: the main line."""
@@ -146,6 +166,12 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     """`seq` of the thought that it left, where it begins a branch."""
     mark: int = 0
     """Tells the call that handed it in from others; 0: that does not matter."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Its data without the stages that parts of it are for."""
+        parts = [part for part in (self.data or {}).values() if isinstance(part, dict)]
+        return {name: value for part in (self.data or {}, *parts) for name, value in part.items()}
 
     @property
     def stages(self) -> tuple[str, ...]:

@@ -93,6 +93,22 @@ def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
     return None
 
 
+def way_through(strategy: Table, start: str, stages: Sequence[str]) -> Way | None:
+    """Return stages, and between them those that the table has, as one way from `start`; None if there is none.
+
+    To name `start` itself first is to stay. What is no stage of the table leads anywhere.
+    """
+    first, *others = stages
+    if start == first or start not in strategy.by_name:
+        way = Way((first,), True)
+    else:
+        way = shortest_way(strategy, start, first)
+    for to in others:
+        between = way and shortest_way(strategy, way.stages[-1], to)
+        way = way and between and Way(way.stages + between.stages, way.is_only and between.is_only)
+    return way if way is not None and len(way.stages) <= MAX_PATH else None
+
+
 def distance(strategy: Table, stage: str) -> int:
     """Return how many edges a stage is from the first; -1 for no stage of the table."""
     if stage == strategy.first:
@@ -150,8 +166,18 @@ class RefusedMove(NamedTuple):
 
     def path(self) -> Way | None:
         """Return the shortest path to the stages named, from wherever the thought may continue."""
-        ways = filter(None, map(self._path, dict.fromkeys(self.bases)))
-        return min(ways, key=lambda way: len(way.stages), default=None)
+        ways = [way for base in dict.fromkeys(self.bases) if (way := self._way(base)) is not None]
+        shortest = min(ways, key=lambda way: len(way.stages), default=None)
+        is_only = all(way == shortest for way in ways if shortest and len(way.stages) == len(shortest.stages))
+        return shortest and shortest._replace(is_only=shortest.is_only and is_only)
+
+    def ceremony(self) -> tuple[str, ...] | None:
+        """Return the one shortest path to the stages named, where those between ask for no field; else None."""
+        way, table = self.path(), self.strategy.by_name
+        if way is None or not way.is_only:
+            return None
+        between = [table[name] for name in way.stages if name not in self.stages]
+        return None if any(field.required for stage in between for field in stage.fields) else way.stages
 
     def _unknown(self, stage: str) -> str:
         """Return what to say of a stage that the table has not; nothing where it has."""
@@ -181,7 +207,7 @@ class RefusedMove(NamedTuple):
         if (way := self.path()) is not None:
             yield {"stage": list(way.stages)}
         for thought in reversed(self.view.latest(self.head.thoughts)):
-            way = self._path(decode_record(thought).stage)
+            way = self._way(decode_record(thought).stage)
             if way and thought_left(self.head, self.view, thought.number).seq == thought.seq:
                 alone: dict[str, Any] = {"branchId": None} if self._is_known_line() else {}
                 stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
@@ -198,14 +224,11 @@ class RefusedMove(NamedTuple):
             if self.branch is not None:
                 yield None
 
-    def _path(self, start: str) -> Way | None:
-        """Return the stages named, and between them those that the table has, as one path from `start`."""
-        first, *others = self.stages
-        path = Way((start,), True) if first == start else shortest_way(self.strategy, start, first)
-        for to in others:
-            between = path and shortest_way(self.strategy, path.stages[-1], to)
-            path = path and between and Way(path.stages + between.stages, path.is_only and between.is_only)
-        return path if path is not None and len(path.stages) <= MAX_PATH else None
+    def _way(self, start: str) -> Way | None:
+        is_known = start in self.strategy.by_name and all(
+            name in self.strategy.by_name for name in self.stages
+        )
+        return way_through(self.strategy, start, self.stages) if is_known else None
 
     def _required_data(self, instead: Mapping[str, Any]) -> str:
         """Return which required fields the path demands."""

@@ -55,13 +55,11 @@ class ListSessions(Struct, frozen=True, kw_only=True):
 class GetSession(OneSession, frozen=True, kw_only=True):
     """Arguments of `get`."""
 
-    first: Annotated[ThoughtNumber | None, Meta(description="get: first thought number")] = field(
+    first: Annotated[ThoughtNumber | None, Meta(description="get: thought number")] = field(
         default=None, name="from"
     )
-    last: Annotated[ThoughtNumber | None, Meta(description="get: last thought number")] = field(
-        default=None, name="to"
-    )
-    branch_id: Annotated[str | None, Meta(description="get: one branch; empty: main line")] = None
+    last: Annotated[ThoughtNumber | None, Meta(description="get")] = field(default=None, name="to")
+    branch_id: Annotated[str | None, Meta(description="get; empty: main line")] = None
     limit: Limit = PAGE
     cursor: str | None = None
 
@@ -69,9 +67,7 @@ class GetSession(OneSession, frozen=True, kw_only=True):
 class SearchThoughts(Struct, frozen=True, kw_only=True):
     """Arguments of `search`."""
 
-    query: Annotated[
-        str, Meta(max_length=MAX_QUERY_CHARS, description="search: a word or phrase as it stands")
-    ]
+    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="search: as it stands")]
     session_id: str | None = None
     limit: Limit = PAGE
     cursor: str | None = None
@@ -81,9 +77,7 @@ class ResumeSession(Struct, frozen=True, kw_only=True):
     """Arguments of `resume`."""
 
     session_id: str | None = None
-    history: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="resume: most thoughts wanted in the reply")
-    ] = None
+    history: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="resume: thoughts to show")] = None
 
 
 class ExportSession(OneSession, frozen=True, kw_only=True):
@@ -95,7 +89,7 @@ class ExportSession(OneSession, frozen=True, kw_only=True):
 class PinSession(OneSession, frozen=True, kw_only=True):
     """Arguments of `pin`."""
 
-    pinned: Annotated[bool, Meta(description="pin: false to unpin")] = True
+    pinned: Annotated[bool, Meta(description="pin")] = True
 
 
 ACTIONS: Mapping[str, type[Struct]] = {

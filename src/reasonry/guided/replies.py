@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import astuple, fields, replace
 
 from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
-from .lines import Head, ThoughtLine, ThoughtRecord, decode_head, decode_record
+from .findings import digest, keep, left_open, scoreboard
+from .lines import ClaimVerdict, Head, ThoughtLine, decode_head, decode_record
 from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
 from .thought import guidance_due
 from .turn import HistoryBound, Taken
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
-_SHOWN_LINES = 8
-_NAME_CHARS = 40
-_MAIN = "main line"
 
 
 # -- the reply to a thought
@@ -42,11 +40,12 @@ def reply_document(taken: Taken) -> Document:
     )
     if record.stage in taken.strategy.by_name:
         reply = replace(reply, **_place(taken))
+    if taken.before_end:
+        reply = replace(reply, before_you_end=taken.before_end)
     if not record.next_needed:
-        thoughts = [*taken.before, taken.thought]
-        reply = replace(
-            reply, summary=summary(head), left_open=what_is_left_open(taken.strategy, head, thoughts)
-        )
+        tested_by = {stage.name: stage.tested_by for stage in taken.strategy.stages}
+        left = left_open(head, tested_by, keep([*taken.before, taken.thought]))
+        reply = replace(reply, summary=summary(head), left_open=left)
     document = msgspec.to_builtins(reply)
     if taken.bound.thoughts != 0:
         shown, is_cut = _history([*taken.before, taken.thought], taken.bound, head.thoughts)
@@ -59,7 +58,8 @@ def _place(taken: Taken) -> Document:
     strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
     due = guidance_due(strategy, record.stage, () if taken.recalls else earlier.guided)
     entered = bool(due) or record.came_from is not None or bool(record.path) or _had_no_stage(taken)
-    members = _stage_members(strategy, head, record.stage, due, entered=entered)
+    members = _stage_members(strategy, head, record.stage, due, entered=entered, chosen=record.merges)
+    members["branch_id"] = taken.placed.branch or ""
     if not earlier.has_stage or taken.recalls:
         members["strategy"] = strategy.name
     return members
@@ -73,13 +73,20 @@ def _had_no_stage(taken: Taken) -> bool:
 
 
 def _stage_members(
-    strategy: Strategy[Any, Any], head: Head, name: str, due: Mapping[str, str], *, entered: bool
+    strategy: Strategy[Any, Any],
+    head: Head,
+    name: str,
+    due: Mapping[str, str],
+    *,
+    entered: bool,
+    chosen: str | None = None,
 ) -> Document:
     """Return what is said of a stage and of those that may follow, in table order.
 
     Args:
         due: The guidance to give, by stage.
         entered: Whether to tell the required fields of those that may follow.
+        chosen: The branch that the thought took in.
     """
     stage = strategy.by_name[name]
     following = [
@@ -90,7 +97,7 @@ def _stage_members(
         )
         for then in map(strategy.by_name.__getitem__, stage.to)
     ]
-    scores = scoreboard(head) if stage.compares else ""
+    scores = scoreboard(head, chosen) if stage.compares else ""
     return {"stage": name, "next_stages": following, "guidance": due.get(name, ""), "scores": scores}
 
 
@@ -153,12 +160,14 @@ def _members(struct: Struct) -> Document:
 # -- sessions
 
 
-def resumed_document(strategy: Strategy[Any, Any], head: Head) -> Document:
-    """Return what a thinker needs to continue in the stage of the latest thought; nothing where no stage was named."""
-    if head.stage not in strategy.by_name:
-        return {}
-    members = _stage_members(strategy, head, head.stage, guidance_due(strategy, head.stage), entered=True)
-    return {name: value for name, value in msgspec.to_builtins(members).items() if value != ""}
+def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
+    """Return what a thinker needs to continue: what the thoughts have come to, and where a stage was named, that."""
+    tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
+    members: Document = {"digest": digest(head, tested_by, keep(thoughts))}
+    if head.stage in strategy.by_name:
+        due = guidance_due(strategy, head.stage)
+        members |= _stage_members(strategy, head, head.stage, due, entered=True)
+    return {name: value for name, value in msgspec.to_builtins(members).items() if value not in ("", {})}
 
 
 def session_document(row: SessionRow, *, status: str | None = None) -> Document:
@@ -208,7 +217,13 @@ def standing_document(row: SessionRow) -> Document:
             }
             for name, branch in head.branches.items()
         ],
+        **({"verdicts": [_verdict_document(verdict) for verdict in head.verdicts]} if head.verdicts else {}),
     }
+
+
+def _verdict_document(verdict: ClaimVerdict) -> Document:
+    number, verdict_word, claim, reason, _ = astuple(verdict)
+    return {"thought_number": number, "verdict": verdict_word, "claim": claim, "reason": reason}
 
 
 def _stage_member(line: ThoughtLine) -> Document:
@@ -260,113 +275,3 @@ def instant(at_ms: int) -> str:
     return (
         datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
-
-
-# -- open lines: each is one line of text, since it is paid for like every other word of a reply
-
-
-class LaidThought(NamedTuple):
-    """A thought as its session keeps it, without the text."""
-
-    seq: int
-    number: int
-    branch: str | None
-    record: ThoughtRecord
-
-
-def scoreboard(head: Head) -> str:
-    """Return the open, valued lines, best first: `B 0.90 · L 0.70`; nothing where no branch has a score."""
-    lines = [*_open_branches(head), (_MAIN, head.main)]
-    valued = [(name, line.score) for name, line in lines if line.score is not None]
-    if not head.branches or not valued:
-        return ""
-    valued.sort(key=lambda pair: -pair[1])
-    return _join([f"{_short(name)} {_score(score)}" for name, score in valued], " · ")
-
-
-def what_is_left_open(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> str:
-    """Return in a line what nothing came of; empty if there is nothing of the kind.
-
-    Args:
-        thoughts: All of the session, oldest first; what a run thought before it is not asked after.
-    """
-    own = [
-        LaidThought(thought.seq, thought.number, thought.branch, decode_record(thought))
-        for thought in thoughts[head.from_run :]
-    ]
-    return "; ".join((*_branches_beside(head), *_unused_corrections(own), *_untested_claims(strategy, own)))
-
-
-def _open_branches(head: Head) -> Iterator[tuple[str, ThoughtLine]]:
-    return ((name, line) for name, line in head.branches.items() if not line.merged)
-
-
-def _branches_beside(head: Head) -> Iterator[str]:
-    """Name the open branches, without the one that the last thought is on and those it goes back to."""
-    followed, line = set[str | None](), head.latest
-    while line is not None and line not in followed:
-        followed.add(line)
-        line = head.branches[line].parent
-    left = [_short(name) for name, _ in _open_branches(head) if name not in followed]
-    if left:
-        yield f"not merged: {_join(left)}"
-
-
-def _unused_corrections(thoughts: Sequence[LaidThought]) -> Iterator[str]:
-    """Name the thoughts that put another right and after which their line did not continue."""
-    waiting: list[LaidThought] = []
-    for thought in thoughts:
-        record = thought.record
-        waiting = [earlier for earlier in waiting if not _follows(thought, earlier)]
-        if record.is_revision:
-            waiting.append(thought)
-    if waiting:
-        yield f"nothing was built on: {_join([_correction(earlier) for earlier in waiting])}"
-
-
-def _follows(thought: LaidThought, correction: LaidThought) -> bool:
-    """Whether a later thought continues from a correction, or corrects it in its turn."""
-    record = thought.record
-    if record.is_revision:
-        revised = record.revises_seq
-        return revised is not None and revised in (correction.seq, correction.record.revises_seq)
-    if correction.branch in (thought.branch, record.merges or thought.branch):
-        return True
-    return record.branch_from_seq is not None and record.branch_from_seq >= correction.seq
-
-
-def _correction(thought: LaidThought) -> str:
-    revises = thought.record.revises
-    return f"revision {thought.number}" if revises is None else f"revision {thought.number} of {revises}"
-
-
-def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[LaidThought]) -> Iterator[str]:
-    """Name the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
-    waiting: list[tuple[LaidThought, str]] = []
-    for thought in thoughts:
-        for name in thought.record.stages:
-            tested = [pair for pair in waiting if pair[1] == name]
-            own = [pair for pair in tested if pair[0].branch == thought.branch]
-            for pair in (own or tested)[-1:]:
-                waiting.remove(pair)
-            stage = strategy.by_name.get(name)
-            own = [pair for pair in waiting if pair[0].branch == thought.branch]
-            # A thought that stays in the stage continues the claim; with data it makes it again.
-            if stage is not None and stage.tested_by and (thought.record.data or not own):
-                waiting = [*(pair for pair in waiting if pair not in own), (thought, stage.tested_by)]
-    if waiting:
-        yield f"not tested: {_join([f'thought {earlier.number}' for earlier, _ in waiting])}"
-
-
-def _join(items: Sequence[str], between: str = ", ") -> str:
-    more = len(items) - _SHOWN_LINES
-    return between.join([*items[:_SHOWN_LINES], *([f"{more} more"] if more > 0 else [])])
-
-
-def _short(name: str) -> str:
-    text = " ".join(name.split()) or '""'
-    return text if len(text) <= _NAME_CHARS else text[: _NAME_CHARS - 1] + "…"
-
-
-def _score(score: float) -> str:
-    return f"{score:.2f}" if abs(score) <= 1 else f"{score:g}"

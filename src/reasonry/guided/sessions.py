@@ -33,6 +33,7 @@ from .directory import (
     list_unfinished,
     unfinished_notice,
 )
+from .findings import with_verdicts
 from .lines import Head, decode_head, encode
 from .read_calls import (
     ACTIONS,
@@ -69,6 +70,8 @@ Arguments = Mapping[str, Any]
 SWEEP_EVERY_MS = 60_000
 MOST_LOOKED_AT = 500
 """So many sessions are looked at for a page."""
+RESUMED = 3
+"""Of the latest thoughts, those that `resume` shows where it does not say."""
 _MAIN_LINE = ("branch_id",)
 """What `get` takes the empty text for."""
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
@@ -461,7 +464,8 @@ class Sessions:
         Without `session_id` it is the latest one that has not ended; one begun in this directory goes before others.
         """
         call, at = read.read_call(ResumeSession, arguments), self._clock()
-        bound = HistoryBound.of(call.history, 0, self.settings, recalls=True)
+        asked = RESUMED if call.history is None else call.history
+        bound = HistoryBound.of(asked, 0, self.settings, recalls=True)
         session_id = await self._to_resume(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
@@ -475,7 +479,7 @@ class Sessions:
             head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
-            return SessionChange(row, value=(row, bound.read(view, row.thoughts)))
+            return SessionChange(row, value=(row, view.latest(row.thoughts)))
 
         notices = builtins.list[Notice]()
         try:
@@ -489,7 +493,7 @@ class Sessions:
         return {
             **await self._document(row),
             **standing_document(row),
-            **resumed_document(self.strategy(row.strategy), decode_head(row)),
+            **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **history_document(thoughts, bound, row.thoughts),
             **({"notices": notice_documents(notices)} if notices else {}),
         }
@@ -541,6 +545,24 @@ class Sessions:
             return SessionChange(row, value=row)
 
         return await self._document(await self.store.change(session_id, decide))
+
+    async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what other eyes said of the claims of a session; its next reply tells of it. This is no use of it.
+
+        Args:
+            claims: Each with `claim`, `thought`, `verdict` and `reason`.
+
+        Raises:
+            NotFoundError: There is no such session.
+        """
+
+        def decide(view: SessionView) -> SessionChange:
+            row = self._present(view, session_id)
+            if row.run_id is not None:
+                return SessionChange()
+            return SessionChange(replace(row, head=encode(with_verdicts(decode_head(row), claims))))
+
+        await self.store.change(session_id, decide)
 
     async def delete(self, arguments: Arguments | OneSession) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any.
@@ -598,6 +620,11 @@ class Sessions:
             NotFoundError: There is no such session.
         """
         return await self._thoughts(await self._row(session_id))
+
+    async def continues_run(self, session_id: str) -> bool:
+        """Whether a session is the record of a run, or begins with the thoughts of one."""
+        row = await self._row(session_id)
+        return row.run_id is not None or decode_head(row).from_run > 0
 
     async def _document(self, row: SessionRow) -> Document:
         over = row.status == "active" and is_over(row, self.settings, self._clock())

@@ -14,6 +14,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.strategy import inlined_schema
 
+EVIDENCE = ("ran", "read", "reasoned", "assumed")
+"""What a thought may say it rests on."""
 ThoughtNumber = Annotated[int, Meta(ge=1)]
 
 
@@ -21,28 +23,24 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     """One thought as its thinker hands it in."""
 
     thought: Annotated[str, Meta(description="The step itself")]
-    next_thought_needed: Annotated[bool, Meta(description="Whether another thought is needed")]
-    thought_number: Annotated[ThoughtNumber, Meta(description="Number of this thought")]
-    total_thoughts: Annotated[ThoughtNumber, Meta(description="Present estimate of the thoughts needed")]
-    is_revision: Annotated[bool, Meta(description="Whether this revises earlier thinking")] = False
-    revises_thought: Annotated[ThoughtNumber | None, Meta(description="Which thought it revises")] = None
-    branch_from_thought: Annotated[
-        ThoughtNumber | None, Meta(description="Which thought it branches from")
-    ] = None
-    branch_id: Annotated[str | None, Meta(description="Name of the branch it is on; none: main line")] = None
+    next_thought_needed: bool
+    thought_number: ThoughtNumber
+    total_thoughts: Annotated[ThoughtNumber, Meta(description="Estimate")]
+    is_revision: bool = False
+    revises_thought: ThoughtNumber | None = None
+    branch_from_thought: ThoughtNumber | None = None
+    branch_id: Annotated[str | None, Meta(description="None: main line")] = None
     """Empty: expressly on the main line."""
-    needs_more_thoughts: Annotated[bool, Meta(description="At the end, but more are needed")] = False
+    needs_more_thoughts: bool = False
     session_id: Annotated[
         str | None, Meta(description="Session to continue; none: this connection's, else a new one")
     ] = None
-    clear_session: Annotated[bool, Meta(description="Forget the session and start over")] = False
+    clear_session: Annotated[bool, Meta(description="Archive the session, start over")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
-    stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path of several")] = None
-    data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields; for a path by stage")] = None
-    merge_branch: Annotated[str | None, Meta(description="Branch this thought takes back in")] = None
-    history: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="Most thoughts wanted in the reply")
-    ] = None
+    stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path")] = None
+    data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
+    merge_branch: Annotated[str | None, Meta(description="Branch it takes in")] = None
+    history: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Thoughts to show")] = None
 
 
 class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -84,11 +82,13 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     Attributes:
         stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
+        branch_id: The branch that the thought and its next stages are on, once a stage was named.
         guidance: What to do in the stage, if the session entered it without having been offered it.
         strategy: In the reply that begins or adopts it.
         scores: The valued lines that are open, best first, at a stage that compares.
         thought_history: The latest thoughts, if they were asked for or are new to the connection.
-        left_open: At the end: branches, corrections and hypotheses that nothing came of.
+        before_you_end: Once, a call before the end: what is open, and what may be wrong.
+        left_open: At the end: what nothing came of, or rests on nothing.
     """
 
     thought_number: int
@@ -99,11 +99,13 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     session_id: str
     strategy: str = ""
     stage: str = ""
+    branch_id: str = ""
     next_stages: list[NextStage] | UnsetType = UNSET
     guidance: str = ""
     scores: str = ""
     thought_history: list[ShownThought] | UnsetType = UNSET
     history_truncated: bool | UnsetType = UNSET
+    before_you_end: str = ""
     left_open: str = ""
     summary: str = ""
     notices: list[Notice] = []

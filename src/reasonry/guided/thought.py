@@ -37,16 +37,23 @@ from .lines import (
     show_lines,
     show_name,
 )
-from .moves import RefusedMove, Walk, distance, show_arguments, stages_named, thought_left, walk
-from .thinking_tool import ThinkingCall
+from .moves import RefusedMove, Walk, distance, show_arguments, stages_named, thought_left, walk, way_through
+from .thinking_tool import EVIDENCE, ThinkingCall
 
 
 class Placed(Struct, frozen=True):
-    """A thought that was taken: where the session stands now, and what to record."""
+    """A thought that was taken: where the session stands now, and what to record.
+
+    Attributes:
+        filled: The stages between that its call did not name.
+        expected: What its thinker had predicted of the observation that it brings.
+    """
 
     head: Head
     branch: str | None
     record: ThoughtRecord
+    filled: tuple[str, ...] = ()
+    expected: str = ""
 
 
 def open_session(strategy: Strategy[Any, Any] | None = None) -> Head:
@@ -64,6 +71,7 @@ def submit(
     demand_fields: bool = True,
     recorded: Recorded = NOT_RECORDED,
     mark: int = 0,
+    fills: bool = False,
 ) -> Placed:
     """Take one thought.
 
@@ -71,6 +79,7 @@ def submit(
         demand_fields: Whether the stages that are named demand their fields.
         recorded: Which thoughts the call's numbers mean, where that is known.
         mark: Tells the call from others.
+        fills: Whether the one shortest path to the stages is taken, where they do not follow and it asks for no field.
 
     Raises:
         IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
@@ -79,27 +88,37 @@ def submit(
     """
     stages = stages_named(call)
     thinker = _thinker_of(strategy, head, call, view, stages, recorded)
+    call = _take_in_selected(head, call, thinker.branch)
     _check_merge(head, call, thinker.branch)
     revised = None
     if call.revises_thought is not None:
         search = ancestry(head, thinker.branch, thinker.line)
         revised = find_thought(view, "revisesThought", call.revises_thought, search, recorded.revises)
-    walked = _walk_of(strategy, head, call, view, thinker, stages)
-    parts = data_by_stage(
-        [strategy.by_name[name] for name in walked.stages if name in strategy.by_name], call.data or {}
-    )
+    walked = _walk_of(strategy, head, call, view, thinker, stages, fills)
+    filled = tuple(name for name in walked.stages if stages and name not in stages)
+    named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]
+    if filled:
+        call = _with_text_as_field(call, [stage for stage in named if stage.name in stages])
+    parts = data_by_stage(named, call.data or {})
     if demand_fields and stages:
         check_fields(parts)
+    facts = _facts_in([*(part.data for part in parts), call.data or {}])
     total = _total(call)
     line = replace(
-        thinker.line,
+        _with_score(thinker.line, facts.get("score"), _score_taken_in(head, call, thinker.branch)),
         stage=walked.stages[-1],
         number=call.thought_number,
         total=total,
         thoughts=thinker.line.thoughts + 1,
-        score=_score_of([part.data for part in parts] or [call.data or {}], thinker.line.score),
         merged=False,
     )
+    observes = "observation" in facts or any(line.stage == stage.tested_by for stage in strategy.stages)
+    expected = thinker.line.predicted if observes else ""
+    predicted = (
+        str(facts["predict"])[:_PREDICTED_CHARS] if "predict" in facts else "" if observes else line.predicted
+    )
+    if predicted != line.predicted:
+        line = replace(line, predicted=predicted)
     record = ThoughtRecord(
         stage=line.stage,
         total=total,
@@ -117,7 +136,7 @@ def submit(
         branch_from_seq=thinker.left_seq,
         mark=mark,
     )
-    return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record)
+    return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record, filled, expected)
 
 
 def _total(call: ThinkingCall) -> int:
@@ -125,10 +144,46 @@ def _total(call: ThinkingCall) -> int:
     return max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
 
 
-def _score_of(data: Sequence[Mapping[str, Any]], before: float | None) -> float | None:
-    scores = [part.get("score") for part in data]
-    numbers = [score for score in scores if isinstance(score, int | float) and not isinstance(score, bool)]
-    return float(numbers[-1]) if numbers and abs(numbers[-1]) <= sys.float_info.max else before
+def _facts_in(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the data of a thought without its stages; of two values of a name, the one of the later stage."""
+    return {name: value for part in parts for name, value in part.items()} if any(parts) else {}
+
+
+def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> ThoughtLine:
+    """Return a line with the score that a thought gives it, else with that of a branch which it takes in."""
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if is_number and abs(score) <= sys.float_info.max:
+        return replace(line, score=float(score), score_before=line.score)
+    return line if taken_in is None else replace(line, score=taken_in, score_before=None)
+
+
+def _score_taken_in(head: Head, call: ThinkingCall, branch: str | None) -> float | None:
+    return head.branches[call.merge_branch].score if call.merge_branch and branch is None else None
+
+
+def _take_in_selected(head: Head, call: ThinkingCall, branch: str | None) -> ThinkingCall:
+    """Return a call of the main line that takes in the branch which its `data.selected` names."""
+    data = call.data
+    if not data or branch is not None or call.merge_branch:
+        return call
+    parts = [data, *(part for part in data.values() if isinstance(part, dict))]
+    selected = next((part["selected"] for part in parts if isinstance(part.get("selected"), str)), "")
+    name = find_name(selected, head.branches) if selected and head.branches else None
+    return call if name is None else replace(call, merge_branch=name)
+
+
+def _with_text_as_field(call: ThinkingCall, stages: Sequence[Stage[Any]]) -> ThinkingCall:
+    """Return a call whose thought is the one required text that its stages lack."""
+    parts = data_by_stage(stages, call.data or {})
+    missing = [
+        field
+        for stage, data, _ in parts
+        for field in stage.fields
+        if field.required and field.name not in data
+    ]
+    if len(missing) != 1 or missing[0].schema.get("type") != "string" or not call.thought.strip():
+        return call
+    return replace(call, data={**(call.data or {}), missing[0].name: call.thought})
 
 
 def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:
@@ -168,6 +223,8 @@ def _thinker_of(
     recorded: Recorded,
 ) -> _OwnLine:
     name, left = call.branch_id, call.branch_from_thought
+    if name is None and left is None and _continues_branch(strategy, head, call, stages):
+        name = head.latest
     base = None if left is None else thought_left(head, view, left, recorded.branch_from)
     if name is None and left is not None:
         name = _free_name(head)
@@ -180,6 +237,34 @@ def _thinker_of(
         return _OwnLine(name, ThoughtLine(head.main.stage))
     line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
     return _OwnLine(name, line, base.number, base.seq)
+
+
+def _continues_branch(
+    strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, stages: Sequence[str]
+) -> bool:
+    """Whether a thought that names no line belongs to the latest thought's branch.
+
+    So it is where that leads to its stages as soon as the main line, on a way without a stage that compares branches;
+    one that takes a score values the branch alone.
+    """
+    if (
+        head.latest is None
+        or not head.stage
+        or not stages
+        or call.merge_branch
+        or any(name not in strategy.by_name for name in stages)
+    ):
+        return False
+    own, there = (
+        way_through(strategy, line.stage, stages) for line in (head.main, head.branches[head.latest])
+    )
+    is_stay = stages[0] == head.branches[head.latest].stage
+    if there is None or (own is not None and len(own.stages) < len(there.stages) + is_stay):
+        return False
+    return not any(
+        strategy.by_name[name].compares and find_field("score", strategy.by_name[name].fields) is None
+        for name in there.stages
+    )
 
 
 def _latest_thought(head: Head, view: SessionView, branch: str | None) -> ThoughtRow | None:
@@ -240,6 +325,7 @@ def _walk_of(
     view: SessionView,
     thinker: _OwnLine,
     stages: Sequence[str],
+    fills: bool,
 ) -> Walk:
     """Return the stages the thought goes through; a branch that it merges brings its position along.
 
@@ -254,7 +340,11 @@ def _walk_of(
     walked = walk(strategy, bases, stages, also=latest)
     if walked is None:
         bases += latest
-        raise RefusedMove(strategy, head, call, thinker.branch, bases, stages, view).error()
+        refused = RefusedMove(strategy, head, call, thinker.branch, bases, stages, view)
+        path = refused.ceremony() if fills else None
+        walked = None if path is None else walk(strategy, bases, path)
+        if walked is None:
+            raise refused.error()
     return walked
 
 
@@ -277,6 +367,15 @@ def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
         return head
     return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))
 
+
+_PREDICTED_CHARS = 200
+_OF_ANY_THOUGHT = (
+    Field("evidence", {"type": "string", "enum": list(EVIDENCE)}, required=False),
+    Field("confidence", {"type": "number", "minimum": 0, "maximum": 1}, required=False),
+    Field("predict", {"type": "string"}, required=False),
+    Field("confirms", {"type": "array", "items": {"type": "integer"}}, required=False),
+)
+"""What `data` may say in any stage: what a thought rests on, how sure it is, what is expected, which thoughts hold."""
 
 # -- fields: by stage (`{"action_planning": {"action": …}}`), or flat for the stages that have a field of the name
 
@@ -306,12 +405,12 @@ def settle_fields(
     data = _by_stage(call.data or {}, stages)
     unknown: list[str] = []
     for name, value in others.items():
-        field = _field_meant(name, value, fields, is_named=bool(names))
+        field = find_field(name, _OF_ANY_THOUGHT) or _field_meant(name, value, fields, is_named=bool(names))
         if field is None:
             unknown.append(name)
         else:
             data.setdefault(field.name, value)
-    data = read_data(data, fields)
+    data = read_data(data, [*fields, *_OF_ANY_THOUGHT])
     if others:
         data = plain_json("data", data, max_chars)
     stage = names if isinstance(call.stage, list) else names[0] if names else None

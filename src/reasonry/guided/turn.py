@@ -15,13 +15,17 @@ from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .lines import Head, RowsView, decode_head, decode_record, encode, find_kept
+from .findings import Kept, before_the_end, consequences, false_claims, keep
+from .lines import Head, RowsView, decode_head, decode_record, encode, find_kept, spans
+from .moves import shortest_way
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall, tool_schema
 from .thought import Placed, open_session, settle_fields, submit, with_guidance_given
 from .which_session import KnownSession, SessionChoice, SessionRequest, which_session
 
 PURPOSE_CHARS = 100
+LEAST_ASKED = 3
+"""Thoughts of a session that is asked before its end what may be wrong; at the end it has one more."""
 SHOWN_CHARS = 20_000
 """Characters of thoughts that a reply shows where no other bound is set, but for replies that show all by contract."""
 
@@ -36,6 +40,7 @@ class Taken(Struct):
         earlier: Where the session stood before.
         before: The latest thoughts before, as many as the reply needs; at the end all.
         recalls: Whether all that a thinker needs is said again: the connection sees the session for the first time.
+        before_end: What is asked before the end; empty: nothing.
     """
 
     strategy: Strategy[Any, Any]
@@ -48,6 +53,7 @@ class Taken(Struct):
     recalls: bool
     notices: list[Notice]
     choice: SessionChoice
+    before_end: str = ""
 
 
 @dataclass(slots=True)
@@ -95,10 +101,16 @@ class ThinkingTurn:
                 return SessionChange(value=self._keep_once(choice, row, head, view, kept))
             strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
-        placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=request.mark)
-        placed = replace(placed, head=with_guidance_given(strategy, placed.head))
+        fills = bool(request.mark)
+        placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=request.mark, fills=fills)
+        asks = ends_soon(strategy, head, placed)
+        placed = replace(placed, head=_after_reply(strategy, placed.head, asks=asks))
         self._check_limits(row, head, placed)
-        notices = [*choice.notices, *call_notices(call, unknown, head, placed.branch, view)]
+        notices = [
+            *choice.notices,
+            *call_notices(call, unknown, head, placed.branch, view),
+            *placed_notices(strategy, row, head, call, placed),
+        ]
         after = replace(
             row,
             strategy=strategy.name,
@@ -110,7 +122,7 @@ class ThinkingTurn:
         thought = ThoughtRow(
             after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
         )
-        taken = self._turn_out(strategy, after, thought, placed, head, view, notices, choice)
+        taken = self._turn_out(strategy, after, thought, placed, head, view, notices, choice, asks)
         elsewhere = choice.session is not None and row.session_id != request.target
         return SessionChange(
             after,
@@ -131,15 +143,23 @@ class ThinkingTurn:
         view: SessionView,
         notices: list[Notice],
         choice: SessionChoice,
+        asks: bool,
     ) -> Taken:
         seen = None if self.request.bound is None else self.request.bound.seen
         recalls = choice.session is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
-        before: Sequence[ThoughtRow] = ()
-        if earlier.thoughts:
-            is_end = not self.call.next_thought_needed
-            before = view.latest(earlier.thoughts) if is_end else bound.read(view, earlier.thoughts)
-        return Taken(strategy, row, thought, placed, earlier, before, bound, recalls, notices, choice)
+        is_end, revises = not placed.record.next_needed, placed.record.revises_seq is not None
+        before_end, is_read = "", is_end or revises or asks
+        before = view.latest(earlier.thoughts) if is_read else bound.read(view, earlier.thoughts)
+        if revises or asks:
+            thoughts = keep([*before, thought])
+            if revises:
+                notices += revision_notices(placed.head, thoughts)
+            if asks:
+                before_end = before_the_end(placed.head, () if is_end else thoughts)
+        return Taken(
+            strategy, row, thought, placed, earlier, before, bound, recalls, notices, choice, before_end
+        )
 
     def _keep_once(
         self, choice: SessionChoice, row: SessionRow, head: Head, view: SessionView, thought: ThoughtRow
@@ -214,7 +234,66 @@ def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
 
 
+def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
+    """Whether it is time to ask what is asked before the end: the next thought may be the last, or this one is."""
+    head, record = placed.head, placed.record
+    if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_needed):
+        return False
+    if not record.next_needed or record.total <= head.line(placed.branch).number + 1:
+        return True
+    stage = strategy.by_name.get(record.stage)
+    return stage is not None and any(not strategy.by_name[name].to for name in stage.to)
+
+
+def _after_reply(strategy: Strategy[Any, Any], head: Head, *, asks: bool) -> Head:
+    """Return where a session stands once the reply to its latest thought is given."""
+    head = with_guidance_given(strategy, head)
+    if not asks and not head.verdicts:
+        return head
+    verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
+    return replace(head, asked=head.asked or asks, verdicts=verdicts)
+
+
 # -- notices
+
+
+def placed_notices(
+    strategy: Strategy[Any, Any], row: SessionRow, earlier: Head, call: ThinkingCall, placed: Placed
+) -> Iterator[Notice]:
+    """Yield what a thinker is told of a thought that was taken: stages, what was expected, what others found."""
+    stages = placed.record.stages
+    if placed.filled:
+        yield Notice(
+            "stages_filled", f"Passed through {', '.join(placed.filled)} on the way to {stages[-1]}."
+        )
+    if stages and not earlier.thoughts and stages[0] != strategy.first:
+        way = shortest_way(strategy, strategy.first, stages[0])
+        skipped = [strategy.first, *(() if way is None else way.stages[:-1])]
+        yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
+    if placed.expected:
+        yield Notice("predicted", f'You expected: "{placed.expected}". Does what you observed fit?')
+    for fault in false_claims(call.thought, row.purpose if earlier.thoughts else ""):
+        yield Notice("arithmetic", f"{fault}.")
+    new = [verdict for verdict in earlier.verdicts if verdict.is_new]
+    for verdict in new:
+        if verdict.verdict != "confirmed":
+            about = "" if verdict.number is None else f"Thought {verdict.number}, "
+            yield Notice(verdict.verdict, f'{about}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
+    if new and all(verdict.verdict == "confirmed" for verdict in new):
+        yield Notice("confirmed", f"Other eyes confirmed all of {len(new)} claims.")
+
+
+def revision_notices(head: Head, thoughts: Sequence[Kept]) -> list[Notice]:
+    """Return what a thinker is told of the latest thought, a revision, where others stand on what it revises."""
+    found = [found for found in consequences(head, thoughts) if found.revision == thoughts[-1].row.number]
+    return [
+        Notice(
+            "stands_on_revised",
+            f"{spans(consequence.numbers)} came after {consequence.revised} on its line. Say whether they hold: revise "
+            "them, or name those that do in data.confirms.",
+        )
+        for consequence in found
+    ]
 
 
 def call_notices(

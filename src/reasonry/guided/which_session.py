@@ -26,6 +26,8 @@ from .thinking_tool import Notice, ThinkingCall
 MAX_OPEN = 16
 """Sessions that a call may continue; the one used longest ago is forgotten beyond that."""
 _MAX_NAMED = 3
+_SURE_CHARS = 18
+"""The beginning of an id that is taken for one of a session which the caller knows, whatever others there are."""
 
 Pair = frozenset[str]
 
@@ -69,7 +71,11 @@ class Bound:
     def session_of(self, call: ThinkingCall) -> str | None:
         """Return the session that a call names; a name of which none was known means the one begun for it."""
         named = call.session_id
-        if named is None or call.thought_number == 1 or call.clear_session:
+        if named is None:
+            return None
+        if self.seen and named not in self.seen and len(named) >= _SURE_CHARS:
+            named = next((known for known in self.seen if known.startswith(named)), named)
+        if call.thought_number == 1 or call.clear_session:
             return named
         return self.begun_for.get(named, named)
 
@@ -359,7 +365,7 @@ def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
     if not is_current:
         return _total(head) == call.total_thoughts and bool(view.with_number(number))
     refers = bool(references) or call.is_revision or call.needs_more_thoughts or bool(call.merge_branch)
-    return refers or call.branch_id in head.branches or bool(view.with_number(number))
+    return refers or call.branch_id in head.branches or number <= head.highest
 
 
 def _narrow(call: ThinkingCall, fitting: Sequence[KnownSession], strategy: str | None) -> KnownSession:

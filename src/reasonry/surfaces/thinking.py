@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..guided.thinking_tool import ThinkingCall, ThinkingReply, actions_schema, tool_schema
+from ..guided.thinking_tool import EVIDENCE, ThinkingCall, ThinkingReply, actions_schema, tool_schema
 
 if TYPE_CHECKING:
     from ..core.strategy import Strategy
@@ -54,11 +54,20 @@ You should:
 7. Only set nextThoughtNeeded to false when truly done, with a satisfactory answer"""
 """Seed 003's advice, and what a strategy adds; the reference's hypothesis and its verification too."""
 
+THINKING_BRIEFLY = """\
+Think a problem through in steps, one thought a call; each is kept. Adjust totalThoughts, revise (revisesThought), \
+branch (branchFromThought, branchId), go past the end. Mark what you only assume (evidence). You are told what stands \
+on a revised thought, which equation is false, and before the end what is open.
+- strategy leads through stages: name the thought's stage, the present one or one of nextStages; its fields go into data
+- sessionId: say it where several sessions are open
+Set nextThoughtNeeded to false only with a satisfactory answer."""
+"""For MCP, whose clients pay for it in every request."""
+
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
 SESSIONS_DESCRIPTION = (
-    "Look at kept thinking: `list` sessions, `get` thoughts of one, `search` texts, `resume` an earlier "
-    "session, `export`, `delete`, `pin` (never expires). Page with `next_cursor` as `cursor`."
+    "Kept thinking: `list` sessions, `get` thoughts, `search` texts, `resume` a session (what is decided, open, "
+    "assumed), `export`, `delete`, `pin`. `cursor`: the page's `next_cursor`."
 )
 
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
@@ -92,7 +101,8 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
     """
     schema = tool_schema(ThinkingCall)
     strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
-    return {**schema, "properties": {**schema["properties"], "strategy": strategy}}
+    evidence = {"type": "string", "enum": list(EVIDENCE), "description": "What it rests on"}
+    return {**schema, "properties": {**schema["properties"], "strategy": strategy, "evidence": evidence}}
 
 
 def thinking_output() -> Schema:

@@ -90,7 +90,7 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
     [
         ("coach", {}, "action"),
         ("coach", {"action": "sleep", "run_id": "x"}, "action"),
-        ("coach", {"action": "nope"}, "start, answer, status, cancel, list, read, resume, fork"),
+        ("coach", {"action": "nope"}, "start, refute, answer, status, cancel, list, read, resume, fork"),
         ("coach", {"action": "start"}, "problem"),
         ("coach", {"action": "start", "problem": ["x", "y"]}, "problem"),
         ("coach", {"action": "start", "problem": "x", "options": [1]}, "options"),

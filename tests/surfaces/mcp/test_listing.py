@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -34,6 +35,13 @@ def _tokens(text: str) -> int:
 def test_all_descriptions_together_stay_under_1000_tokens(raw: Raw) -> None:
     tools = raw.ask("tools/list")["result"]["tools"]
     assert sum(_tokens(text) for text in _descriptions(tools)) < 1_000
+
+
+def test_what_an_agent_pays_for_the_list_stays_under_1200_tokens(raw: Raw) -> None:
+    tools = raw.ask("tools/list")["result"]["tools"]
+    paid = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools]
+    assert {tool["name"] for tool in paid} == {"sequentialthinking", "sessions", "coach", "show"}
+    assert len(json.dumps(paid, separators=(",", ":"), ensure_ascii=False)) / 4 <= 1_200
 
 
 def test_the_annotations_tell_the_truth(raw: Raw) -> None:

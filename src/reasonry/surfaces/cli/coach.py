@@ -18,7 +18,7 @@ from ...engine.answers import SHAPE
 from ...engine.policy import Policy
 from ...errors import AnswerRefusedError, UsageError
 from ...ids import shorten_ids
-from ...strategies import DEFAULT_STRATEGY
+from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
 from .answer_text import print_answer
 from .arguments import (
@@ -44,6 +44,7 @@ Brief = Annotated[
     ),
 ]
 ListSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=MAX_PAGE_ENTRIES))]
+Claims = Annotated[tuple[str, ...], Parameter(help="A claim to refute; may be repeated.")]
 _COLUMNS = (
     Column("ID", "run_id", kind="id"),
     Column("USED", "updated_at", kind="instant", rank=2),
@@ -69,6 +70,35 @@ def start_(
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach_start(settings.request(text, strategy, option, session), brief=brief)
+
+    return show_coached(work, settings.common, settings.policy())
+
+
+def refute_(
+    plan: Problem = None,
+    /,
+    *,
+    session: Context = None,
+    claim: Claims = (),
+    brief: Brief = False,
+    settings: CoachSettings = CoachSettings(),
+) -> int:
+    """Start a run whose questions ask fresh readers to refute a session's thoughts, a plan or claims.
+
+    Put each question to someone who has not seen the others: a sub-agent, another model, a colleague. Each claim ends
+    confirmed, refuted or undecided, with the place and the reason. The next thought of the session tells of it.
+    """
+    text = (
+        None
+        if session and plan is None
+        else "\n".join(claim)
+        if claim and plan is None
+        else read_problem(plan)
+    )
+    options = [f"claims={json_.dumps(list(claim))}"] if claim else []
+
+    async def work(app: App) -> dict[str, Any]:
+        return await app.coach_start(settings.request(text, REFUTER, options, session), brief=brief)
 
     return show_coached(work, settings.common, settings.policy())
 

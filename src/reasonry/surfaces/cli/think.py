@@ -39,11 +39,21 @@ OPTIONS = {
 _HELP = {
     "number": "Number of this thought; none: the next one of its line",
     "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
+    "branch": "Branch it is on; none: the main line",
+    "branch_from": "Number of the thought it branches from",
+    "revises": "Number of the thought it revises",
+    "more": "It was the last one, but more are needed",
+    "history": "How many of the latest thoughts to show",
     "session": "Session to continue: its id, the beginning of it, or last; none: the one in use in this directory",
 }
-"""What is said of an option where a command may leave out what the tool demands."""
+"""What is said of an option beyond what the tool's schema says."""
 _CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
-_LINES = {"guidance": "here", "scores": "scores", "leftOpen": "left open"}
+_LINES = {
+    "guidance": "here",
+    "scores": "scores",
+    "beforeYouEnd": "before you end",
+    "leftOpen": "left open",
+}
 """What is shown of a reply besides its numbers, and under which word."""
 
 
@@ -54,7 +64,7 @@ def _option(name: str, argument: str) -> tuple[str, Any, Any]:
     kind = member.get("type", "list")
     form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
     described = Parameter(
-        help=f"{_HELP.get(name, member['description'])}{form}.", completer=_CANDIDATES.get(name)
+        help=f"{_HELP.get(name) or member['description']}{form}.", completer=_CANDIDATES.get(name)
     )
     if kind == "boolean":
         return name, Annotated[bool, described], field(default=False)

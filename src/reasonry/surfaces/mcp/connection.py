@@ -263,8 +263,8 @@ class Connection:
         if token is not None:
             context = replace(context, report=self._reporter(token))
         document, is_error = await self._server.call(params, context)
-        hidden = () if is_error else self._server.members_for_page(params)
-        return frames.tool_result(document, is_error, version.tool_suffix, hidden)
+        shown = self._server.shorten(params, document, is_error)
+        return frames.tool_result(document, is_error, version.tool_suffix, shown)
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from ...app.agent_app import AgentApp
 from ...app.agent_calls import (
     COACH_ACTIONS,
@@ -16,6 +18,7 @@ from ...app.agent_calls import (
     OneRun,
     OpenedRun,
     ReadTrace,
+    RefuteClaims,
     ResumeRun,
     SolveCall,
     name_known_arguments,
@@ -36,13 +39,14 @@ from .tools import CallContext, CurrentRuns, Document, McpTool, Report
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
 _OBJECTS = {"type": "array", "items": {"type": "object"}}
-_WORKS_ON = ("start", "answer", "resume", "fork")
+_WORKS_ON = ("start", "refute", "answer", "resume", "fork")
 """Actions after which a run is one of the connection's."""
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
-    "in its answer_schema, and get the next ones or the result. `status`, `cancel`, `read`; `list` runs, `resume` one, "
-    "`fork` it. No run_id: your only open run."
+    "in its answer_schema, and get the next ones or the result. `refute`: questions for fresh sub-agents that try to "
+    "refute your session, a plan (problem) or claims. `status`, `cancel`, `read`; `list` runs, `resume` one, `fork` "
+    "it. No run_id: your only open run."
 )
 CAME_TO_ITS_END = (
     "The run came to an end of its own, so there is nothing to continue; fork it to try another way."
@@ -150,8 +154,8 @@ async def _coach(
     match call:
         case ListRuns():
             return await list_runs(engine, call)
-        case NewRun():
-            document = await _begin(app, call)
+        case NewRun() | RefuteClaims():
+            document = await _begin(app, call, context)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
@@ -188,7 +192,9 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
             return await read_trace(app.engine, run_id, call)
 
 
-async def _begin(app: AgentApp, call: NewRun) -> Document:
+async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContext) -> Document:
+    if isinstance(call, RefuteClaims) and not call.names_a_text() and context.thinker is not None:
+        call = structs.replace(call, session_id=context.thinker.bound.current)
     document = await app.coach_start(call.request(), brief=True)
     if call.session_id is None:
         return document

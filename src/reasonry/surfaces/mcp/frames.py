@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -161,19 +160,17 @@ def tool_text(document: Any) -> str:
     return _encode(document).decode()
 
 
-def tool_result(document: Any, is_error: bool, suffix: bytes, hidden: Collection[str] = ()) -> bytes:
+def tool_result(document: Any, is_error: bool, suffix: bytes, shown: Any = None) -> bytes:
     """Return an encoded `tools/call` result: the document as text and as structure.
 
     Args:
         document: The tool's document.
         is_error: Whether the document describes an error.
         suffix: What ends the result: the protocol version's own members and the closing brace.
-        hidden: Members of the document that the text leaves out.
+        shown: What the text says in its place; None: the document.
     """
     structured = _encode(document)
-    text = structured
-    if hidden:
-        text = _encode({name: value for name, value in document.items() if name not in hidden})
+    text = structured if shown is None else _encode(shown)
     return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b%b' % (
         _encode(text.decode()),
         structured,

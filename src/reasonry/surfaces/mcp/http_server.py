@@ -59,9 +59,7 @@ def sdk_server(
             document, is_error = await server.call(params, call)
         except (ReasonryError, RefusedError) as error:
             raise _protocol_error(error) from error
-        hidden = () if is_error else server.members_for_page(params)
-        text = tool_text({name: value for name, value in document.items() if name not in hidden})
-        content = [{"type": "text", "text": text}]
+        content = [{"type": "text", "text": tool_text(server.shorten(params, document, is_error))}]
         result = {"content": content, "structuredContent": document, "isError": is_error}
         return _complete(context, result)
 

@@ -9,7 +9,7 @@ from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
 from .. import thinking
 from .mcp_server import McpServer
-from .tools import Guard, McpTool
+from .tools import Document, Guard, McpTool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ...guided.sessions import Sessions
     from .driven import RunWork
 
+SHORT_ID_CHARS = 18
+"""Of an id: the millisecond it is from, and a count within that."""
+_PLAIN_MEMBERS = 6
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 
@@ -59,17 +62,24 @@ def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[M
     return sdk_server(lambda _: server)
 
 
+def _with_short_id(document: Document) -> Document:
+    """Return the reply to a plain thought with the beginning of the session's id, which names it as well."""
+    is_plain = len(document) == _PLAIN_MEMBERS and document["thoughtHistoryLength"] > 1
+    return {**document, "sessionId": document["sessionId"][:SHORT_ID_CHARS]} if is_plain else document
+
+
 def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
     """Return `sequentialthinking` and `sessions`."""
     return [
         McpTool(
             name=thinking.THINKING,
             title=thinking.THINKING_TITLE,
-            description=thinking.THINKING_DESCRIPTION,
+            description=thinking.THINKING_BRIEFLY,
             input_schema=thinking.thinking_input(strategy_names(strategies)),
             output_schema=thinking.thinking_output(),
             annotations=_THINK,
             call=lambda arguments, context: sessions.think(arguments, thinker=context.thinker),
+            shorten=_with_short_id,
         ),
         McpTool(
             name=thinking.SESSIONS,

@@ -19,7 +19,7 @@ from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
 from .frames import INVALID_PARAMS, RefusedError
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource
-from .tools import CallContext, Document, Guard, McpTool, error_document
+from .tools import CallContext, Document, Guard, McpTool, brief_error, error_document
 
 if TYPE_CHECKING:
     from ...guided.sessions import Sessions
@@ -146,10 +146,12 @@ class McpServer:
             return {"tools": [tool.listing(shows_pages=True) for tool in self.tools.values()]}
         return {"resources": [PAGE_LISTING, *result["resources"]]} if method == "resources/list" else result
 
-    def members_for_page(self, params: Document) -> tuple[str, ...]:
-        """Return the members that the text of a result of this call leaves out."""
+    def shorten(self, params: Document, document: Document, is_error: bool) -> Document:
+        """Return what the text of a call's result says of its document."""
         tool = self.tools.get(str(params.get("name")))
-        return () if tool is None else tool.hidden
+        if is_error:
+            return brief_error(document)
+        return document if tool is None else tool.shorten(document)
 
     async def call(self, params: Document, context: CallContext) -> tuple[Document, bool]:
         """Call a tool; return its document and whether that describes an error.

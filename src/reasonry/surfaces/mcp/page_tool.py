@@ -82,7 +82,7 @@ def page_tool(app: App) -> McpTool:
         annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         call=lambda arguments, context: _show(app, arguments, context),
         page_uri=PAGE_URI,
-        hidden=("page",),
+        shorten=lambda document: {name: value for name, value in document.items() if name != "page"},
     )
 
 

@@ -65,7 +65,7 @@ class McpTool:
         call: Does the work and returns a JSON document; what it raises becomes a result marked as an error.
         annotations: The protocol's hints, by their wire names.
         page_uri: The page that shows the tool's results, in clients that show pages.
-        hidden: Members of the document that the text of a result leaves out: they are for the page.
+        shorten: Returns what the text of a result says of the document.
     """
 
     name: str
@@ -76,7 +76,7 @@ class McpTool:
     call: Callable[[Document, CallContext], Awaitable[Document]]
     annotations: Mapping[str, bool] = field(default_factory=dict[str, bool])
     page_uri: str = ""
-    hidden: tuple[str, ...] = ()
+    shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
         """Return the tool's entry in `tools/list`; the page's address stands in it twice, as older clients look."""
@@ -112,6 +112,15 @@ def or_error(schema: Mapping[str, Any]) -> Document:
     widened["properties"] = {**schema.get("properties", {}), "error": error}
     widened["anyOf"] = [{"required": list(schema.get("required", ()))}, {"required": ["error"]}]
     return widened
+
+
+def brief_error(document: Document) -> Document:
+    """Return what the text of an error says: what its message has already is not said again."""
+    error: Document = document["error"]
+    message, choices = error["message"], error.get("choices", ())
+    is_listed = all(str(choice) in message for choice in choices)
+    left_out = {"instead", *(["choices"] if is_listed else [])}
+    return {**document, "error": {name: value for name, value in error.items() if name not in left_out}}
 
 
 def error_document(error: Exception) -> Document:

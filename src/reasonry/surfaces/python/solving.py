@@ -180,7 +180,8 @@ async def coach(
         UsageError: Something about the call is wrong; nothing was written.
         NotFoundError: There is no such run.
     """
-    if (problem is None and session is None) == (run_id is None):
+    has_text = problem is not None or session is not None or bool(options and options.get("claims"))
+    if has_text == (run_id is not None):
         raise UsageError("give a problem to start a run, or the run_id of one to continue")
     if run_id is not None and (options is not None or isinstance(strategy, str)):
         raise UsageError("a run that is resumed keeps its strategy and options; leave them out")

@@ -1,0 +1,397 @@
+"""Looking at the thinking: what the thoughts of a session themselves show, without a model.
+
+Rule 1: what is asserted is on record: which thoughts stand on one that was revised, what was marked as assumed, which
+        branch is open, which equation is false.
+Rule 2: what is only read from prose, a question that nothing seems to answer, is quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..core.text import first_words
+from ..patterns import lazy_pattern
+from ..puzzles.equations import false_equations
+from ..records import ThoughtRow
+from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, decode_record, spans
+
+_BEFORE_THE_END: Final = 400
+"""Characters of all that is said before the end."""
+_QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
+_OTHER_EYES: Final = " `coach` with action refute has other eyes look."
+_SHOWN: Final = 8
+_NAME_CHARS: Final = 40
+_QUOTED_CHARS: Final = 60
+_DECIDED_CHARS: Final = 150
+_MAX_QUOTED: Final = 2
+_MOST_VERDICTS: Final = 12
+_MAX_EQUATIONS: Final = 3
+
+_MOST_NUMBERS: Final = 100
+_RANGE: Final = lazy_pattern(r"(\d{1,6})(?:\s*(?:-|to)\s*#?(\d{1,6}))?")
+_SENTENCE: Final = lazy_pattern(r"[^.?!;\n]*(?:[.](?=\w)[^.?!;\n]*)*[.?!;\n]?")
+_ANSWERS: Final = lazy_pattern(
+    r"\A\W*(?:it|that|because|not|since|so|by|both|neither)\b|\b(?:yes|no)\b", re.IGNORECASE
+)
+_IS_PROBLEM: Final = lazy_pattern(r"\s*(?:question|problem|task|asked)\b", re.IGNORECASE)
+_WORD: Final = lazy_pattern(r"[^\W\d]{4,}|\w*[\d_]\w{3,}")
+_EMPTY: Final = """
+what which where when does will would should could there here this that then than have with from into only also each
+they them their about because after before thought thoughts step still really just more some such
+"""
+_EMPTY_WORDS: Final = frozenset(_EMPTY.split())
+_CONFIRMS: Final = lazy_pattern(
+    r"(?:#|thoughts?\s+|steps?\s+|\b)(?P<numbers>\d+(?:\s*(?:,|and|&|to|-)\s*#?\d+)*)\s+(?:still\s+|both\s+|all\s+)?"
+    r"(?:holds?\b|stands?\b|remains?\b|(?:is|are)\s+(?:still\s+)?(?:unaffected|untouched|fine|right|valid|confirmed)\b)",
+    re.IGNORECASE,
+)
+
+
+class Kept(NamedTuple):
+    """A thought of a session, with its record."""
+
+    row: ThoughtRow
+    record: ThoughtRecord
+
+
+def keep(thoughts: Iterable[ThoughtRow]) -> list[Kept]:
+    """Return thoughts with their records."""
+    return [Kept(row, decode_record(row)) for row in thoughts]
+
+
+# -- revisions
+
+
+class Consequence(NamedTuple):
+    """The thoughts that followed a thought before it was revised, and were not looked at again."""
+
+    revised: int
+    revision: int
+    numbers: tuple[int, ...]
+
+
+def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
+    """Return what each revision left standing: neither confirmed nor revised since."""
+    by_seq, counted, found = {kept.row.seq: kept for kept in thoughts}, set[int](), list[Consequence]()
+    for place, (row, record) in enumerate(thoughts):
+        revised = by_seq.get(record.revises_seq or 0)
+        if revised is None:
+            continue
+        later = thoughts[place:]
+        looked_at = {kept.record.revises_seq for kept in later} | counted
+        confirmed = {number for kept in later for number in _confirmations(kept)}
+        standing = [
+            kept.row
+            for kept in thoughts[:place]
+            if kept.row.seq > revised.row.seq
+            and not 0 < (kept.record.revises_seq or 0) <= revised.row.seq
+            and _is_downstream(head, kept.row.branch, revised.row)
+            and kept.row.seq not in looked_at
+            and kept.row.number not in confirmed
+        ]
+        counted |= {thought.seq for thought in standing}
+        if standing:
+            numbers = tuple(thought.number for thought in standing)
+            found.append(Consequence(revised.row.number, row.number, numbers))
+    return found
+
+
+def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
+    """Whether a line goes on from a thought: it is the thought's own, or left that at the thought or later."""
+    while branch != revised.branch:
+        line = None if branch is None else head.branches.get(branch)
+        if line is None:
+            return False
+        if line.parent == revised.branch:
+            return line.left is not None and line.left >= revised.number
+        branch = line.parent
+    return True
+
+
+def _confirmations(kept: Kept) -> list[int]:
+    """Return the numbers of the thoughts that a thought says hold: in `data.confirms`, or in its text."""
+    written = kept.record.said.get("confirms", ())
+    numbers = [
+        number for number in (written if isinstance(written, list) else [written]) if type(number) is int
+    ]
+    for match in _CONFIRMS.finditer(kept.row.text):
+        for first, last in _RANGE.findall(match["numbers"]):
+            numbers += range(int(first), min(int(last or first), int(first) + _MOST_NUMBERS) + 1)
+    return numbers
+
+
+# -- what is open
+
+
+def left_open(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> str:
+    """Return in a line what nothing came of, or rests on nothing; empty if there is nothing of the kind.
+
+    Args:
+        tested_by: By stage, the stage that tests what is claimed in it.
+        thoughts: All of the session, oldest first; what a run thought before it is not asked after.
+    """
+    own = thoughts[head.from_run :]
+    return "; ".join(
+        [
+            *_label("not merged", [_short(name) for name, _ in branches_beside(head)]),
+            *_label("nothing was built on", _unused_corrections(own)),
+            *_label("not tested", [f"thought {number}" for number in _untested_claims(tested_by, own)]),
+            *(_stands_on(found) for found in consequences(head, own)),
+            *_label("only assumed", _assumptions(own)),
+            *_label(
+                "refuted", [str(verdict.number) for verdict in _refutations(head, own) if verdict.number]
+            ),
+            *_label("plan", _open_steps(own)),
+        ]
+    )
+
+
+def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
+    """Return what an agent is asked before it says that it is done."""
+    own = thoughts[head.from_run :]
+    parts = [
+        *(f"{verdict.number} was refuted" for verdict in _refutations(head, own)),
+        *(_stands_on(found) for found in consequences(head, own)),
+        *(fault for kept in own for fault in _unrevised_faults(kept, own)),
+        *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in branches_beside(head)]),
+        *_label("assumed", _assumptions(own)),
+        *_open_steps(own)[:1],
+        *(f'you asked in {number}: "{text}"' for number, text in open_questions(own)[:_MAX_QUOTED]),
+    ]
+    text, room = "", _BEFORE_THE_END - len(_QUESTION) - len(_OTHER_EYES)
+    for part in parts:
+        sentence = f"{part[:1].upper()}{part[1:].rstrip('.')}. "
+        text += sentence if len(text) + len(sentence) <= room else ""
+    return text + _QUESTION + _OTHER_EYES
+
+
+def digest(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> dict[str, Any]:
+    """Return what the thoughts of a session have come to: what is decided, open, assumed and refuted."""
+    own = thoughts[head.from_run :]
+    found = {
+        "decided": list(_decisions(own))[-_SHOWN:],
+        "open": left_open(head, tested_by, thoughts),
+        "assumed": "".join(_assumptions(own)),
+        "refuted": [f"{verdict.number or '?'}: {verdict.reason}" for verdict in _refutations(head, own)],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _decisions(thoughts: Sequence[Kept]) -> Iterator[str]:
+    hypothesis = ""
+    for row, record in thoughts:
+        data = record.said
+        hypothesis = str(data.get("hypothesis") or hypothesis)
+        if isinstance(data.get("selected"), str):
+            yield f"{row.number}: {_short(data['selected'])} was selected"
+        elif record.merges:
+            yield f"{row.number}: {_short(record.merges)} was taken in"
+        if data.get("holds") is True and hypothesis:
+            yield f"{row.number}: {first_words(hypothesis, _DECIDED_CHARS)} (tested)"
+        if not record.next_needed:
+            yield f"{row.number}: {first_words(row.text, _DECIDED_CHARS)}"
+
+
+def _label(label: str, items: Sequence[str]) -> list[str]:
+    return [f"{label}: {_join(items)}"] if items else []
+
+
+def _stands_on(found: Consequence) -> str:
+    count = len(found.numbers)
+    return (
+        f"{spans(found.numbers)} stand{'s' * (count == 1)} on {found.revised}, which {found.revision} revised"
+    )
+
+
+def branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
+    """Return the open branches, without the one that the last thought is on and those it goes back to."""
+    followed, line = set[str | None](), head.latest
+    while line is not None and line not in followed:
+        followed.add(line)
+        line = head.branches[line].parent
+    return [(name, line) for name, line in head.branches.items() if not line.merged and name not in followed]
+
+
+def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
+    """Return the thoughts that put another right and after which their line did not continue."""
+    waiting: list[Kept] = []
+    for kept in thoughts:
+        waiting = [earlier for earlier in waiting if not _follows(kept, earlier)]
+        if kept.record.is_revision:
+            waiting.append(kept)
+    return [
+        f"revision {row.number}" + ("" if record.revises is None else f" of {record.revises}")
+        for row, record in waiting
+    ]
+
+
+def _follows(kept: Kept, correction: Kept) -> bool:
+    """Whether a later thought continues from a correction, or corrects it in its turn."""
+    record = kept.record
+    if record.is_revision:
+        revised = record.revises_seq
+        return revised is not None and revised in (correction.row.seq, correction.record.revises_seq)
+    if correction.row.branch in (kept.row.branch, record.merges or kept.row.branch):
+        return True
+    return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
+
+
+def _untested_claims(tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> list[int]:
+    """Return the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
+    waiting: list[tuple[Kept, str]] = []
+    for kept in thoughts:
+        for name in kept.record.stages:
+            tested = [pair for pair in waiting if pair[1] == name]
+            own = [pair for pair in tested if pair[0].row.branch == kept.row.branch]
+            for pair in (own or tested)[-1:]:
+                waiting.remove(pair)
+            own = [pair for pair in waiting if pair[0].row.branch == kept.row.branch]
+            # A thought that stays in the stage continues the claim; with data it makes it again.
+            if tested_by.get(name) and (kept.record.data or not own):
+                waiting = [*(pair for pair in waiting if pair not in own), (kept, tested_by[name])]
+    return [earlier.row.number for earlier, _ in waiting]
+
+
+def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
+    """Return the thoughts that are marked as assumed and were not revised, as one list of numbers."""
+    revised = {kept.record.revises_seq for kept in thoughts}
+    numbers = [
+        row.number
+        for row, record in thoughts
+        if record.said.get("evidence") == "assumed" and row.seq not in revised
+    ]
+    return [spans(numbers)] if numbers else []
+
+
+def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
+    """Return where a session stands once other eyes have looked at its claims; a later verdict takes the place of one.
+
+    Args:
+        claims: Each with `claim`, `thought`, `verdict` and `reason`.
+    """
+    found = [
+        ClaimVerdict(
+            claim["thought"],
+            claim["verdict"],
+            first_words(claim["claim"], _DECIDED_CHARS),
+            first_words(claim["reason"], _DECIDED_CHARS),
+            is_new=True,
+        )
+        for claim in claims
+        if claim.get("verdict")
+    ]
+    judged = {verdict.claim for verdict in found}
+    earlier = [verdict for verdict in head.verdicts if verdict.claim not in judged]
+    return replace(head, verdicts=tuple([*earlier, *found][-_MOST_VERDICTS:]))
+
+
+def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
+    """Return the verdicts on thoughts that were refuted and not revised."""
+    revised = {kept.record.revises for kept in thoughts}
+    return [
+        verdict for verdict in head.verdicts if verdict.verdict == "refuted" and verdict.number not in revised
+    ]
+
+
+def _open_steps(thoughts: Sequence[Kept]) -> list[str]:
+    """Return what is open in the latest plan, and what an earlier plan had open and the latest has no more."""
+    plans = [plan for kept in thoughts if isinstance(plan := kept.record.said.get("planning"), list)]
+    if not plans:
+        return []
+    steps = [[step for step in plan if isinstance(step, dict)] for plan in plans]
+    names = [{str(step.get("description")): str(step.get("status")) for step in plan} for plan in steps]
+    conclusion = next(reversed(names[-1]), "")
+    pending = [name for name, status in names[-1].items() if status != "Done" and name != conclusion]
+    gone = [name for name, status in names[-2].items() if status != "Done"] if len(names) > 1 else []
+    return [
+        *(f"{_short(name)} is not done" for name in pending),
+        *(f"{_short(name)} was dropped while open" for name in gone if name not in names[-1]),
+    ]
+
+
+# -- what the text shows
+
+
+def false_claims(text: str, about: str = "") -> list[str]:
+    """Return what is wrong with the equations of numbers in a text, each as a sentence with the right value."""
+    return false_equations(text, about=about)[:_MAX_EQUATIONS]
+
+
+def _unrevised_faults(kept: Kept, thoughts: Sequence[Kept]) -> Iterator[str]:
+    if "=" in kept.row.text and kept.row.seq not in {later.record.revises_seq for later in thoughts}:
+        yield from (f"{kept.row.number}: {fault}" for fault in false_claims(kept.row.text)[:1])
+
+
+def open_questions(thoughts: Sequence[Kept]) -> list[tuple[int, str]]:
+    """Return the questions that a thinker asked itself and that no later thought seems to take up, latest first."""
+    found = list[tuple[int, str]]()
+    for place, (row, _) in enumerate(thoughts):
+        sentences = [match[0].strip() for match in _SENTENCE.finditer(row.text) if match[0].strip()]
+        for index, sentence in enumerate(sentences):
+            is_problem = place == 0 and (index == 0 or _IS_PROBLEM.match(row.text))
+            if not sentence.endswith("?") or is_problem:
+                continue
+            question = sentence.rpartition(": ")[2]
+            words, following = _words_of(question), "".join(sentences[index + 1 : index + 2])
+            if _ANSWERS.search(following) or words & _words_of(following):
+                continue
+            later = [" ".join(sentences[index + 2 :]), *(kept.row.text for kept in thoughts[place + 1 :])]
+            needed = max(2, (len(words) + 1) // 2)
+            if words and not any(len(words & _words_of(text)) >= needed for text in later):
+                found.append((row.number, _last_words(question)))
+    return found[::-1]
+
+
+def _last_words(text: str) -> str:
+    return text if len(text) <= _QUOTED_CHARS else f"…{text[-_QUOTED_CHARS:].partition(' ')[2]}"
+
+
+def _words_of(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)} - _EMPTY_WORDS
+
+
+# -- scores: the open, valued lines, best first: `B 0.90 · L 0.80 → 0.70`
+
+
+def scoreboard(head: Head, chosen: str | None = None) -> str:
+    """Return the scores of the open lines, best first; nothing where no branch has a score.
+
+    Args:
+        chosen: The branch that the latest thought took in; it stands for the main line that it was taken into.
+    """
+    chosen = chosen if head.latest is None else None
+    lines = [(name, line) for name, line in head.branches.items() if not line.merged or name == chosen]
+    lines += [] if chosen is not None else [("main line", head.main)]
+    valued = sorted(
+        (pair for pair in lines if pair[1].score is not None), key=lambda pair: -(pair[1].score or 0)
+    )
+    if not head.branches or not valued:
+        return ""
+    return _join(
+        [f"{_short(name)}{_show_score(line)}{' (chosen)' * (name == chosen)}" for name, line in valued], " · "
+    )
+
+
+def _show_score(line: ThoughtLine) -> str:
+    if line.score is None:
+        return ""
+    before = line.score_before
+    return f" {'' if before in (None, line.score) else f'{_score(before)} → '}{_score(line.score)}"
+
+
+def _score(score: float) -> str:
+    return f"{score:.2f}" if abs(score) <= 1 else f"{score:g}"
+
+
+def _join(items: Sequence[str], between: str = ", ") -> str:
+    more = len(items) - _SHOWN
+    return between.join([*items[:_SHOWN], *([f"{more} more"] if more > 0 else [])])
+
+
+def _short(name: str) -> str:
+    text = " ".join(name.split()) or '""'
+    return text if len(text) <= _NAME_CHARS else text[: _NAME_CHARS - 1] + "…"

@@ -1,0 +1,199 @@
+"""What a session's replies say of the thinking itself, without a model."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app.agent_calls import RefuteClaims
+from reasonry.app.wiring import App
+from reasonry.guided.findings import false_claims
+from reasonry.guided.thinker import Thinker
+
+from .desk import desk
+
+pytestmark = pytest.mark.anyio
+
+
+async def think_all(*steps: dict[str, Any], total: int = 9) -> list[dict[str, Any]]:
+    """Think in one session, one thought for each step; return the replies."""
+    replies: list[dict[str, Any]] = []
+    async with desk("memory", Path()) as at:
+        thinker = Thinker()
+        for number, step in enumerate(steps, 1):
+            reply = await at.think(number, **{"totalThoughts": total, **step}, thinker=thinker)
+            replies.append(reply)
+    return replies
+
+
+def notices(reply: dict[str, Any]) -> dict[str, str]:
+    return {one["reason"]: one["message"] for one in reply.get("notices", ())}
+
+
+# -- before the end
+
+
+async def test_one_reply_asks_before_the_end_names_what_is_open_and_comes_once() -> None:
+    replies = await think_all(
+        {"thought": "Cache A is stale? It lacks the locale."},
+        {"thought": "So the fix goes into A's key. Do other caches share that key?", "evidence": "assumed"},
+        {"thought": "B keeps pages.", "branchId": "b", "data": {"score": 0.4}},
+        {"thought": "Wrong: I read the old file.", "branchId": "", "revisesThought": 1},
+        {"thought": "The key is fine."},
+        {"thought": "Done.", "nextThoughtNeeded": False},
+        total=6,
+    )
+    asked = [reply["beforeYouEnd"] for reply in replies if "beforeYouEnd" in reply]
+    assert len(asked) == 1
+    assert "beforeYouEnd" in replies[4], "a call before the end"
+    assert asked[0].startswith("2-3 stand on 1, which 4 revised. Open: b 0.40. Assumed: 2.")
+    assert 'You asked in 2: "Do other caches share that key?"' in asked[0]
+    assert asked[0].endswith("has other eyes look.")
+    assert len(asked[0]) / 4 <= 100
+
+
+async def test_a_concluding_stage_on_offer_is_the_end_too() -> None:
+    replies = await think_all(
+        {"strategy": "chain_of_thought"},
+        {"stage": ["step_decomposition", "sequential_reasoning"]},
+        {"stage": "solution_formulation"},
+        {"stage": "answer_verification"},
+        total=20,
+    )
+    assert ["beforeYouEnd" in reply for reply in replies] == [False, False, False, True]
+
+
+async def test_many_open_matters_stay_within_100_tokens() -> None:
+    question = "Who holds the strings that the clients of region {} connect with?"
+    steps = [
+        {"thought": question.format(n), "branchId": f"way number {n}", "branchFromThought": 1}
+        for n in range(30)
+    ]
+    replies = await think_all({"thought": "Start."}, *steps, {"branchId": ""}, total=32)
+    asked = [reply["beforeYouEnd"] for reply in replies if "beforeYouEnd" in reply]
+    assert [len(text) / 4 <= 100 for text in asked] == [True]
+
+
+# -- revisions, arithmetic, predictions, scores, evidence
+
+
+async def test_a_revision_is_told_what_stands_on_it_until_that_is_confirmed_or_revised() -> None:
+    steps: list[dict[str, Any]] = [{}, {}, {}, {"revisesThought": 1}]
+    end: dict[str, Any] = {"nextThoughtNeeded": False}
+    replies = await think_all(*steps, {"data": {"confirms": [2]}}, end)
+    assert notices(replies[3])["stands_on_revised"].startswith("2-3 came after 1 on its line.")
+    assert replies[-1]["leftOpen"] == "3 stands on 1, which 4 revised"
+    replies = await think_all(
+        *steps, {"thought": "2 still holds."}, {"revisesThought": 3, "data": {"confirms": [5]}}, {}, end
+    )
+    assert "leftOpen" not in replies[-1]
+
+
+async def test_a_false_equation_is_told_with_the_right_value() -> None:
+    replies = await think_all({"thought": "4736 * 8 = 37788, so it fits."}, {"thought": "4736 * 8 = 37888."})
+    assert notices(replies[0])["arithmetic"] == "4736 × 8 is 37888, not 37788."
+    assert "arithmetic" not in notices(replies[1])
+
+
+TEXTS = (
+    "Adding {a} and {b}: {a} + {b} = {sum}, and {a} * {b} = {product}.",
+    "{product} / {b} = {a}; the rest is {a}-{b} in the list of {a}.{b}.{a}.",
+    "On 2026-{m:02}-{d:02} at {m}:{d:02} the share was {a}% + {b}% of the last one.",
+    "x = {a} + {b}; y == x - {b}; then `total = {a} * {b} + 1` in the code.",
+    "{a} + {b} is not {wrong}: if {a} + {b} = {wrong} held, {b} would be another number.",
+    "{a} / 7 ≈ {seventh:.2f}, about {seventh:.1f}, and {a} / 7 = {seventh:.3f}.",
+    "Is {a} + {b} = {wrong}? The draft claims {a} + {b} = {wrong}, which is wrong.",
+    "{a} h at {b} MB/s = some {a} GB; ports {a}-{b}; version {a}.{b} = {a}.{b}.0",
+    "({a} + {b}) * 2 = {twice}. With a separator: 1,{a:03} + {b} = {thousand:,}.",
+    "{a} + {b} = {wrong}. Wait, that is wrong: {a} + {b} = {sum}.",
+)
+
+
+def test_no_right_text_is_called_false() -> None:
+    chance, found = random.Random(7), dict[str, list[str]]()
+    for place in range(200):
+        a, b = chance.randint(2, 999), chance.randint(2, 999)
+        numbers = {"sum": a + b, "product": a * b, "wrong": a + b + 1, "twice": 2 * (a + b), "seventh": a / 7}
+        text = TEXTS[place % len(TEXTS)].format(
+            a=a, b=b, m=a % 12 + 1, d=b % 28 + 1, thousand=1000 + a + b, **numbers
+        )
+        if faults := false_claims(text):
+            found[text] = faults
+    assert found == {}
+
+
+async def test_a_prediction_comes_back_beside_the_observation() -> None:
+    replies = await think_all(
+        {"strategy": "react"},
+        {"stage": "initial_reasoning"},
+        {"stage": "action_planning", "data": {"action": "run pytz", "predict": "7 minutes"}},
+        {"stage": ["action_execution", "observation_reception"], "data": {"observation": "53 minutes"}},
+    )
+    assert notices(replies[3])["predicted"] == 'You expected: "7 minutes". Does what you observed fit?'
+    replies = await think_all(
+        {"stage": "hypothesis_generation", "data": {"hypothesis": "LMT", "predict": "53"}},
+        {"stage": "hypothesis_verification", "data": {"holds": True}},
+    )
+    assert "53" in notices(replies[1])["predicted"]
+
+
+async def test_scores_show_their_history() -> None:
+    path = ["branch_creation", "branch_development", "branch_evaluation"]
+    replies = await think_all(
+        {"strategy": "tree_of_thoughts"},
+        {"stage": "approach_exploration"},
+        {"stage": path, "branchId": "L", "data": {"branch_evaluation": {"score": 0.8}}},
+        {"stage": "branch_evaluation", "branchId": "L", "data": {"score": 0.85}},
+    )
+    assert replies[-1]["scores"] == "L 0.80 → 0.85"
+
+
+async def test_evidence_and_confidence_are_kept_and_the_digest_begins_a_resumed_session() -> None:
+    async with desk("memory", Path()) as at:
+        first = await at.think(1, "Is the cache stale?", evidence="Assumed", confidence="70%")
+        session = first["sessionId"]
+        for number in range(2, 7):
+            await at.think(number, f"Thought {number}.", sessionId=session, evidence="ran")
+        await at.think(7, "The paths differ.", sessionId=session, nextThoughtNeeded=False)
+        kept = await at.sessions.get({"sessionId": session})
+        assert kept["thoughts"][0]["data"] == {"evidence": "assumed", "confidence": 0.7}
+        resumed = await at.sessions.resume({"sessionId": session})
+        assert resumed["digest"]["decided"] == ["7: The paths differ."]
+        assert resumed["digest"]["assumed"] == "1"
+        assert [one["thought_number"] for one in resumed["thought_history"]] == [5, 6, 7]
+
+
+# -- other eyes
+
+
+async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_until_revised() -> None:
+    async with App("memory", environ={}) as app:
+        sessions = app.sessions()
+
+        async def think(number: int, text: str, **more: Any) -> dict[str, Any]:
+            call = {"thought": text, "thoughtNumber": number, "totalThoughts": 9, "nextThoughtNeeded": True}
+            return await sessions.think({**call, **more})
+
+        session = (await think(1, "Plan: copy, then switch."))["sessionId"]
+        await think(2, "Counting the five tables takes 20 s. score: 0.85", sessionId=session)
+        run = await app.coach_start(
+            RefuteClaims(session_id=session, claims=("Counting the five tables takes 20 s.",)).request()
+        )
+        assert len(run["questions"]) == 3
+        assert "0.85" not in json.dumps(run)
+        finding = {"quote": "takes 20 s", "reason": "A count reads all.", "verdict": "fails"}
+        answers = {question["id"]: finding for question in run["questions"]}
+        ended = await app.coach_answer(run["run_id"], answers)
+        assert ended["result"]["claims"][0]["verdict"] == "refuted"
+        told = notices(await think(3, "Go on.", sessionId=session))
+        assert told["refuted"] == (
+            'Thought 2, "Counting the five tables takes 20 s." is refuted: A count reads all.'
+        )
+        assert "notices" not in await think(4, "Go on.", sessionId=session), "told once"
+        assert (await think(5, "End.", sessionId=session, nextThoughtNeeded=False))[
+            "leftOpen"
+        ] == "refuted: 2"
