@@ -25,7 +25,11 @@ const STATE = {
       },
     },
     result: { type: 'object' },
-    refused: { type: 'object', description: 'The error\'s `refused`: the reason by question.' },
+    refused: {
+      type: 'array',
+      items: { type: 'object', properties: { id: { type: 'string' }, reason: { type: 'string' } } },
+      description: 'The error\'s `refused`, where there is an error.',
+    },
   },
   required: ['run_id', 'status', 'shared', 'questions'],
 }
@@ -68,7 +72,7 @@ while (state && state.status === 'active' && state.questions.length) {
   })
   if (!Object.keys(answers).length) return { run_id: state.run_id, status: 'stopped: no agent answered; resume the run' }
   state = await coach({ action: 'answer', run_id: state.run_id, answers })
-  refusals = Object.fromEntries(Object.entries(state?.refused ?? {}).map(
-    ([id, reason]) => [id, `\n\nAn earlier answer was refused: ${reason}`]))
+  refusals = Object.fromEntries((state?.refused ?? []).map(
+    ({ id, reason }) => [id, `\n\nAn earlier answer was refused: ${reason}`]))
 }
 return state && { run_id: state.run_id, status: state.status, result: state.result }

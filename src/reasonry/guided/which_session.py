@@ -324,17 +324,15 @@ def choose(
     for found in known:
         if find_kept(found.view, found.stands, number, call.thought, request.mark):
             return SessionChoice(found)
-    if (
-        number == 1
-        and not _is_revision(call)
-        and not (call.branch_from_thought or call.branch_id or call.merge_branch)
-    ):
+    if number == 1 and not _refers(call) and not call.branch_id:
         return SessionChoice(None, notices=[_begun("thoughtNumber is 1", current)])
     able = [found for found in known if strategy in (None, found.row.strategy) or not found.stands.has_stage]
     fitting = [found for found in able if _fits(call, found, is_current=found is current)]
+    if not fitting and current in able and not current.stands.ended:
+        # Its number fits nowhere, so the estimate decides; else it stays.
+        others = [] if _refers(call) else [found for found in able if not found.stands.ended]
+        fitting = [found for found in others if _total(found.stands) == call.total_thoughts] or [current]
     if not fitting:
-        if current in able and not current.stands.ended:
-            return SessionChoice(current)
         why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
         return SessionChoice(None, notices=[_begun(why, current)])
     taken = _narrow(call, fitting, strategy)
@@ -364,8 +362,12 @@ def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
         return True
     if not is_current:
         return _total(head) == call.total_thoughts and bool(view.with_number(number))
-    refers = bool(references) or call.is_revision or call.needs_more_thoughts or bool(call.merge_branch)
-    return refers or call.branch_id in head.branches or number <= head.highest
+    return (
+        _refers(call)
+        or call.needs_more_thoughts
+        or call.branch_id in head.branches
+        or bool(view.with_number(number))
+    )
 
 
 def _narrow(call: ThinkingCall, fitting: Sequence[KnownSession], strategy: str | None) -> KnownSession:
@@ -384,8 +386,9 @@ def _total(head: Head) -> int:
     return head.line(head.latest).total
 
 
-def _is_revision(call: ThinkingCall) -> bool:
-    return call.is_revision or call.revises_thought is not None
+def _refers(call: ThinkingCall) -> bool:
+    """Whether a thought says that it builds on others of its session."""
+    return bool(call.is_revision or call.revises_thought or call.branch_from_thought or call.merge_branch)
 
 
 def _begun(why: str, earlier: KnownSession) -> Notice:
