@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("pydantic_ai", "anthropic"),
     "documents": ("pypdf",),
     "google": ("pydantic_ai", "google.genai"),
+    "gym": ("reasoning_gym",),
     "logic": ("z3",),
     "mcp": ("mcp",),
     "providers": ("pydantic_ai",),

@@ -155,6 +155,40 @@ def test_auto_is_a_strategy_like_the_others_and_shares_its_runs(desk: Desk) -> N
     assert auto["run_id"] == tree["run_id"]
 
 
+def test_a_data_set_brings_its_problems_its_judge_its_strategies_and_a_limit(desk: Desk) -> None:
+    document = desk.compare("--dataset", "game24:2", "--seed", "3", "--model", "offline")
+    assert (document["dataset"], document["judge"], document["problems"]) == ("game24", "game24", 2)
+    assert [row["right"] for row in document["strategies"]] == [2, 2]
+    assert document["budget"]["calls"] == 30
+    assert {trial["item"] for trial in document["trials"]} == {"game24-1-3-1-0", "game24-1-3-1-1"}
+    again = desk.compare("--dataset", "game24:3", "--seed", "3", "--model", "offline")
+    assert again["runs"] == {"wanted": 6, "there": 6, "reused": 4}
+
+
+def test_the_runs_on_facts_get_the_tool_that_looks_them_up(desk: Desk) -> None:
+    lines = [
+        {"stage": "*", "reply": {"thought": "", "action": "look_up", "action_input": {"name": "Vellunba"}}},
+        {"stage": "*", "reply": {"thought": "", "final_answer": "nobody knows", "answer": "nobody knows"}},
+    ]
+    script = f"scripted:{desk.dataset(lines, 'script.jsonl')}"
+    document = desk.compare("--dataset", "facts:1", "--strategies", "react", "--model", script)
+    (trial,) = document["trials"]
+    shown = desk.run("runs", "show", trial["run_id"], "--json").stdout
+    assert "look_up" in shown
+    assert trial["right"] is False
+
+
+def test_before_it_starts_it_says_how_many_calls_and_how_much_money(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = (desk.dataset(SUMS), *ADDING, "--model", server.model, "--price", "10/100")
+        said = desk.run("compare", *command).stderr
+        assert re.search(r"6 runs to go: about \d+ calls and [\d,]+ tokens, about \$\d\.\d\d\n", said)
+        assert "to go" not in desk.run("compare", *command).stderr
+        free = desk.run("compare", *command[:-2], "--series", "two").stderr
+    assert "6 runs to go" in free
+    assert "at an unknown price" in free
+
+
 # -- continuing where it stopped
 
 
@@ -381,6 +415,12 @@ BAD = [
     (["binary.jsonl", "--strategies", "tot"], "not UTF-8"),
     (["blank.jsonl", "--strategies", "tot", "--judge", "model"], "problem 1: the problem is empty"),
     (["data.jsonl"], "strategies"),
+    ([], "a file of problems or --dataset"),
+    (["data.jsonl", "--dataset", "game24"], "not both"),
+    (["--dataset", "game42"], "Did you mean game24?"),
+    (["--dataset", "game24:0"], "NAME:SIZE"),
+    (["--dataset", "gym/nix"], "no data set 'gym/nix'"),
+    (["--dataset", "game24", "--level", "4"], "level"),
 ]
 
 

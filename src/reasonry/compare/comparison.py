@@ -43,6 +43,9 @@ from .standings import Standing, Trial, standings
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
 
+ENDED = ("done", "failed")
+"""The status of a run that is not run again."""
+
 VERDICT = """Problem: {problem}
 
 {expected}Answer given: {answer}
@@ -56,7 +59,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     Args:
         options: Of each strategy, by its name.
         budget: Of each run.
-        judge: As a user writes it after `--judge`.
+        judge: As a user writes it after `--judge`, or the data set whose own judge it is.
         parallel: Runs at once.
         series: Another name runs everything again beside what is there.
         retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
@@ -163,7 +166,8 @@ class Comparison:
 
     Args:
         strategies: Names as `check_strategies` returns them.
-        told: Called after every run, with how many are there and how many are wanted.
+        on_trial: Called after every run, with how many are there and how many are wanted.
+        judge: Of the data set; None: that of the terms.
 
     Raises:
         UsageError: A problem, a strategy or the judge is not valid; nothing was run.
@@ -178,12 +182,14 @@ class Comparison:
         terms: Terms,
         on_trial: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
         observer: Observer | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.app, self.engine, self.terms, self.on_trial = app, app.engine, terms, on_trial
         self.observer = observer or Observer()
         self.strategies = list(strategies)
-        self.judge: Judge | None = read_judge(terms.judge)
-        check_items(items, terms.judge)
+        self.judge = judge or read_judge(terms.judge)
+        if judge is None:
+            check_items(items, terms.judge)
         self.participants = _settle_model(app, participants, items[0].problem)
         self.jobs = self._jobs(items)
         if terms.total_usd is not None:
@@ -271,6 +277,15 @@ class Comparison:
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
+    async def missing(self) -> list[Job]:
+        """Return what has not been run to its end."""
+        found = [(job, (await self._find(job.run.key))[0]) for job in self.jobs]
+        return [
+            job
+            for job, run_id in found
+            if run_id is None or (await self.engine.store.run(run_id)).status not in ENDED
+        ]
+
     async def run(self) -> Report:
         """Run what is missing.
 
@@ -321,7 +336,7 @@ class Comparison:
         before = NOTHING
         if run_id is not None:
             result = await self.engine.result(run_id)
-            if result.status in ("done", "failed"):
+            if result.status in ENDED:
                 self.reused += count
                 return result
             before = result.usage

@@ -65,10 +65,7 @@ def page(document: Mapping[str, Any]) -> str:
         tag("h1", "Strategies compared"),
         _facts(document),
         tag("div", _table(rows), class_="wide"),
-        *[
-            tag("p", text(f"{sentence[0].upper()}{sentence[1:]}."))
-            for sentence in describe_ties(convert(rows, list[Standing]))
-        ],
+        *[tag("p", text(f"{sentence}.")) for sentence in describe_ties(convert(rows, list[Standing]))],
         tag("p", NOTES, class_="soft"),
         tag("h2", "What accuracy costs"),
         tag("div", *_fronts(rows), class_="plots"),

@@ -153,7 +153,7 @@ def describe_ties(rows: Sequence[Standing]) -> list[str]:
     if close:
         count = f"{best.runs} problem{'' if best.runs == 1 else 's'}"
         names = f"{', '.join([best.strategy, *close[:-1]])} and {close[-1]}"
-        sentences.append(f"with {count}, {names} are statistically indistinguishable")
+        sentences.append(f"{names} cannot be told apart with {count}")
     return sentences
 
 

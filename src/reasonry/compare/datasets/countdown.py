@@ -8,7 +8,7 @@ from random import Random
 from ...puzzles import Term
 from ...puzzles.term import joins
 from .dataset import Dataset, Made
-from .game24 import is_solution, write_puzzle
+from .game24 import SEARCHES, is_solution, write_puzzle
 
 MAX_VALUE = 999
 """The largest number on the way."""
@@ -38,4 +38,11 @@ def _join_all(random: Random, numbers: list[int]) -> Term | None:
     return terms[0]
 
 
-COUNTDOWN = Dataset("countdown", "Make a given number from four to six numbers.", "search", make, is_solution)
+COUNTDOWN = Dataset(
+    "countdown",
+    "Make a given number from four to six numbers.",
+    "search",
+    make,
+    is_solution,
+    strategies=SEARCHES,
+)

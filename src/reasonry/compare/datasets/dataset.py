@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
@@ -34,6 +35,8 @@ class Dataset(Struct, frozen=True):
         measures: The ability that the problems test.
         make: Makes a problem of a level with a random generator that nothing else uses.
         version: Changes whenever `make` makes other problems.
+        tools: Those that the problems tell of.
+        strategies: Compared where the user names none.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Dataset(Struct, frozen=True):
     make: Callable[[Random, int], Made]
     judge: Judge
     version: int = 1
+    tools: tuple[Callable[..., Any], ...] = ()
+    strategies: str = "chain_of_thought,self_consistency,best_of_n"
 
     def items(self, size: int, seed: int = 1, level: int = 1) -> list[Item]:
         """Return the first problems of a seed and a level."""

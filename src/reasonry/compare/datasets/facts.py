@@ -6,7 +6,6 @@ model has read them before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 from msgspec import Struct
@@ -52,8 +51,8 @@ class World(Struct, frozen=True):
                 f"{found.name} was born in {found.town} and works as a {found.trade}. The mentor of {found.name} was "
                 f"{found.mentor}."
             )
-        if place := self.towns.get(name.strip().title()):
-            return f"{place.name} was founded in {place.founded} and lies on the river {place.river}."
+        if town := self.towns.get(name.strip().title()):
+            return f"{town.name} was founded in {town.founded} and lies on the river {town.river}."
         return f"Nothing is known about {name.strip()[:60]!r}."
 
 
@@ -87,15 +86,15 @@ WORLD = make_world()
 def _question(random: Random, level: int) -> Made:
     """Ask for a fact that is 2, 3 or 4 facts away from the person named."""
     person = WORLD.people[random.choice(sorted(WORLD.people))]
-    said = person.name
+    phrase = person.name
     for _ in range(level - 1):
-        person, said = WORLD.people[person.mentor], f"the mentor of {said}"
+        person, phrase = WORLD.people[person.mentor], f"the mentor of {phrase}"
     asked: tuple[tuple[str, str], ...] = (
         (
-            f"In which year was the town founded in which {said} was born?",
+            f"In which year was the town founded in which {phrase} was born?",
             str(WORLD.towns[person.town].founded),
         ),
-        (f"On which river lies the town in which {said} was born?", WORLD.towns[person.town].river),
+        (f"On which river lies the town in which {phrase} was born?", WORLD.towns[person.town].river),
     )
     question, answer = random.choice(asked)
     return Made(f"{question} Answer with the {'year' if answer.isdigit() else 'name'} alone.", answer)
@@ -115,15 +114,14 @@ def make_text(random: Random, level: int) -> Made:
     return Made(f"{' '.join(facts)}\n\n{made.problem}", made.answer)
 
 
-TOOLS: dict[str, tuple[Callable[[str], str], ...]] = {"facts": (WORLD.look_up,)}
-"""The tools that the runs of a data set are given, by its name."""
-
 FACTS = Dataset(
     "facts",
     "Answer a question over two to four facts that a tool looks up.",
     "steps with a tool",
     make,
     says_the_same,
+    tools=(WORLD.look_up,),
+    strategies="react,rewoo,self_ask",
 )
 FACTS_TEXT = Dataset(
     "facts_text",

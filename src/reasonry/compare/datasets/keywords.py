@@ -24,25 +24,25 @@ SENTENCES = (
 def make(random: Random, level: int) -> Made:
     """Write 6, 15 or 30 sentences; each names up to three fruits."""
     counts = Counter[str]()
-    told: list[str] = []
-    while len(told) < (6, 15, 30)[level - 1] or not counts:
+    sentences: list[str] = []
+    while len(sentences) < (6, 15, 30)[level - 1] or not counts:
         sentence = random.choice(SENTENCES)
         fruits = [random.choice(FRUITS[: 4 + 2 * level]) for _ in range(sentence.count("{}"))]
         counts.update(fruits)
-        told.append(sentence.format(*fruits))
+        sentences.append(sentence.format(*fruits))
     return Made(
         "Count how often each fruit is named in this text. Answer with one line, in the form “fig: 2, pear: 1”, and "
-        f"leave out fruits that are not named.\n\n{' '.join(told)}",
+        f"leave out fruits that are not named.\n\n{' '.join(sentences)}",
         ", ".join(f"{fruit}: {counts[fruit]}" for fruit in sorted(counts)),
     )
 
 
 def counts_the_same(item: Item, candidate: Candidate) -> bool:
     """Whether a candidate gives each fruit the right number, and no fruit two numbers."""
-    return _counted(candidate.answer) == _counted(item.expected or "")
+    return _read_counts(candidate.answer) == _read_counts(item.expected or "")
 
 
-def _counted(text: str) -> list[tuple[str, int]]:
+def _read_counts(text: str) -> list[tuple[str, int]]:
     found = re.findall(r"\b([a-z]+)\b[*\"'`]*\s*[:=]\s*[*\"'`]*(\d+)\b", text.lower())
     return sorted((word, int(count)) for word, count in found if int(count))
 

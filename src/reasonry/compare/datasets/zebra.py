@@ -59,14 +59,14 @@ def make(random: Random, level: int) -> Made:
         if first[0] != other[0] and len(fitting) < len(left):
             left, clues = fitting, [*clues, clue]
     # A pair that a clue names together would be read off, not worked out.
-    told = {frozenset(pair) for relation, *pair in clues if relation == "same"}
+    named = {frozenset(pair) for relation, *pair in clues if relation == "same"}
     job, thing = random.choice(
         [
             (first[1], other[1])
             for first, other in product(facts, repeat=2)
             if (first[0], other[0]) == ("job", kinds[-1])
             and true[first] == true[other]
-            and frozenset((first, other)) not in told
+            and frozenset((first, other)) not in named
         ]
     )
     values = " ".join(f"The {kind}s are: {', '.join(KINDS[kind][:houses])}." for kind in kinds)

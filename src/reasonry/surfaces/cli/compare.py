@@ -1,36 +1,46 @@
-"""`reasonry compare`: strategies side by side on a user's own problems."""
+"""`reasonry compare`: strategies side by side on a user's own problems, or on a data set."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
 from ...app.wiring import App
 from ...compare.comparison import Comparison, Report, Terms, check_strategies
+from ...compare.estimate import Estimate, estimate
 from ...compare.judging import read_dataset
+from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Standing, Trial, describe_ties
-from ...core.budget import Budget
+from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.composition import split_outside
 from ...core.text import clip
 from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
-from .arguments import ABOVE_0, Count, read_pairs, read_text
-from .output import check_writable, print_note, print_notes, write_text
+from .arguments import ABOVE_0, Count, WholeNumber, read_pairs, read_text
+from .output import check_writable, confirm, print_note, print_notes, write_text
 from .settings import RunSettings
 from .tables import Column, print_table
 
 
 def compare(
-    dataset: Path,
+    file: Path | None = None,
     /,
     *,
-    strategies: str,
-    judge: str = "exact",
+    dataset: str | None = None,
+    seed: WholeNumber = 1,
+    level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
+    strategies: str | None = None,
+    judge: str | None = None,
     limit: Count | None = None,
     option: tuple[str, ...] = (),
     parallel: Count = 4,
@@ -38,26 +48,35 @@ def compare(
     retry_failed: bool = False,
     total_usd: Annotated[float | None, ABOVE_0] = None,
     html: Path | None = None,
+    yes: bool = False,
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Run strategies on your own problems and see which one is worth its money.
+    """Run strategies on your own problems or a data set and see which one is worth its money.
 
     The same command continues where it stopped: every run is kept in the store.
 
     Parameters
     ----------
-    dataset
+    file
         One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
+    dataset
+        In place of a file: NAME:SIZE of `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
+    seed
+        Of the data set; another one makes other problems.
+    level
+        Of the data set: 1, the easiest, to 3.
     strategies
-        Names or compositions, such as best_of_n(react, n=5), with commas between them; auto is one.
+        Names or compositions, such as best_of_n(react, n=5), with commas between them; auto is one. Default: those
+        that suit the data set.
     judge
-        exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model).
+        exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model). Default:
+        that of the data set; of a file, exact.
     limit
         Only the first so many problems.
     option
         An option of one strategy, as STRATEGY.NAME=VALUE; may be repeated.
     parallel
-        Runs at once. The limits --max-… hold for each run.
+        Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is named.
     series
         Any name; another one runs everything again beside what is there.
     retry_failed
@@ -66,35 +85,51 @@ def compare(
         Begin no more runs once this call has spent so much.
     html
         Write a report with plots to this file.
+    yes
+        Do not ask before it costs money.
     """
-    items = read_dataset(read_text(str(dataset), "dataset"), str(dataset))[:limit]
     if html is not None:
         check_writable(html)
     note = print_note if sys.stderr.isatty() or not settings.common.as_data else _silent
 
-    async def work(app: App) -> tuple[Report, dict[str, Any], bool]:
-        names, budget = check_strategies(split_outside(strategies), app), settings.limits.budget()
+    async def work(app: App, problems: ProblemSet) -> tuple[Report, dict[str, Any], bool] | None:
+        items, own_judge = problems.items[:limit], problems.judge if judge is None else None
+        names = check_strategies(split_outside(strategies or problems.strategies), app)
+        budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
         terms = Terms(
             options=_options(option, names),
-            budget=budget or Budget(),
-            judge=judge.strip(),
+            budget=budget,
+            judge=(judge or problems.name if own_judge else judge or "exact").strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        participants = await app.equip(settings.participants(), budget, shared=True)
-        comparison = Comparison(app, items, names, participants, terms, _teller(note), Pauses(note))
-        facts = {"dataset": str(dataset), "problems": len(items), **comparison.facts()}
+        named = settings.participants()
+        named = replace(named, tools=(*named.tools, *problems.tools))
+        participants = await app.equip(named, budget, shared=True)
+        heard_by = _teller(note), Pauses(note)
+        comparison = Comparison(app, items, names, participants, terms, *heard_by, judge=own_judge)
+        facts = {"dataset": problems.name, "problems": len(items), **comparison.facts()}
         why = f" ({app.pool.model_why})" if app.pool.model_why else ""
         size = f"{present.count_of(len(items), 'problem')} × {', '.join(names)}"
-        note(f"{size} · model {facts['model']}{why} · judge {judge}")
+        note(f"{size} · model {facts['model']}{why} · judge {terms.judge}")
+        expected = await estimate(comparison)
+        if expected.runs:
+            note(_describe_estimate(expected))
+        if expected.usd and not yes and confirm("Run them?") is False:
+            return None
         try:
             return await comparison.run(), facts, False
         except asyncio.CancelledError:
             return comparison.report(), facts, True
 
-    report, facts, interrupted = settings.do(work)
+    with _open_problems(file, dataset, seed, level) as problems:
+        outcome = settings.do(lambda app: work(app, problems))
+    if outcome is None:
+        print_note("nothing was run")
+        return present.EXIT_CODES["cancelled"]
+    report, facts, interrupted = outcome
     whole = report.document(facts)
     if html is not None:
         from ...compare.report import page
@@ -104,6 +139,26 @@ def compare(
     if interrupted:
         return present.EXIT_CODES["cancelled"]
     return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
+
+
+@contextmanager
+def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> Generator[ProblemSet]:
+    if (file is None) == (dataset is None):
+        raise UsageError(
+            "compare takes a file of problems or --dataset NAME:SIZE, and not both", option="dataset"
+        )
+    if dataset is None:
+        yield ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
+    else:
+        with open_dataset(dataset, seed, level) as problems:
+            yield problems
+
+
+def _describe_estimate(expected: Estimate) -> str:
+    """Return how much is missing, in words."""
+    costs = "at an unknown price" if expected.usd is None else f"about ${expected.usd:.2f}"
+    rough = f"about {expected.calls:,} calls and {expected.tokens:,} tokens"
+    return f"{present.count_of(expected.runs, 'run')} to go: {rough}, {costs if expected.usd != 0 else 'for nothing'}"
 
 
 def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:

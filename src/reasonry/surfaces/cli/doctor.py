@@ -28,6 +28,7 @@ _FOR: Mapping[str, str] = {
     "anthropic": "models of Anthropic",
     "documents": "PDF files as documents",
     "google": "models of Google",
+    "gym": "problems of reasoning-gym for compare",
     "logic": "claims checked with Z3",
     "mcp": "tools of other MCP servers, and MCP over HTTP",
     "providers": "models of other providers",

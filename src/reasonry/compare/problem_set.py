@@ -1,0 +1,72 @@
+"""The problems of a comparison: those of a user's file, or of a data set that brings its own judge and tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from ..errors import UsageError
+from ..reading.names import did_you_mean
+from .datasets import DATASETS, Dataset
+from .gym import Gym
+from .judging import Item, Judge
+
+DEFAULT_SIZE = 30
+"""Problems where a data set is named without a size."""
+
+MAX_SIZE = 10_000
+
+
+class ProblemSet(Struct, frozen=True):
+    """Problems, and what belongs to them.
+
+    Attributes:
+        name: As reports call it.
+        judge: Of the data set; None: the user names one.
+        tools: Those that the problems tell of; every run gets them.
+        strategies: Compared where the user names none, as after `--strategies`.
+    """
+
+    name: str
+    items: list[Item]
+    judge: Judge | None = None
+    tools: tuple[Callable[..., Any], ...] = ()
+    strategies: str = ""
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return one of our data sets.
+
+    Raises:
+        UsageError: There is none of that name; `choices` has the names.
+    """
+    if name not in DATASETS:
+        hint = did_you_mean(name, DATASETS)
+        message = f"There is no data set {name[:60]!r}.{hint} The data sets: {', '.join(DATASETS)}, gym/NAME."
+        raise UsageError(message, option="dataset", choices=[*DATASETS, "gym/NAME"])
+    return DATASETS[name]
+
+
+@contextmanager
+def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[ProblemSet]:
+    """Open the data set that a user names, as NAME, NAME:SIZE or gym/NAME:SIZE.
+
+    Raises:
+        UsageError: There is no such data set, or the size is none.
+        MissingExtraError: `gym/…`, and reasoning-gym is not installed.
+    """
+    name, colon, number = written.strip().partition(":")
+    if colon and not (number.isascii() and number.isdecimal() and 0 < int(number) <= MAX_SIZE):
+        message = f"--dataset takes NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, got {written[:60]!r}"
+        raise UsageError(message, option="dataset")
+    size = int(number or DEFAULT_SIZE)
+    outside, slash, inside = name.partition("/")
+    if slash and outside == "gym":
+        with closing(Gym(inside, size, seed)) as gym:
+            yield ProblemSet(name, gym.items, gym.judge, strategies=Dataset.strategies)
+    else:
+        found = find_dataset(name)
+        yield ProblemSet(name, found.items(size, seed, level), found.judge, found.tools, found.strategies)

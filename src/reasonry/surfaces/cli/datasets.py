@@ -1,0 +1,70 @@
+"""`reasonry datasets`: the data sets that `compare` can take, and their problems."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from ...compare.datasets import DATASETS, LEVELS
+from ...compare.gym import WHITELIST
+from ...compare.problem_set import find_dataset, open_dataset
+from .arguments import Count, WholeNumber
+from .output import print_lines, print_note
+from .settings import OutputOptions
+from .tables import Column, print_table
+
+_COLUMNS = (
+    Column("NAME", "name"),
+    Column("TESTS", "measures", rank=1),
+    Column("PROBLEMS", "summary", narrowest=30, wraps=True),
+)
+
+
+def datasets(
+    name: str | None = None,
+    /,
+    *,
+    show: Count = 3,
+    seed: WholeNumber = 1,
+    level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
+    output: OutputOptions = OutputOptions(),
+) -> int:
+    """Show the data sets that compare can take, or problems of one with their answers.
+
+    Parameters
+    ----------
+    name
+        A data set, or gym/NAME.
+    show
+        So many of its problems.
+    seed
+        Of the problems, as after `compare --seed`.
+    level
+        Of the problems: 1, the easiest, to 3.
+    """
+    if name is None:
+        rows = [_describe(known) for known in DATASETS]
+        document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
+        return output.show(document, lambda: _show_all(rows))
+    with open_dataset(f"{name}:{show}", seed, level) as problems:
+        shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in problems.items]
+    head = {"name": name} if name.startswith("gym/") else _describe(name)
+    lines = [
+        line for row in shown for line in (f"{row['id']}", f"{row['problem']}", f"→ {row['answer']}", "")
+    ]
+    return output.show({**head, "problems": shown}, lambda: print_lines(lines[:-1]))
+
+
+def _describe(name: str) -> dict[str, Any]:
+    found = find_dataset(name)
+    members = {key: getattr(found, key) for key in ("name", "summary", "measures", "version")}
+    return {**members, "levels": LEVELS, "strategies": found.strategies.split(",")}
+
+
+def _show_all(rows: list[dict[str, Any]]) -> None:
+    print_table(_COLUMNS, rows)
+    print_note(
+        f"gym/NAME takes problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json."
+    )

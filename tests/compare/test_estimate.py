@@ -1,0 +1,74 @@
+"""An estimate rehearses each strategy with stand-ins, and counts what is missing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from reasonry.app.participants import Participants
+from reasonry.app.wiring import App
+from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.estimate import estimate
+from reasonry.compare.problem_set import open_dataset
+from reasonry.core.effects import Verify
+from reasonry.core.events import Answered, Verified
+from reasonry.engine.ports import OnText, Question
+from reasonry.strategies import STRATEGIES
+
+
+class Untouched:
+    """A model, a verifier and a tool that nobody may use."""
+
+    name = "untouched"
+    description = "Does harm."
+    parameters: ClassVar = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+    @staticmethod
+    def price(taken: int, made: int, cached: int) -> float:
+        return (taken + made) / 1000
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        raise AssertionError
+
+    async def verify(self, claim: Verify) -> Verified:
+        raise AssertionError
+
+    async def call(self, arguments: object) -> None:
+        raise AssertionError
+
+    async def close(self) -> None:
+        pass
+
+
+DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", DRIVEN)
+async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_written(name: str) -> None:
+    model = Untouched()
+    participants = Participants(model=model, verifier=model, tools=(model,))
+    with open_dataset("stories:3") as problems:
+        async with App("memory") as app:
+            comparison = Comparison(app, problems.items, [name], participants, Terms(), judge=problems.judge)
+            expected = await estimate(comparison)
+            assert expected.runs == 3
+            assert expected.calls >= 3
+            assert expected.calls % 3 == 0
+            assert expected.tokens > 3 * 200
+            assert expected.usd == pytest.approx(expected.tokens / 1000)
+            assert await app.store.runs() == []
+
+
+@pytest.mark.anyio
+async def test_only_what_is_missing_is_counted_and_a_verdict_is_a_call_too() -> None:
+    async with App("memory") as app:
+        with open_dataset("game24:4") as problems:
+            offline = Participants(model="offline")
+            half = [app, problems.items[:2], ["self_consistency"], offline]
+            await Comparison(*half, Terms(judge="model")).run()
+            whole = Comparison(app, problems.items, ["self_consistency"], offline, Terms(judge="model"))
+            expected = await estimate(whole)
+    assert (expected.runs, expected.usd) == (2, 0.0)
+    assert expected.calls == 2 * (4 + 1)
