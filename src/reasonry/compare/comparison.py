@@ -209,7 +209,7 @@ class Comparison:
             for strategy in self.strategies:
                 try:
                     options = self.terms.options.get(strategy, {})
-                    run = self._wanted(
+                    run = self._plan_run(
                         item.problem,
                         strategy,
                         options,
@@ -224,7 +224,7 @@ class Comparison:
             seen[item.problem] += 1
         return jobs
 
-    def _wanted(
+    def _plan_run(
         self,
         problem: str,
         strategy: str | Strategy[Any, Any],
@@ -434,7 +434,7 @@ class Comparison:
             answer=candidate.answer[:JUDGED_CHARS],
         )
         strategy, options = SHORT_ANSWER
-        run = self._wanted(
+        run = self._plan_run(
             question, strategy, {**options, "temperature": 0.0}, Budget(), self._judging_participants()
         )
         async with self._locks.setdefault(run.key, asyncio.Lock()):

@@ -15,7 +15,7 @@ Rule = Callable[[Grid], Grid]
 COLORS = 5
 
 
-def _turned(grid: Grid) -> Grid:
+def _turn(grid: Grid) -> Grid:
     return tuple(zip(*grid, strict=True))
 
 
@@ -23,7 +23,7 @@ def _in_rows(change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Rule:
     return lambda grid: tuple(map(change, grid))
 
 
-def _recolored(old: int, new: int) -> Rule:
+def _recolor(old: int, new: int) -> Rule:
     return _in_rows(lambda row: tuple(new if cell == old else cell for cell in row))
 
 
@@ -33,13 +33,13 @@ ROW_RULES: tuple[Rule, ...] = (
     _in_rows(lambda row: row[2:] + row[:2]),
     _in_rows(lambda row: (0, *row[:-1])),
     _in_rows(lambda row: tuple(sorted(row))),
-    *(_recolored(old, new) for old, new in product(range(1, COLORS), repeat=2) if old != new),
+    *(_recolor(old, new) for old, new in product(range(1, COLORS), repeat=2) if old != new),
 )
 GRID_RULES: tuple[Rule, ...] = (
     *ROW_RULES,
-    _turned,
+    _turn,
     lambda grid: grid[::-1],
-    lambda grid: _turned(grid)[::-1],
+    lambda grid: _turn(grid)[::-1],
 )
 
 
