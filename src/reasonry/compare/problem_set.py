@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..errors import UsageError
 from ..reading.names import did_you_mean
+from ..strategies import COMPARED
 from .datasets import DATASETS, Dataset
 from .gym import Gym
 from .judging import Item, Judge
@@ -66,7 +67,9 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
     outside, slash, inside = name.partition("/")
     if slash and outside == "gym":
         with closing(Gym(inside, size, seed)) as gym:
-            yield ProblemSet(name, gym.items, gym.judge, strategies=Dataset.strategies)
+            yield ProblemSet(name, gym.items, gym.judge, strategies=COMPARED["answer"])
     else:
         found = find_dataset(name)
-        yield ProblemSet(name, found.items(size, seed, level), found.judge, found.tools, found.strategies)
+        yield ProblemSet(
+            name, found.items(size, seed, level), found.judge, found.tools, COMPARED[found.needs]
+        )

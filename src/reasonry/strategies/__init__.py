@@ -64,6 +64,14 @@ SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy, and its options, that asks one question for one short answer, such as a verdict."""
 
 
+COMPARED: Mapping[str, str] = {
+    "answer": f"{CHAIN_OF_THOUGHT.name},{SELF_CONSISTENCY.name},{BEST_OF_N.name}",
+    "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",
+    "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
+}
+"""The strategies that are compared where none is named, by what the problems need."""
+
+
 def resolve(name: str, strategies: Registry = STRATEGIES) -> Strategy[Any, Any]:
     """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
 

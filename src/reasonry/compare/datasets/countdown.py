@@ -8,7 +8,7 @@ from random import Random
 from ...puzzles import Term
 from ...puzzles.term import joins
 from .dataset import Dataset, Made
-from .game24 import SEARCHES, is_solution, write_puzzle
+from .game24 import is_solution, write_puzzle
 
 MAX_VALUE = 999
 """The largest number on the way."""
@@ -44,5 +44,5 @@ COUNTDOWN = Dataset(
     "search",
     make,
     is_solution,
-    strategies=SEARCHES,
+    needs="search",
 )

@@ -36,7 +36,7 @@ class Dataset(Struct, frozen=True):
         make: Makes a problem of a level with a random generator that nothing else uses.
         version: Changes whenever `make` makes other problems.
         tools: Those that the problems tell of.
-        strategies: Compared where the user names none.
+        needs: A key of `COMPARED`: which strategies are compared where the user names none.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dataset(Struct, frozen=True):
     judge: Judge
     version: int = 1
     tools: tuple[Callable[..., Any], ...] = ()
-    strategies: str = "chain_of_thought,self_consistency,best_of_n"
+    needs: str = "answer"
 
     def items(self, size: int, seed: int = 1, level: int = 1) -> list[Item]:
         """Return the first problems of a seed and a level."""

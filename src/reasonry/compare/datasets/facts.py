@@ -121,7 +121,7 @@ FACTS = Dataset(
     make,
     says_the_same,
     tools=(WORLD.look_up,),
-    strategies="react,rewoo,self_ask",
+    needs="tools",
 )
 FACTS_TEXT = Dataset(
     "facts_text",

@@ -34,6 +34,4 @@ def is_solution(item: Item, candidate: Candidate) -> bool:
     return puzzle is not None and makes(puzzle.target, item.problem, candidate)
 
 
-SEARCHES = "tree_of_thoughts,self_consistency"
-
-GAME24 = Dataset("game24", "Make 24 from four numbers.", "search", make, is_solution, strategies=SEARCHES)
+GAME24 = Dataset("game24", "Make 24 from four numbers.", "search", make, is_solution, needs="search")

@@ -10,6 +10,7 @@ from cyclopts.validators import Number
 from ...compare.datasets import DATASETS, LEVELS
 from ...compare.gym import WHITELIST
 from ...compare.problem_set import find_dataset, open_dataset
+from ...strategies import COMPARED
 from .arguments import Count, WholeNumber
 from .output import print_lines, print_note
 from .settings import OutputOptions
@@ -60,7 +61,7 @@ def datasets(
 def _describe(name: str) -> dict[str, Any]:
     found = find_dataset(name)
     members = {key: getattr(found, key) for key in ("name", "summary", "measures", "version")}
-    return {**members, "levels": LEVELS, "strategies": found.strategies.split(",")}
+    return {**members, "levels": LEVELS, "strategies": COMPARED[found.needs].split(",")}
 
 
 def _show_all(rows: list[dict[str, Any]]) -> None:
