@@ -38,13 +38,11 @@ from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
-from .standings import Standing, Trial, standings
+from .standings import Report, Trial, standings
+from .table import ENDED, PREFIX, Plan, TrialTable, judged_answer
 
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
-
-ENDED = ("done", "failed")
-"""The status of a run that is not run again."""
 
 VERDICT = """Problem: {problem}
 
@@ -59,6 +57,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     Args:
         options: Of each strategy, by its name.
         budget: Of each run.
+        dataset: What the problems are called.
         judge: As a user writes it after `--judge`, or the data set whose own judge it is.
         parallel: Runs at once.
         series: Another name runs everything again beside what is there.
@@ -68,47 +67,12 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     options: Mapping[str, Mapping[str, Any]] = {}
     budget: Budget = Budget()
+    dataset: str = ""
     judge: str = "exact"
     parallel: int = 4
     series: str = ""
     retry_failed: bool = False
     total_usd: float | None = None
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    """What came of a comparison.
-
-    Attributes:
-        wanted: How many runs it takes.
-        reused: How many of them were there before.
-        spent: By this call alone, judging included, and what was cut off in flight.
-    """
-
-    standings: list[Standing]
-    trials: list[Trial]
-    wanted: int
-    reused: int
-    spent: Usage
-
-    @property
-    def complete(self) -> bool:
-        """Whether every strategy has been run on every problem."""
-        return len(self.trials) == self.wanted
-
-    def document(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the report as one JSON document.
-
-        Args:
-            facts: What was compared; see `Comparison.facts`.
-        """
-        return {
-            **facts,
-            "complete": self.complete,
-            "runs": {"wanted": self.wanted, "there": len(self.trials), "reused": self.reused},
-            "spent": msgspec.to_builtins(self.spent),
-            "strategies": [msgspec.to_builtins(standing) for standing in self.standings],
-            "trials": [msgspec.to_builtins(trial) for trial in self.trials],
-        }
 
 
 class Wanted(NamedTuple):
@@ -191,6 +155,7 @@ class Comparison:
         if judge is None:
             check_items(items, terms.judge)
         self.participants = _settle_model(app, participants, items[0].problem)
+        self.items = list(items)
         self.jobs = self._jobs(items)
         if terms.total_usd is not None:
             self._check_priced()
@@ -262,10 +227,22 @@ class Comparison:
         digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
+    @property
+    def id(self) -> str:
+        """The id under which the table of this comparison is kept: the same runs and the same judge have the same."""
+        asked = (self.terms.dataset, self.terms.judge, [job.run.key for job in self.jobs])
+        return PREFIX + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
+
     def facts(self) -> dict[str, Any]:
         """Return what is compared, for the report's document."""
         order = self.jobs[0].run.order
         return {
+            "kind": "comparison",
+            "id": self.id,
+            "dataset": self.terms.dataset,
+            "problems": len(self.items),
+            "items": msgspec.to_builtins(self.items),
+            "compared": self.strategies,
             "judge": self.terms.judge,
             "series": self.terms.series,
             "model": order.participants.model,
@@ -276,6 +253,15 @@ class Comparison:
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
+
+    async def _open_table(self) -> tuple[TrialTable, dict[tuple[str, str], Trial]]:
+        """Return the table of this comparison, and the trials that it has."""
+        width = len(self.strategies)
+        keys = [job.run.key for job in self.jobs]
+        rows = [keys[at : at + width] for at in range(0, len(keys), width)]
+        table = TrialTable(self.engine.store, self.id)
+        await table.begin(Plan(self.facts(), self.strategies, self.items, rows))
+        return table, (await table.read())[1]
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
@@ -293,10 +279,11 @@ class Comparison:
             ReasonryError: The store cannot be used, or somebody else drives one of the runs.
             asyncio.CancelledError: The caller was cancelled; `report` has what is there.
         """
+        table, written = await self._open_table()
         try:
             async with asyncio.TaskGroup() as group:
                 for job in self.jobs:
-                    group.create_task(self._do(job))
+                    group.create_task(self._do(job, table, written))
         except* ReasonryError as errors:
             first: BaseException = errors
             while isinstance(first, BaseExceptionGroup):
@@ -318,7 +305,7 @@ class Comparison:
 
     # -- one run
 
-    async def _do(self, job: Job) -> None:
+    async def _do(self, job: Job, table: TrialTable, written: Mapping[tuple[str, str], Trial]) -> None:
         async with self._slots, self._locks[job.run.key]:
             result = await self._result(job.run, count=True)
             if result is None:
@@ -327,6 +314,8 @@ class Comparison:
         if verdict is None:
             return
         trial = _trial(job, result, verdict)
+        if written.get((trial.item, trial.strategy)) != trial:
+            await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
         self.on_trial(trial, len(self.trials), len(self.jobs))
 
@@ -411,7 +400,7 @@ class Comparison:
 
     async def _verdict(self, job: Job, result: Result) -> Verdict | None:
         """Return what the judge says; None where nothing may be spent any more."""
-        answer = _best(result)
+        answer = judged_answer(result)
         found = candidates_of({**result.document(), "answer": answer})
         if self.judge is not None:
             right = answer is not None and self.judge(job.item, found[0])
@@ -461,12 +450,6 @@ def _difference(after: Usage, before: Usage) -> Usage:
     return Usage(**taken)
 
 
-def _best(result: Result) -> str | None:
-    """Return what is judged: the answer, or the best so far of a run that a limit stopped, for all had the same one."""
-    is_stopped = result.outcome == "stopped" and result.status == "done"
-    return result.best_answer if is_stopped else result.answer
-
-
 def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
     usage = result.usage
     return Trial(
@@ -477,7 +460,7 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         status=result.status,
         reason=result.termination.reason,
         detail=result.termination.detail,
-        answer=_best(result),
+        answer=judged_answer(result),
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,

@@ -13,7 +13,7 @@ from ..reading.names import did_you_mean
 from ..strategies import COMPARED
 from .datasets import DATASETS, Dataset
 from .gym import Gym
-from .judging import Item, Judge
+from .judging import Item, Judge, read_judge
 
 DEFAULT_SIZE = 30
 """Problems where a data set is named without a size."""
@@ -49,6 +49,13 @@ def find_dataset(name: str) -> Dataset:
         message = f"There is no data set {name[:60]!r}.{hint} The data sets: {', '.join(DATASETS)}, gym/NAME."
         raise UsageError(message, option="dataset", choices=[*DATASETS, "gym/NAME"])
     return DATASETS[name]
+
+
+def find_judge(name: str) -> Judge | None:
+    """Return the judge by its name, as after `--judge`, or that of a data set; None where it has to be asked."""
+    if name in DATASETS:
+        return DATASETS[name].judge
+    return None if name.startswith("gym/") else read_judge(name)
 
 
 @contextmanager

@@ -9,11 +9,14 @@ Rule 4: what was right nowhere is not worth its price, however low: it is on no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
+
+from ..core.budget import Usage
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -45,6 +48,12 @@ class Trial(Struct, frozen=True, kw_only=True):
     """What the world did, where there is no answer, or no verdict, because of it."""
     detail: str = ""
     """Why the run ended so, for people."""
+
+    @property
+    def verdict(self) -> str:
+        """What came of it, in a few words."""
+        verdict = {True: "right", False: "wrong", None: "not judged"}[self.right]
+        return f"no answer · {self.why_no_answer}" if self.answer is None else f"{verdict} · {self.answer}"
 
     @property
     def why_no_answer(self) -> str:
@@ -82,6 +91,43 @@ class Standing(Struct, frozen=True, kw_only=True):
     seconds: float
     front_by_usd: bool | None = None
     front_by_calls: bool = False
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What came of a comparison.
+
+    Attributes:
+        wanted: How many runs it takes.
+        reused: How many of them were there before.
+        spent: By this call alone, judging included, and what was cut off in flight.
+    """
+
+    standings: list[Standing]
+    trials: list[Trial]
+    wanted: int
+    reused: int
+    spent: Usage
+
+    @property
+    def complete(self) -> bool:
+        """Whether every strategy has been run on every problem."""
+        return len(self.trials) == self.wanted
+
+    def document(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the report as one JSON document.
+
+        Args:
+            facts: What was compared; see `Comparison.facts`.
+        """
+        return {
+            **facts,
+            "complete": self.complete,
+            "runs": {"wanted": self.wanted, "there": len(self.trials), "reused": self.reused},
+            "spent": to_builtins(self.spent),
+            "strategies": [to_builtins(standing) for standing in self.standings],
+            "findings": describe_ties(self.standings),
+            "trials": [{**to_builtins(trial), "why": trial.why_no_answer} for trial in self.trials],
+        }
 
 
 def wilson(right: int, runs: int, z: float = 1.959964) -> tuple[float, float]:

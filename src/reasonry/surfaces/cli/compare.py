@@ -15,17 +15,18 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Report, Terms, check_strategies
+from ...compare.comparison import Comparison, Terms, check_strategies
 from ...compare.estimate import Estimate, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Standing, Trial, describe_ties
+from ...compare.standings import Report, Standing, Trial, describe_ties
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.composition import split_outside
 from ...core.text import clip
 from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
+from ..web.html_page import html_page
 from .arguments import ABOVE_0, Count, WholeNumber, read_pairs, read_text
 from .output import check_writable, confirm, print_note, print_notes, write_text
 from .settings import RunSettings
@@ -84,7 +85,7 @@ def compare(
     total_usd
         Begin no more runs once this call has spent so much.
     html
-        Write a report with plots to this file.
+        Write the table with plots to this file, as one page that loads nothing.
     yes
         Do not ask before it costs money.
     """
@@ -97,6 +98,7 @@ def compare(
         names = check_strategies(split_outside(strategies or problems.strategies), app)
         budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
         terms = Terms(
+            dataset=problems.name,
             options=_options(option, names),
             budget=budget,
             judge=(judge or problems.name if own_judge else judge or "exact").strip(),
@@ -110,13 +112,16 @@ def compare(
         participants = await app.equip(named, budget, shared=True)
         heard_by = _teller(note), Pauses(note)
         comparison = Comparison(app, items, names, participants, terms, *heard_by, judge=own_judge)
-        facts = {"dataset": problems.name, "problems": len(items), **comparison.facts()}
+        facts = comparison.facts()
         why = f" ({app.pool.model_why})" if app.pool.model_why else ""
         size = f"{present.count_of(len(items), 'problem')} × {', '.join(names)}"
         note(f"{size} · model {facts['model']}{why} · judge {terms.judge}")
         expected = await estimate(comparison)
         if expected.runs:
             note(_describe_estimate(expected))
+            note(
+                f"The table fills at #/comparisons/{comparison.id} of the page that `reasonry serve --open` shows."
+            )
         if expected.usd and not yes and confirm("Run them?") is False:
             return None
         try:
@@ -132,9 +137,7 @@ def compare(
     report, facts, interrupted = outcome
     whole = report.document(facts)
     if html is not None:
-        from ...compare.report import page
-
-        write_text(html, page(whole))
+        write_text(html, html_page(whole, f"Comparison: {facts['dataset']}"))
     settings.common.show(whole, lambda: _print_report(report, html))
     if interrupted:
         return present.EXIT_CODES["cancelled"]
@@ -217,7 +220,6 @@ def _format(value: float | None, form: str) -> str:
 
 _REASON_CHARS = 200
 _MAX_REASONS = 5
-_VERDICTS = {True: "right", False: "wrong", None: "not judged"}
 
 
 def _silent(_: str) -> None:
@@ -226,11 +228,7 @@ def _silent(_: str) -> None:
 
 def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
     def report_trial(trial: Trial, done: int, wanted: int) -> None:
-        if trial.answer is None:
-            outcome = f"no answer · {clip(trial.why_no_answer, 60)}"
-        else:
-            outcome = f"{_VERDICTS[trial.right]} · {clip(trial.answer, 40)}"
-        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {outcome}")
+        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
 
     return report_trial
 

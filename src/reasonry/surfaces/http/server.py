@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from ...app.wiring import App
 from ...errors import NotFoundError
 from ..web.live_page import demo_page, live_page
-from . import catalog, mcp, runs, sessions
+from . import catalog, comparisons, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
 from .documents import reply
@@ -30,6 +30,7 @@ from .settings import ServerSettings
 TABLE: Mapping[str, Sequence[Operation]] = {
     "sessions": sessions.OPERATIONS,
     "runs": runs.OPERATIONS,
+    "comparisons": comparisons.OPERATIONS,
     "catalog": catalog.OPERATIONS,
     "operation": catalog.STANDING,
     "openai": openai.OPERATIONS,

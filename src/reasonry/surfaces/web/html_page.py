@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ...core.text import escaped_json
+from ...core.text import escaped_json, inert
 from ...errors import UsageError
 from .page import PageDocument
 
@@ -78,16 +78,19 @@ class _Assets(NamedTuple):
     policy: str
 
 
-def html_page(page: PageDocument | None) -> str:
+def html_page(page: PageDocument | Mapping[str, Any] | None, title: str = "") -> str:
     """Return the file as text.
 
     Args:
-        page: None: the page waits for its document from the host it is embedded in.
+        page: A page, or the document of a comparison; None: the page waits for its document from the host it is
+            embedded in.
+        title: Where the document has none.
     """
+    title = page.title if isinstance(page, PageDocument) else title
     assets = _assets()
     parts = {
         "policy": assets.policy,
-        "title": "Reasonry" if page is None else html.escape(f"{page.title} · Reasonry"),
+        "title": html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry",
         "style": assets.style,
         "document": embedded_json(page),
         "script": assets.script,

@@ -4,6 +4,7 @@ import { addressedId, setAddress } from "./address.js";
 import { byId, element } from "./dom.js";
 import { makeHelp } from "./help.js";
 import { listenToHost } from "./host.js";
+import { makeComparison } from "./comparison.js";
 import { makePage } from "./page.js";
 import { makeThemeSwitch } from "./theme.js";
 
@@ -15,6 +16,7 @@ makeHelp(help);
 addEventListener("hashchange", () => page.goTo(addressedId()));
 
 function render(document_) {
+  if (document_.kind === "comparison") return makeComparison(byId("page"), {}).update(document_);
   document.title = `${document_.title || document_.problem} · Reasonry`;
   page.render(document_);
 }

@@ -4,6 +4,7 @@ import { byId, element, isTyping, listen } from "../dom.js";
 import { makeHelp } from "../help.js";
 import { makeThemeSwitch } from "../theme.js";
 import { api, connectFrame } from "./api.js";
+import { mountComparisonTable } from "./comparison_view.js";
 import { askToken } from "./dialogs.js";
 import { mountList } from "./list.js";
 import { mountNewRun } from "./new_run.js";
@@ -36,7 +37,7 @@ function decoded(part) {
 
 function mount() {
   const { view, ids, query } = readPlace();
-  const fixed = view === "compare" ? 2 : view === "runs" || view === "sessions" ? 1 : 0;
+  const fixed = view === "compare" ? 2 : ["runs", "sessions", "comparisons"].includes(view) ? 1 : 0;
   const name = [view, ...ids.slice(0, fixed)].join("/");
   const at = ids[fixed] || null;
   if (mounted?.name === name) return mounted.show?.(at, query);
@@ -58,6 +59,8 @@ function mountView(view, ids, surroundings, query) {
   if (view === "new") return mountNewRun(main, { ...surroundings, query });
   if (view === "runs" && ids[0] === "demo") return mountDemo(main, surroundings);
   if (view === "runs" && ids[0]) return mountRunView(main, { ...surroundings, runId: ids[0] });
+  const isTable = view === "comparisons" || (view === "sessions" && ids[0]?.startsWith("comparison-"));
+  if (isTable && ids[0]) return mountComparisonTable(main, { ...surroundings, id: ids[0], query });
   if (view === "sessions" && ids[0]) return mountSession(main, { ...surroundings, sessionId: ids[0] });
   if (view === "compare" && ids[1]) return mountComparison(main, { ...surroundings, a: ids[0], b: ids[1] });
   document.title = "Nothing here · Reasonry";

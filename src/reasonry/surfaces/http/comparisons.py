@@ -1,0 +1,64 @@
+"""Comparisons as they fill: the table of one, and its problems run again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from ...compare.table import Repeat, TrialTable, read_comparison
+from ...records import JobOptions
+from .context import RequestContext
+from .documents import reply
+from .operations import Operation
+from .run_forms import ForkBody
+
+
+class ComparisonDocument(TypedDict):
+    """A comparison as it stands: as `compare --json` prints it, with the runs at work and the repeats."""
+
+    id: str
+    dataset: str
+    complete: bool
+    items: list[dict[str, Any]]
+    strategies: list[dict[str, Any]]
+    findings: list[str]
+    trials: list[dict[str, Any]]
+    running: list[dict[str, Any]]
+    repeats: list[dict[str, Any]]
+
+
+class RunAgain(Struct, frozen=True, forbid_unknown_fields=True):
+    """A problem of a comparison that all its strategies are to solve again."""
+
+    item: Annotated[str, Meta(min_length=1, max_length=400)]
+    times: Annotated[int, Meta(ge=1, le=20)] = 5
+
+
+async def show_comparison(context: RequestContext, comparison_id: str) -> Response:
+    """Return the table of a comparison, as it stands."""
+    return reply(await read_comparison(context.app, comparison_id))
+
+
+async def run_again(context: RequestContext, comparison_id: str, body: RunAgain) -> Response:
+    """Begin more runs on one problem, of each strategy that has one; how far they agree shows how stable it is."""
+    app, table = context.app, TrialTable(context.app.store, comparison_id)
+    plan, trials, _ = await table.read()
+    item = str(plan.item(body.item).id)
+    for trial in [trials[item, name] for name in plan.strategies if (item, name) in trials]:
+        source = await app.engine.recorded_run(trial.run_id)
+        participants = await app.participants_again(source, ForkBody(start=0))
+        for _ in range(body.times):
+            run_id, _ = await context.supervisor.fork(app, source, 0, participants, job=JobOptions())
+            await table.add(Repeat(item, trial.strategy, run_id))
+    return reply(await read_comparison(app, comparison_id), 201)
+
+
+_COMPARISON = "/api/comparisons/{comparison_id}"
+_CONFLICT = {409: "A run does not allow this as it stands; the message says why."}
+
+OPERATIONS = (
+    Operation("GET", _COMPARISON, show_comparison, ComparisonDocument),
+    Operation("POST", f"{_COMPARISON}/again", run_again, ComparisonDocument, 201, _CONFLICT),
+)

@@ -1,0 +1,78 @@
+"""The table of a comparison is in the store while it fills: the plan first, then each trial, once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reasonry.app.participants import Participants
+from reasonry.app.wiring import App
+from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.problem_set import open_dataset
+from reasonry.compare.table import Repeat, TrialTable, read_comparison
+from reasonry.errors import NotFoundError
+
+STRATEGIES = ["tree_of_thoughts", "self_consistency"]
+
+
+def compare(app: App, size: int, **more: object) -> Comparison:
+    with open_dataset(f"game24:{size}") as problems:
+        terms = Terms(dataset="game24", judge="game24", parallel=1)
+        participants = Participants(model="offline")
+        return Comparison(
+            app, problems.items, STRATEGIES, participants, terms, judge=problems.judge, **more
+        )  # pyright: ignore
+
+
+@pytest.mark.anyio
+async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial_twice() -> None:
+    async with App("memory") as app:
+        heard = asyncio.Event()
+        first = compare(app, 3, on_trial=lambda trial, done, wanted: done == 2 and heard.set())
+        task = asyncio.create_task(first.run())
+        await heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        halfway = await read_comparison(app, first.id)
+        assert (halfway["complete"], halfway["runs"]["wanted"]) == (False, 6)
+        assert 2 <= len(halfway["trials"]) < 6
+        assert len(halfway["items"]) == 3
+        again = compare(app, 3)
+        assert again.id == first.id
+        report = await again.run()
+        whole = await read_comparison(app, first.id)
+        assert whole["trials"] == report.document({})["trials"]
+        assert whole["strategies"] == report.document({})["strategies"]
+        assert (whole["complete"], whole["running"]) == (True, [])
+        assert (await app.store.session(first.id)).thoughts == 1 + 6
+        await compare(app, 3).run()
+        assert (await app.store.session(first.id)).thoughts == 1 + 6
+
+
+@pytest.mark.anyio
+async def test_a_repeat_is_judged_when_it_is_looked_at_and_compared_with_its_trial() -> None:
+    async with App("memory") as app:
+        comparison = compare(app, 2)
+        await comparison.run()
+        document = await read_comparison(app, comparison.id)
+        one, other = [trial for trial in document["trials"] if trial["strategy"] == STRATEGIES[0]]
+        table = TrialTable(app.store, comparison.id)
+        for run_id in (one["run_id"], other["run_id"]):
+            await table.add(Repeat(one["item"], STRATEGIES[0], run_id))
+        same, different = (await read_comparison(app, comparison.id))["repeats"]
+        assert (same["right"], same["same"], same["status"]) == (True, True, "done")
+        assert (different["right"], different["same"]) == (False, False)
+
+
+@pytest.mark.anyio
+async def test_another_session_is_no_comparison() -> None:
+    async with App("memory") as app:
+        await app.sessions().think(
+            {"thought": "a", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+        )
+        (session,) = await app.store.sessions()
+        for id in (session.session_id, "comparison-nix"):
+            with pytest.raises(NotFoundError):
+                await read_comparison(app, id)
