@@ -20,9 +20,7 @@ def compare(app: App, size: int, **more: object) -> Comparison:
     with open_dataset(f"game24:{size}") as problems:
         terms = Terms(dataset="game24", judge="game24", parallel=1)
         participants = Participants(model="offline")
-        return Comparison(
-            app, problems.items, STRATEGIES, participants, terms, judge=problems.judge, **more
-        )  # pyright: ignore
+        return Comparison(app, problems.items, STRATEGIES, participants, terms, judge=problems.judge, **more)  # pyright: ignore
 
 
 @pytest.mark.anyio

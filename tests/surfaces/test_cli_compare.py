@@ -375,7 +375,11 @@ def test_the_report_is_one_page_that_holds_the_table_and_fetches_nothing(desk: D
     assert "\\u003cscript\\u003ealert" in page
     assert [char for char in page if unicodedata.category(char) in ("Cc", "Cf") and char != "\n"] == []
     document = embedded(page)
-    assert [row["strategy"] for row in document["strategies"]] == ["self_consistency", "self_ask", "step_back"]
+    assert [row["strategy"] for row in document["strategies"]] == [
+        "self_consistency",
+        "self_ask",
+        "step_back",
+    ]
     assert document["items"][0]["id"] == evil.replace("\t", "\t")
     assert len(document["trials"]) == 3 * len(SUMS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,9 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
                 made = Comparison(app, problems.items, names, offline, terms, judge=problems.judge)
                 return made.id, (await made.run()).document(made.facts())
 
-    return asyncio.run(work())
+    # The browser has an event loop in this thread.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work()).result()
 
 
 def test_a_file_shows_the_standings_the_costs_and_each_problem_and_only_as_text(show: Shown) -> None:
