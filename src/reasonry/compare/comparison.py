@@ -39,7 +39,7 @@ from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
 from .standings import Report, Trial, standings
-from .table import ENDED, PREFIX, Plan, TrialTable, judged_answer
+from .trial_table import ENDED, PREFIX, ComparisonPlan, TrialTable, judged_answer
 
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
@@ -260,7 +260,7 @@ class Comparison:
         keys = [job.run.key for job in self.jobs]
         rows = [keys[at : at + width] for at in range(0, len(keys), width)]
         table = TrialTable(self.engine.store, self.id)
-        await table.begin(Plan(self.facts(), self.strategies, self.items, rows))
+        await table.begin(ComparisonPlan(self.facts(), self.strategies, self.items, rows))
         return table, (await table.read())[1]
 
     async def missing(self) -> list[Job]:

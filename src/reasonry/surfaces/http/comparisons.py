@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from ...compare.table import Repeat, TrialTable, read_comparison
+from ...compare.trial_table import Repeat, TrialTable, read_comparison
 from ...records import JobOptions
 from .context import RequestContext
 from .documents import reply

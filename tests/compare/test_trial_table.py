@@ -10,7 +10,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.problem_set import open_dataset
-from reasonry.compare.table import Repeat, TrialTable, read_comparison
+from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
 from reasonry.errors import NotFoundError
 
 STRATEGIES = ["tree_of_thoughts", "self_consistency"]

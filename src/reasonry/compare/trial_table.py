@@ -22,6 +22,7 @@ from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
 from ..reading.vote import agree, normalise
 from ..records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from ..strategies import STRATEGIES
 from .judging import Item, Judge, candidates_of
 from .problem_set import find_judge
 from .standings import Report, Trial, standings
@@ -35,7 +36,7 @@ ENDED = ("done", "failed")
 _PAGE = 500
 
 
-class Plan(Struct, frozen=True):
+class ComparisonPlan(Struct, frozen=True):
     """What is compared.
 
     Attributes:
@@ -78,7 +79,7 @@ class TrialTable:
     def __init__(self, store: Store, id: str) -> None:
         self.store, self.id = store, id
 
-    async def begin(self, plan: Plan) -> None:
+    async def begin(self, plan: ComparisonPlan) -> None:
         """Write the plan, unless it is there."""
         facts = plan.facts
         purpose = (
@@ -98,7 +99,7 @@ class TrialTable:
                 return SessionChange()
             now_ms = time.time_ns() // 1_000_000
             row = view.row or SessionRow(
-                self.id, "linear", now_ms, now_ms, pinned=True, purpose=clip(text, 200)
+                self.id, next(iter(STRATEGIES)), now_ms, now_ms, pinned=True, purpose=clip(text, 200)
             )
             count = row.thoughts + 1
             head = Head(ThoughtLine("", count, count, count), thoughts=count, highest=count, ended=True)
@@ -110,7 +111,7 @@ class TrialTable:
 
         await self.store.change(self.id, decide)
 
-    async def read(self) -> tuple[Plan, dict[tuple[str, str], Trial], list[Repeat]]:
+    async def read(self) -> tuple[ComparisonPlan, dict[tuple[str, str], Trial], list[Repeat]]:
         """Return the plan, the trials by problem and strategy, and the repeats.
 
         Raises:
@@ -124,7 +125,7 @@ class TrialTable:
         trials = [msgspec.convert(entry["trial"], Trial) for entry in entries if "trial" in entry]
         repeats = [msgspec.convert(entry["repeat"], Repeat) for entry in entries if "repeat" in entry]
         by_place = {(trial.item, trial.strategy): trial for trial in trials}
-        return msgspec.convert(entries[0]["plan"], Plan), by_place, repeats
+        return msgspec.convert(entries[0]["plan"], ComparisonPlan), by_place, repeats
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
