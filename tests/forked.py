@@ -166,9 +166,11 @@ def _load() -> None:
 
     for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
         import_module(module.name)
-    for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "surfaces.web"):
+    for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "supervisor"):
         import_module(f"reasonry.{name}")
-    for name in ("surfaces.mcp.serve", "surfaces.http.serve", "surfaces.http.server", "supervisor"):
+    for name in ("surfaces.mcp.serve", "surfaces.http.serve", "surfaces.http.server", "surfaces.web"):
+        import_module(f"reasonry.{name}")
+    for name in ("queues.worker", "stores.postgres", "tools.knowledge", "tools.mcp_client"):
         import_module(f"reasonry.{name}")
     for name in ("choose", "openai_compatible", "http_session", "offline", "scripted", "recorded", "known"):
         import_module(f"reasonry.models.{name}")
@@ -180,16 +182,22 @@ def _load() -> None:
         "encodings.idna",
         "encodings.utf_8_sig",
         "importlib.resources.readers",
+        "jsonschema",
         "json_repair",
         "mcp",
         "mcp.server.mcpserver",
         "pydantic_ai.direct",
+        "procrastinate",
+        "psycopg_pool",
         "pydantic_monty",
         "rich.live",
         "rich.markdown",
         "ruamel.yaml",
         "tests.servers.game24",
         "tests.servers.__main__",
+        "tomlkit",
+        "uvicorn.protocols.http.h11_impl",
+        "uvicorn.lifespan.on",
     ):
         import_module(name)
 

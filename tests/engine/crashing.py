@@ -13,10 +13,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import msgspec
@@ -186,15 +188,21 @@ class Nursery:
 
 
 def load() -> None:
-    """Import what a drive needs, so that its children need not."""
+    """Import what a drive needs and drive a run, so that its children find all read, compiled and cached."""
     for name in ("choose", "openai_compatible", "http_session"):
         import_module(f"reasonry.models.{name}")
     for name in ("knowledge", "logic_kernel", "mcp_client", "sandbox_monty", "verifiers"):
         import_module(f"reasonry.tools.{name}")
+    for name in ("apsw.sqlite_extra", "importlib.resources.readers"):
+        import_module(name)
     for name in ("aiohttp", "apsw", "encodings.idna", "encodings.utf_8_sig", "json_repair", "pydantic_monty"):
         import_module(name)
     for name in ("mcp.client.streamable_http", "anyio._backends._asyncio", "anyio.streams.tls", "httpcore2"):
         import_module(name)
+    with TemporaryDirectory() as folder, Path(os.devnull).open("wb") as nobody:
+        job = Job(path=str(Path(folder) / "first.db"), model="offline", strategy="tree_of_thoughts")
+        asyncio.run(drive(job, nobody.fileno()))
+    assert threading.active_count() == 1, "what has threads cannot be forked"
 
 
 if __name__ == "__main__":

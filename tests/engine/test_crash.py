@@ -10,7 +10,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
@@ -58,12 +58,10 @@ def look(path: str, run_id: str) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
         async with App(path, strategies=ALL) as app:
             trace = await app.engine.trace(run_id)
-            run = (await app.engine.read(run_id)).run
             shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
             return {
                 "trace": trace,
-                "open_effects": run.open_effects,
-                "lines": [[line.seq, line.digest.hex()] for line in await app.store.lines(run_id)],
+                "lines": await digests(app, run_id),
                 "replay": (await app.engine.replay(run_id))["replay"],
                 "session": [one["thought"] for one in shown["thoughts"]],
                 "rows": await app.store.runs(),
@@ -72,14 +70,31 @@ def look(path: str, run_id: str) -> dict[str, Any]:
     return asyncio.run(work())
 
 
-def only_run(path: str) -> str | None:
-    async def work() -> str | None:
+class Left(NamedTuple):
+    """What a killed process left of its only run."""
+
+    run_id: str
+    status: str
+    open_effects: tuple[Pending, ...]
+    lines: list[list[Any]]
+
+
+def look_for_run(path: str) -> Left | None:
+    async def work() -> Left | None:
         async with App(path, strategies=ALL) as app:
             rows, sessions = await app.store.runs(), await app.store.sessions()
             assert [one.run_id for one in sessions] == [one.run_id for one in rows]
-            return rows[0].run_id if rows else None
+            if not rows:
+                return None
+            run_id = rows[0].run_id
+            run = (await app.engine.read(run_id)).run
+            return Left(run_id, run.snapshot.status, run.open_effects, await digests(app, run_id))
 
     return asyncio.run(work())
+
+
+async def digests(app: App, run_id: str) -> list[list[Any]]:
+    return [[line.seq, line.digest.hex()] for line in await app.store.lines(run_id)]
 
 
 def record(trace: dict[str, Any]) -> dict[str, Any]:
@@ -111,29 +126,28 @@ def killed(
     if told["signal"] == 0:
         return None
     assert told["signal"] == 9
-    run_id = only_run(job.path)
-    if run_id is None:
+    left = look_for_run(job.path)
+    if left is None:
         assert told["acknowledged"] == []
         assert server.stats()["requests"] == 0
         return 0
-    before = look(job.path, run_id)
-    assert before["lines"][: len(told["acknowledged"])] == told["acknowledged"]
-    if before["open_effects"]:
-        assert before["trace"]["status"] == "active"
-    result = nursery.perform(replace(job, run_id=run_id, kill=None))["result"]
-    after = look(job.path, run_id)
+    assert left.lines[: len(told["acknowledged"])] == told["acknowledged"]
+    if left.open_effects:
+        assert left.status == "active"
+    result = nursery.perform(replace(job, run_id=left.run_id, kill=None))["result"]
+    after = look(job.path, left.run_id)
     assert record(after["trace"]) == record(whole)
     assert result["answer"] == whole["answer"]
-    assert after["lines"][: len(before["lines"])] == before["lines"]
+    assert after["lines"][: len(left.lines)] == left.lines
     assert after["replay"]["identical"] is True
     assert after["session"] == [one["text"] for one in whole["thoughts"]]
     once = Counter(one["prompt"] for one in whole["questions"])
     asked = asked_at(server, serves_n)
     assert asked >= once
-    assert asked <= once + prompts(before["open_effects"])
+    assert asked <= once + prompts(left.open_effects)
     if job.budget.calls is not None:
         assert server.stats()["requests"] <= result["usage"]["calls"] <= job.budget.calls
-    return len(before["open_effects"])
+    return len(left.open_effects)
 
 
 def everywhere(
