@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reasonry.app.agent_calls import RefuteClaims
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.guided.findings import false_claims
 from reasonry.guided.thinker import Thinker
@@ -197,3 +198,13 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
         assert (await think(5, "End.", sessionId=session, nextThoughtNeeded=False))[
             "leftOpen"
         ] == "refuted: 2"
+
+
+async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -> None:
+    async with App("memory", environ={}) as app:
+        start = RunRequest(problem="Use 1, 5, 5 and 5 to make 24.", strategy="tree_of_thoughts")
+        run = await app.coach_start(start, brief=True)
+        steps = [("5 - 1 = 4 (left: 4 5 5)", 0.5), ("5 + 5 = 11 (left: 11 1 5)", 0.5)]
+        answer = {"thoughts": [{"thought": step, "score": score} for step, score in steps]}
+        reply = await app.coach_answer(run["run_id"], {run["questions"][0]["id"]: answer}, brief=True)
+        assert reply["refuted"] == [{"thought": steps[1][0], "reason": "5 + 5 is 10, not 11"}]

@@ -867,6 +867,17 @@ def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     assert not asked(walked, "quality_evaluation")
 
 
+def test_what_an_agent_said_it_checked_goes_where_its_result_goes() -> None:
+    known = {
+        "answer": "It can do much.",
+        "confidence": 0.9,
+        "quality": "ACCEPTED",
+        "reason": "lists from memory",
+    }
+    walked = analyse({"knowledge": [known]}, judge_own_results=True)
+    assert "Checked: lists from memory" in asked(walked, "synthesis")[0].prompt
+
+
 def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
     walked = analyse({"iteration_decision": ["Hm."] * 3})
     assert (walked.snapshot.status, walked.conclusion.reason, walked.conclusion.answer) == (

@@ -57,7 +57,7 @@ class Coach(Struct, frozen=True):
 
         Returns:
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
-            active run asks nothing, and `result` once the run has ended.
+            active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
         accepted = await self.engine.accept_once(order, key=key, drive=True)
         return await self.go_on(*accepted, performers)
@@ -94,8 +94,11 @@ class Coach(Struct, frozen=True):
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
             known = shown_ids(answered) if answered and not says_all else None
             performers = await open_performers(opened.run)
+            earlier = _proved_wrong(opened.run)
             refused = await opened.take_answers(events, refusing=True)
             shown = await self._go_on(opened, performers, known)
+            found = [thought for node, thought in _proved_wrong(opened.run).items() if node not in earlier]
+            shown |= {"refuted": found} if found else {}
         if refused:
             raise _refused_error(refused, len(events) - len(refused), shown)
         return shown
@@ -199,6 +202,13 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     if snapshot.status != "active":
         shown["result"] = result_of(run_id, session_id, run).document(nodes=False)
     return shown
+
+
+def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
+    """Return the thoughts of a search that exact arithmetic or a verifier proved wrong, with the reason, by id."""
+    progress = run.strategy.progress
+    tree = () if progress is None else progress(run.snapshot.state).get("tree", ())
+    return {node["id"]: {"thought": node["text"], "reason": node["why"]} for node in tree if node.get("why")}
 
 
 def _question(pending: Pending) -> dict[str, Any]:

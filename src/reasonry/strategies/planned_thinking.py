@@ -383,7 +383,8 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Settle on the solution.",
             guidance="Sum the results of the plan up into the solution. If one turns out wrong here, say which, "
-            "put the plan right and conclude anew.",
+            "stay here with the plan put right, and conclude anew.",
+            fields=(Field("planning", _PLANNING, required=False, check=broken_rules),),
             body=conclude,
             reply=PlannedThought,
             example=_EXAMPLE,

@@ -544,7 +544,9 @@ def _settle(task: Task) -> Task:
 
 def _entry(state: State, task: Task) -> str:
     head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
-    return f"{head}\n{_result_text(state, task)}"
+    # What an agent said that it checked, or did not, goes where its result goes.
+    own = f"\nChecked: {task.reason}" if state.options.judge_own_results and task.reason else ""
+    return f"{head}\n{_result_text(state, task)}{own}"
 
 
 def _result_text(state: State, task: Task, *, with_passages: bool = False) -> str:

@@ -155,6 +155,7 @@ def progress(state: State) -> dict[str, Any]:
                 "depth": node.depth,
                 "on_path": node.id in on_path,
                 "refuted": node.refuted,
+                **({"why": node.why} if node.refuted else {}),
             }
             for node in (*state.nodes.values(), *state.fresh)
         ],

@@ -266,6 +266,8 @@ def show_coached(
 
 
 def _print_standing(document: dict[str, Any]) -> None:
+    for thought in document.get("refuted", ()):
+        print_note(f"refuted: {thought['thought']}: {thought['reason']}")
     result = document.get("result")
     if result is not None:
         _print_result(result)

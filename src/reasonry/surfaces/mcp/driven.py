@@ -107,6 +107,7 @@ def coach_tool(app: AgentApp, work: RunWork) -> McpTool:
                 "questions": _OBJECTS,
                 "progress": {"type": "object"},
                 "note": _STRING,
+                "refuted": _OBJECTS,
                 "result": {"type": "object"},
                 "runs": _OBJECTS,
                 "thoughts": _OBJECTS,
