@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.compare.datasets import DATASETS, LEVELS
-from reasonry.compare.datasets.facts import WORLD
+from reasonry.compare.datasets.facts import PEOPLE, TOWNS, look_up
 from reasonry.compare.judging import Candidate, Item
 
 NAMES = sorted(DATASETS)
@@ -122,6 +122,6 @@ def test_everybody_gets_the_same_problems() -> None:
 
 
 def test_the_tool_of_facts_knows_each_name_and_says_where_it_knows_none() -> None:
-    names = [*WORLD.people, *WORLD.towns]
-    assert all(name in WORLD.look_up(f" {name.lower()} ") for name in names)
-    assert WORLD.look_up("Paris") == "Nothing is known about 'Paris'."
+    names = [*PEOPLE, *TOWNS]
+    assert all(name in look_up(f" {name.lower()} ") for name in names)
+    assert look_up("Paris") == "Nothing is known about 'Paris'."
