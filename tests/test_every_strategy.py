@@ -45,9 +45,18 @@ CARDS = (
 
 
 def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
-    examples = {stage.name: stage.example for stage in strategy.stages if stage.example is not None}
+    asking = [*inside(strategy), strategy]
+    examples = {
+        stage.name: stage.example for one in asking for stage in one.stages if stage.example is not None
+    }
     more = MORE_TO_DO.get(strategy.name, {}) if seed % 2 else {}
     return World(seed, hostility, {**examples, **more})
+
+
+def inside(strategy: Strategy[Any, Any]) -> list[Strategy[Any, Any]]:
+    """Return the strategies that one runs inside it by default, the innermost first."""
+    over = getattr(strategy.options(), "over", None)
+    return [*inside(STRATEGIES[over]), STRATEGIES[over]] if over else []
 
 
 _STEPS = [

@@ -6,6 +6,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,12 +16,14 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
+from reasonry.engine import journal
 from reasonry.engine.callers import questions
 from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames, Settled
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
+from reasonry.engine.run import fold
 from reasonry.errors import ModelError, ToolError
 from reasonry.records import Line, SessionRow
 from reasonry.stores.memory import MemoryStore
@@ -175,12 +178,11 @@ def at_any_pace(document: dict[str, Any]) -> dict[str, Any]:
 async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     """Return what a run leaves behind, whoever drove it and however often it was interrupted.
 
-    Questions asked side by side are listed as their answers came in, so they are put into the order of their ids.
+    What is done side by side is listed as the answers came in, so it is put into the order of ids.
     """
     trace = await engine.trace(run_id)
-    trace["questions"].sort(
-        key=lambda question: [int(number) for number in re.findall(r"\d+", question["id"])]
-    )
+    trace["questions"].sort(key=lambda question: _numbers(question["id"]))
+    trace["thoughts"] = in_order_of_lines(trace["thoughts"])
     same = (
         "status",
         "answer",
@@ -210,9 +212,45 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     }
     return (
         left
-        | {"effects": wanted}
+        | {"effects": wanted, "cut": await _cut_off(engine, run_id)}
         | {"details": {key: value for key, value in trace.items() if key not in known}}
     )
+
+
+def _numbers(effect_id: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", effect_id)]
+
+
+def in_order_of_lines(thoughts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return thoughts with those of runs inside, which come in side by side, in the order of these runs."""
+
+    def inside(thought: dict[str, Any]) -> bool:
+        return re.match(r"e\d+(/|$)", thought.get("branch") or "") is not None
+
+    stretches = [(is_inside, list(group)) for is_inside, group in groupby(thoughts, inside)]
+    ordered = (
+        sorted(group, key=lambda thought: _numbers(thought["branch"].split("/")[0])) if is_inside else group
+        for is_inside, group in stretches
+    )
+    return [thought for group in ordered for thought in group]
+
+
+async def _cut_off(engine: Engine, run_id: str) -> list[str]:
+    """Return the effects that were not waited for, because what came in before was enough."""
+    entries, _ = journal.read(run_id, await engine.store.lines(run_id))
+    run = fold(entries[:1], engine.strategies)
+    steps = [run.apply(entry) for entry in entries[1:]]
+    return [effect_id for step in steps if step is not None for effect_id in step.cancelled]
+
+
+def is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two runs left the same record.
+
+    Where what came in was enough for one of them, what else came in depends on the order of arrival; they end alike.
+    """
+    if not (one["cut"] or other["cut"]):
+        return one == other
+    return all(one[name] == other[name] for name in ("status", "answer", "termination"))
 
 
 def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..playing import World
 from ..test_every_strategy import DRIVEN, each_driven, options, world
-from .answering import WorldModel, after_crash, coach_on, engine, order, performers_of, record
+from .answering import WorldModel, after_crash, coach_on, engine, is_same, order, performers_of, record
 
 pytestmark = pytest.mark.anyio
 
@@ -48,12 +48,13 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
             recorded = {one.id for one in before.events}
             participants = performers_of(answers)
             result = await found.resume(run_id, participants)
-            assert await record(found, run_id) == whole
+            left = await record(found, run_id)
+            assert is_same(left, whole)
             assert isinstance(participants.model, WorldModel)
             assert not recorded & set(participants.model.asked)
             assert set(participants.model.asked.values()) <= {1}
             assert (await found.replay(run_id))["replay"]["identical"] is True
-            assert result.usage.calls == calls
+            assert result.usage.calls == calls or left["cut"] or whole["cut"]
 
 
 @each_driven
@@ -64,7 +65,7 @@ async def test_a_coached_run_leaves_the_record_of_a_driven_one(strategy: Strateg
         coached = engine()
         other = await coached.accept(order(strategy, options(strategy, seed)))
         shown = await coach_on(coached, other, answers)
-        assert await record(coached, other) == await record(engines, run_id)
+        assert is_same(await record(coached, other), await record(engines, run_id))
         assert shown["result"]["answer"] == (await engines.result(run_id)).answer
         assert (await coached.replay(other))["replay"]["identical"] is True
 
@@ -84,8 +85,9 @@ async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
         participants = performers_of(answers, free=True)
         await handed.resume(other, participants, participants=ParticipantNames("world"))
         assert isinstance(participants.model, WorldModel)
-        assert participants.model.asked.total() == asked - count
-        assert await record(handed, other) == whole
+        left = await record(handed, other)
+        assert is_same(left, whole)
+        assert participants.model.asked.total() == asked - count or left["cut"] or whole["cut"]
 
 
 @pytest.mark.slow
@@ -99,7 +101,7 @@ async def test_a_run_may_be_handed_from_a_model_to_its_caller_at_any_point(
     for count in range(1, len(lines) - 1):
         handed = await after_crash(engines.store, run_id, lines[:count])
         await coach_on(handed, run_id, answers)
-        assert await record(handed, run_id) == whole
+        assert is_same(await record(handed, run_id), whole)
 
 
 def test_the_strategies_tested_are_all_there_are() -> None:

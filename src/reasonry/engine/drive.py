@@ -249,7 +249,8 @@ class Drive:
         self._collect(done)
         for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
-            if self.run.snapshot.status == "active" and self._limit_reached() is None:
+            # Where calls are used up, what costs none may still bring the answer; the guard refuses the others.
+            if self.run.snapshot.status == "active" and limit_reached(self.run) is None:
                 self._launch(step.effects)
 
     def _collect(self, done: Iterable[asyncio.Task[Event]]) -> None:

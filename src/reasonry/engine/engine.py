@@ -556,7 +556,7 @@ class OpenRun(RunJournal):
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Take answers from outside, one by one, up to a limit: what comes after it is not taken.
+        """Take answers from outside, one by one, up to a limit; those after it, or after enough, are not taken.
 
         Args:
             refusing: An answer that cannot be read is not taken, and its question stays open; one that is only doubted
@@ -568,10 +568,12 @@ class OpenRun(RunJournal):
         Raises:
             ConflictError: An answer is not waited for. None of the answers is taken.
         """
-        taken, refused = list[Settled](), dict[str, str]()
+        taken, refused, cut = list[Settled](), dict[str, str](), set[str]()
         for effect_id, event in answers:
             if limit_reached(self.run):
                 break
+            if effect_id in cut:
+                continue
             settled = Settled(effect_id, event)
             step = self.run.step_after(settled)
             reading = step.reading
@@ -579,6 +581,7 @@ class OpenRun(RunJournal):
                 refused[effect_id] = " ".join(reading.refusal.split())
                 continue
             self.run.take(settled, step)
+            cut.update(step.cancelled)
             taken.append(self.run.events[-1])
         if taken:
             await self.write(*taken)

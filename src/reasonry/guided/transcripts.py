@@ -25,6 +25,7 @@ from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
 from .lines import NOT_RECORDED, Head, Recorded, RowsView, encode
+from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
 from .settings import SessionSettings
@@ -96,9 +97,9 @@ class _Walk:
         try:
             self._add(call, at)
         except IllegalTransitionError as error:
-            instead = error.details.get("instead", {})
-            if instead.keys() == {"stage"}:
-                self._add(replace(call, stage=instead["stage"]), at)
+            way = shortest_way(self._strategy, error.details["stage"], str(call.stage))
+            if way is not None:
+                self._add(replace(call, stage=way.stages), at)
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
