@@ -5,17 +5,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import shlex
+import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .errors import UsageError
 from .reading.json_in_text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
 """A child that writes this much is killed; output over the limit but under this is only cut."""
 _REAPED_S = 5.0
 """Time for the system to end a process that was killed."""
+
+
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TERM|TMPDIR|TMP|TEMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA"
+    r"|LOCALAPPDATA|PROGRAMDATA|PROGRAMFILES|USERPROFILE|HOMEDRIVE|HOMEPATH|SSL_CERT_FILE|SSL_CERT_DIR"
+    r"|NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|NO_PROXY|(?:LC|XDG)_\w+",
+    re.IGNORECASE,
+)
+"""Variables of the environment that a program gets."""
+
+
+def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a program gets: those of a login, and no key."""
+    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
+
+
+def split_command(text: str, option: str = "model") -> list[str]:
+    """Return the words of a command, the program by its place.
+
+    Raises:
+        UsageError: It cannot be split, or there is no such program.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be read: {error}", option=option) from None
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        raise UsageError(f"there is no program {words[0] if words else ''!r} on the path", option=option)
+    return [program, *words[1:]]
 
 
 class Output:

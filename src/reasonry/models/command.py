@@ -8,57 +8,25 @@ the environment that a login needs: no key of ours is among them. Where the prog
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import shutil
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from ..child import Output, run_child
+from ..child import Output, bare_environment, run_child, split_command
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, meter, no_price
 from ..engine.ports import BrokenReplyError, OnText, Question
-from ..errors import ModelError, UsageError
+from ..errors import ModelError
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 TIMEOUT_S = 600.0
 """Where a question names no time."""
 
-PASSED_ON = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TERM|TMPDIR|TMP|TEMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA"
-    r"|LOCALAPPDATA|PROGRAMDATA|PROGRAMFILES|USERPROFILE|HOMEDRIVE|HOMEPATH|SSL_CERT_FILE|SSL_CERT_DIR"
-    r"|NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|NO_PROXY|(?:LC|XDG)_\w+",
-    re.IGNORECASE,
-)
-"""Variables of the environment that a program gets."""
-
 _TEXTS = ("result", "response", "text")
 _AROUND = ("type", "session_id", "stats", "usage")
 """Members that an agent's own document has, and the form of a question has not."""
 _BUSY = ("rate limit", "rate_limit", "429", "overloaded", "usage limit")
-
-
-def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a program gets: those of a login, and no key."""
-    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
-
-
-def split_command(text: str, option: str = "model") -> list[str]:
-    """Return the words of a command, the program by its place.
-
-    Raises:
-        UsageError: It cannot be split, or there is no such program.
-    """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"the command cannot be read: {error}", option=option) from None
-    program = shutil.which(words[0]) if words else None
-    if program is None:
-        raise UsageError(f"there is no program {words[0] if words else ''!r} on the path", option=option)
-    return [program, *words[1:]]
 
 
 class CommandModel:

@@ -43,6 +43,7 @@ from ..core.answering import (
 )
 from ..core.effects import Ask
 from ..core.problem import subject_of
+from ..core.programs import is_block
 from ..core.strategy import (
     UNASKED,
     Body,
@@ -59,6 +60,7 @@ from ..core.strategy import (
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.open_task import is_open_task
 
 SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
 calculation, written out so that it can be checked. What was worked out so far is shown to you; build on it. You are \
@@ -156,6 +158,9 @@ def decompose(s: State) -> Body:
 def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
     reading = parse.read_form(texts[-1], Reasoning, subject=subject_of(s))
+    if isinstance(reading, Unreadable) and is_open_task(s.problem) and is_block(texts[-1]):
+        # A verifier may look at it, so that prose would be no answer; code alone is nothing else.
+        return Reasoning(answer=texts[-1].strip()), "block"
     if isinstance(reading, Unreadable) or subject_of(s).is_open:
         return reading
 

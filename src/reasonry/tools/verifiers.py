@@ -30,11 +30,21 @@ from ..puzzles import (
 )
 from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
+from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
 from .execution import Sandbox
 from .python import call_anywhere
 from .sandbox import open_sandbox
 
-FORMS = ("arithmetic:TARGET", "json-schema:FILE", "python:FILE", "PACKAGE/NAME:…")
+FORMS = (
+    *(
+        "arithmetic:TARGET",
+        "json-schema:FILE",
+        "python:FILE",
+        f"{SANDBOXED}:PROGRAM",
+        f"{UNSANDBOXED}:PROGRAM",
+    ),
+    "PACKAGE/NAME:…",
+)
 MAX_FILE_BYTES = 16_000_000
 
 
@@ -304,6 +314,8 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifi
     kind, _, rest = spec.partition(":")
     if kind == "arithmetic":
         return ArithmeticVerifier(_target(rest))
+    if kind in (SANDBOXED, UNSANDBOXED):
+        return CommandVerifier(rest, sandboxed=kind == SANDBOXED)
     return JsonSchemaVerifier.open(rest) if kind == "json-schema" else SandboxedVerifier.open(rest)
 
 

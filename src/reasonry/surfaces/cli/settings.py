@@ -245,7 +245,8 @@ class Equipment:
     """What works on a run besides the model, or the caller, that answers its questions.
 
     Args:
-        verifier: arithmetic:TARGET, json-schema:FILE or python:FILE (its `verify(problem, path, final)`, in a sandbox).
+        verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
+            command:PROGRAM (such as `command:pytest -q`).
         mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.

@@ -1,0 +1,114 @@
+"""Commands as verifiers: the exit code decides, the last lines are the reason, and the sandbox holds."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
+from reasonry.core.effects import Verify
+from reasonry.core.events import Verified
+from reasonry.errors import SandboxError, UsageError
+from reasonry.tools.verifiers import open_verifier
+
+pytestmark = pytest.mark.anyio
+
+CHECK = """from answer import median
+assert median([3, 1, 2]) == 2, "of an odd number"
+assert median([1, 3]) == 2, "of an even number"
+"""
+WRONG = "def median(x):\n    return sorted(x)[len(x) // 2]"
+RIGHT = "def median(x):\n    s = sorted(x)\n    return (s[len(s) // 2] + s[~len(s) // 2]) / 2"
+KINDS = ["command-unsandboxed", *(["command"] if shutil.which("bwrap") else [])]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "check.py").write_text(CHECK)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def verdict(spec: str, answer: str, *, final: bool = True) -> Verified:
+    return await open_verifier(spec).verify(Verify("Write median.", (answer,), final))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_exit_code_decides_and_the_last_lines_are_the_reason(kind: str, folder: Path) -> None:
+    spec = f"{kind}:python3 -B check.py"
+    wrong = await verdict(spec, f"Here it is:\n```python\n{WRONG}\n```")
+    assert (wrong.verdict, wrong.failed) == ("wrong", False)
+    assert wrong.detail.startswith("the command ended with 1:")
+    assert wrong.detail.endswith("AssertionError: of an even number")
+    assert (await verdict(spec, RIGHT)).verdict == "right"
+    assert (await verdict(spec, RIGHT, final=False)).verdict == "unknown"
+    assert sorted(path.name for path in folder.iterdir()) == ["check.py"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_answer_comes_on_standard_input_and_as_a_file(kind: str, folder: Path) -> None:
+    said = await verdict(f"{kind}:sh -c 'cat; cat \"$REASONRY_ANSWER\"; exit 3'", "It is 5.")
+    assert said.detail == "the command ended with 3:\nIt is 5.It is 5."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_key_is_in_the_environment(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-user")
+    said = await verdict(f"{kind}:sh -c 'env; exit 1'", "x")
+    assert "PATH=" in said.detail
+    assert "sk-secret" not in said.detail
+
+
+@pytest.mark.skipif("command" not in KINDS, reason="bubblewrap is not installed")
+@pytest.mark.parametrize(
+    "action",
+    ["touch here", "cat ~/.bashrc /etc/passwd", "ls /home/* /root/*", "python3 -c 'import socket; "
+     "socket.create_connection((\"127.0.0.1\", 22), 1)'"],
+)  # fmt: skip
+async def test_in_the_sandbox_a_command_reaches_nothing_else(action: str, folder: Path) -> None:
+    (folder / "act.sh").write_text(f"({action}) && echo reached\nexit 1")
+    said = await verdict("command:sh act.sh", "x")
+    assert said.verdict == "wrong"
+    assert "reached" not in said.detail
+    assert [path.name for path in folder.iterdir() if path.name == "here"] == []
+
+
+async def test_a_command_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonry.tools.command_verifier.MAX_SECONDS", 0.2)
+    said = await verdict(f"{KINDS[-1]}:sleep 60", "x")
+    assert (said.verdict, said.detail) == ("wrong", "the command did not end within 0.2 s")
+
+
+async def test_without_a_sandbox_it_is_refused_unless_its_user_wrote_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="no program 'no-such-program'"):
+        open_verifier("command:no-such-program -q")
+    monkeypatch.setattr("reasonry.tools.command_verifier.sys.platform", "darwin")
+    with pytest.raises(SandboxError, match="command-unsandboxed:true") as caught:
+        open_verifier("command:true")
+    assert caught.value.code == "sandbox_unavailable"
+    assert (await verdict("command-unsandboxed:true", "x")).verdict == "right"
+
+
+async def test_refine_continues_until_the_tests_pass(folder: Path) -> None:
+    replies = folder / "replies.jsonl"
+    replies.write_text(
+        "\n".join(
+            f'{{"stage": "sequential_reasoning", "reply": "```python\\n{text!s}\\n```"}}'.replace("\n", "\\n")
+            for text in (WRONG, RIGHT)
+        )
+    )
+    async with App("memory") as app:
+        named = Participants(model=f"scripted:{replies}", verifier=f"{KINDS[-1]}:python3 -B check.py")
+        request = RunRequest(
+            problem="Write a Python function median(x).", strategy="refine", participants=named
+        )
+        result = await app.solve(*app.order(request))
+        assert (result.outcome, result.usage.calls) == ("solved", 2)
+        asked = (await app.engine.trace(result.run_id))["questions"][1]["prompt"]
+        assert "AssertionError: of an even number" in asked
