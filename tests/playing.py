@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,8 @@ class World:
     hostility: float = 0.0
     """Share of answers that are unusable or failures."""
     examples: Mapping[str, Any] = field(default_factory=dict)
+    returns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """By tool, what it may return; of any other, some text."""
 
     def answer(self, one: Pending) -> Event:
         rng = random.Random(f"{self.seed} {one.id}")
@@ -40,9 +42,8 @@ class World:
                 )
             case CallTool():
                 bad = rng.random() < self.hostility
-                return (
-                    Failed("tool_error", "broken", at_ms) if bad else ToolReturned(rng.choice(TEXTS), at_ms)
-                )
+                value = rng.choice(self.returns.get(one.effect.tool, TEXTS))
+                return Failed("tool_error", "broken", at_ms) if bad else ToolReturned(value, at_ms)
             case Verify():
                 verdict = rng.choice(["right", "wrong", "unknown"])
                 return Verified(verdict, answer="42" if verdict == "right" else None, at_ms=at_ms)

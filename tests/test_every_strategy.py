@@ -50,7 +50,19 @@ def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
         stage.name: stage.example for one in asking for stage in one.stages if stage.example is not None
     }
     more = MORE_TO_DO.get(strategy.name, {}) if seed % 2 else {}
-    return World(seed, hostility, {**examples, **more})
+    return World(seed, hostility, {**examples, **more}, RETURNS.get(strategy.name, {}))
+
+
+RETURNS: dict[str, dict[str, list[Any]]] = {
+    "recursive": {
+        "py_executor": [
+            {"status": "ok", "stdout": "\n<<final>>'42'"},
+            {"status": "error", "stdout": "\n<<questions>>['How many?', [[0, 3], 'all']]", "error": "it waits"},
+            {"status": "ok", "stdout": "5 lines"},
+        ]
+    }
+}
+"""What the tools return that a strategy needs in a form of its own."""
 
 
 def inside(strategy: Strategy[Any, Any]) -> list[Strategy[Any, Any]]:
@@ -312,7 +324,7 @@ def test_no_stage_is_answered_more_than_twenty_times_between_two_moves(
     strategy: Strategy[Any, Any], seed: int, hostility: float, verdict: str
 ) -> None:
     usual = world(strategy, seed, hostility)
-    judged = Judged(usual.seed, usual.hostility, usual.examples)
+    judged = Judged(usual.seed, usual.hostility, usual.examples, usual.returns)
     judged.verdict = verdict
     most = {"max_repairs": 20, "execution_retry_limit": 10, "verify": True}
     names = strategy.options.__struct_fields__
@@ -401,7 +413,7 @@ def test_a_verifier_closes_the_answer_of_every_strategy(
     strategy: Strategy[Any, Any], seed: int, verdict: str
 ) -> None:
     usual = world(strategy, seed, 0.0)
-    judged = Judged(usual.seed, usual.hostility, usual.examples)
+    judged = Judged(usual.seed, usual.hostility, usual.examples, usual.returns)
     judged.verdict = verdict
     played = play(strategy, judged, STRATEGIES, replace(options(strategy, seed), verify=True))
     looked_at = any(isinstance(event, Verified) for _, event in played.events)

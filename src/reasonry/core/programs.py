@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
+from ..reading import parse
+from ..reading.fit import Unreadable
+from .effects import Ask
 from .events import Failed, ToolReturned
 
 SANDBOX_TOOL: Final = "py_executor"
+UNAVAILABLE: Final = "sandbox_unavailable"
+"""Code of the failure of a tool that has nowhere to run."""
 _FENCED: Final = lazy_pattern(
     r"^```(?:python3?|py)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL | re.IGNORECASE
 )
@@ -27,6 +34,23 @@ def program_in(text: str) -> str | None:
     does_something = (ast.stmt, ast.Call)
     nodes = () if tree is None else (node for node in ast.walk(tree) if not isinstance(node, ast.Expr))
     return text.strip() if any(isinstance(node, does_something) for node in nodes) else None
+
+
+class ProgramReply(Struct, frozen=True):
+    """A program."""
+
+    program: Annotated[str, Meta(min_length=1, description="The whole program, in Python.")]
+
+
+def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
+    """Read a program: in a fenced block, alone, or as data."""
+    program = program_in(texts[-1])
+    if program is not None:
+        return ProgramReply(program), "code"
+    reading = parse.read_form(texts[-1], ProgramReply)
+    if isinstance(reading, Unreadable) or program_in(reading[0].program) is None:
+        return Unreadable("it holds no Python program that can be parsed; reply with one ```python block")
+    return reading
 
 
 def is_block(text: str) -> bool:

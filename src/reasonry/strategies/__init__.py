@@ -23,6 +23,7 @@ from .profiles import PROFILES
 from .program_of_thought import PROGRAM_OF_THOUGHT
 from .prove_and_refute import PROVE_AND_REFUTE
 from .react import REACT
+from .recursive import RECURSIVE
 from .refine import REFINE
 from .rewoo import REWOO
 from .scratchpad import SCRATCHPAD
@@ -49,6 +50,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     COUNCIL,
     *PROFILES,
     PROVE_AND_REFUTE,
+    RECURSIVE,
 )
 
 STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}

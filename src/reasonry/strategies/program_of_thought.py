@@ -35,11 +35,9 @@ from ..core.drafts import (
 )
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
-from ..core.programs import SANDBOX_TOOL, computes, output_of, program_in
+from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, computes, output_of, read_program
 from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request
 from ..core.toolcard import ToolCard
-from ..reading import parse
-from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
 into variables with telling names, compute every step, and print the answer alone, in the form the problem asks for. \
@@ -55,7 +53,6 @@ answer. It must reproduce these examples:
 REPAIR = "Now write the whole program again, with this corrected."
 
 SHOWN_EXAMPLES = 20
-UNAVAILABLE = "sandbox_unavailable"
 
 
 class Example(Struct, frozen=True):
@@ -79,12 +76,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
 
 
-class ProgramReply(Struct, frozen=True):
-    """A program."""
-
-    program: Annotated[str, Meta(min_length=1, description="The whole program, in Python.")]
-
-
 class State(Struct, frozen=True, omit_defaults=True):
     """The programs of all rounds; each is the only step of a draft, whose answer is its output."""
 
@@ -94,17 +85,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     round: int = 1
     unrun: tuple[Draft, ...] = ()
     """Those that are not run yet."""
-
-
-def read_program(_: State, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
-    """Read a program: in a fenced block, alone, or as data."""
-    program = program_in(texts[-1])
-    if program is not None:
-        return ProgramReply(program), "code"
-    reading = parse.read_form(texts[-1], ProgramReply)
-    if isinstance(reading, Unreadable) or program_in(reading[0].program) is None:
-        return Unreadable("it holds no Python program that can be parsed; reply with one ```python block")
-    return reading
 
 
 def write(s: State) -> Body:

@@ -1,0 +1,303 @@
+"""Recursive language model: a long input is a variable of programs, which put questions about its pieces to a model.
+
+Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601; at depth 1: deeper ones were slower and no better,
+arXiv:2603.02615.
+
+Algorithm, for a question q about an input C that no call reads whole:
+
+    c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})            exploration
+    o_t = run(c_t, C), in the sandbox                             execution
+        c_t asks sub-questions: a_j ~ π(a | q_j, piece_j)         sub_questions
+        c_t ends with final(y), or the programs are used up
+    y, verified                                                   answer_formulation
+
+*Differs from the paper*: a program does not wait in the sandbox while its questions are answered: it ends where it
+needs an answer, and is run again with those there are, so that nothing but data lives in between and a resumed run pays
+nothing twice. Programs and questions have limits, which the model is told.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.effects import Ask, CallTool
+from ..core.events import Failed, Reply
+from ..core.problem import without_quoted
+from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, output_of, read_program
+from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request
+from ..core.text import cut
+from ..core.toolcard import ToolCard
+
+SYSTEM = """You answer a question about an input that is too long to read at once. It is the text `context` in the \
+Python programs that you write; you are shown what each prints, so look at a part of it first. Programs can call
+ask(question, piece): a reader's answer about a piece of `context` of up to {piece} characters, as text
+ask_all(question, pieces): the same for a list of pieces, side by side; returns the list of answers
+final(answer): ends the work with the answer, in the form the problem asks for
+Search and count with code, and ask where a text has to be understood. Each program starts anew: no variable of an \
+earlier one is left. Where it runs: {sandbox}
+Reply with the program alone, in one ```python block."""
+"""The interface of arXiv:2512.24601, appendix, with a limit on each call."""
+
+FORMULATE = """The programs are used up. Answer the problem from what they printed.
+{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}"""
+
+READER = "Answer the question about the text, briefly and from the text alone; say so where it does not say."
+
+PROLOGUE = """context = {context!r}
+_known, _asked = {known!r}, [0]
+
+def _locate(piece):
+    text = str(piece)
+    start = context.find(text)
+    return [start, len(text)] if text and start >= 0 else text[:{piece}]
+
+def ask_all(question, pieces):
+    pieces = list(pieces)
+    first = _asked[0]
+    _asked[0] = first + len(pieces)
+    if _asked[0] <= len(_known):
+        return _known[first:_asked[0]]
+    missing = [_locate(piece) for piece in pieces[max(0, len(_known) - first):]]
+    print("\\n{asks}" + repr([str(question), missing]))
+    raise RuntimeError("it waits for answers")
+
+def ask(question, piece=""):
+    return ask_all(question, [piece])[0]
+
+def final(answer):
+    print("\\n{ends}" + repr(str(answer)))
+
+"""
+ASKS, ENDS = "<<questions>>", "<<final>>"
+
+PIECE_CHARS = 20_000
+OUTPUT_CHARS = 4_000
+"""Of what a program printed, as much as the model is shown."""
+SHOWN_WHOLE = 4_000
+"""A problem of so many characters is shown whole beside the programs; of a longer one, its beginning and end."""
+MAX_CONTEXT_CHARS = 500_000
+
+
+class Options(AnswerOptions, frozen=True):
+    """Options of a recursive language model."""
+
+    context: Annotated[
+        str, Meta(max_length=MAX_CONTEXT_CHARS, description="The long input; empty: the problem itself.")
+    ] = ""
+    programs: Annotated[int, Meta(ge=1, le=20, description="Programs at most.")] = 6
+    questions: Annotated[int, Meta(ge=0, le=500, description="Questions of all programs at most.")] = 40
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+
+
+class SubQuestion(Struct, frozen=True):
+    """A question of a program, and the piece of the input it is about."""
+
+    question: str
+    piece: str
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """The programs with what they printed, the questions of the last one, and the answer."""
+
+    problem: str
+    options: Options
+    programs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """Answers to the questions of the last program, in the order asked."""
+    waiting: tuple[SubQuestion, ...] = ()
+    asked: int = 0
+    """Questions of all programs."""
+    final: FinalAnswer = FinalAnswer()
+
+    @property
+    def context(self) -> str:
+        """The long input."""
+        return self.options.context or without_quoted(self.problem)
+
+
+def explore(s: State) -> Body:
+    """c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
+    (reply,) = yield request(s, _question(s, _left(s)))
+    program = reply.value.program
+    return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
+
+
+def _question(s: State, task: str) -> Ask:
+    problem = s.problem
+    if len(problem) > SHOWN_WHOLE:
+        half = SHOWN_WHOLE // 2
+        hidden = f"[… {len(problem) - 2 * half:,} characters, all in `context` …]"
+        problem = f"{problem[:half]}\n{hidden}\n{problem[-half:]}"
+    rounds = zip(s.programs, s.outputs, strict=False)
+    shown = [f"Program:\n{program}\n\nIt printed:\n{output}" for program, output in rounds]
+    cards = [card.description for card in s.options.tools if card.name == SANDBOX_TOOL]
+    system = SYSTEM.format(piece=f"{PIECE_CHARS:,}", sandbox=" ".join(cards) or "plain Python.")
+    facts = {"kind": "recursive", "problem": s.problem, "programs": len(s.programs)}
+    return Ask("\n\n".join([f"Problem: {problem}", *shown, *s.final.objections, task]), system, facts)
+
+
+def _left(s: State) -> str:
+    programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
+    return f"`context` has {len(s.context):,} characters. Left: {programs} programs, {questions} questions."
+
+
+def execute(s: State) -> Body:
+    """o_t = run(c_t, C), with the answers to its questions so far."""
+    prologue = PROLOGUE.format(
+        context=s.context, known=list(s.known), piece=PIECE_CHARS, asks=ASKS, ends=ENDS
+    )
+    call = CallTool(SANDBOX_TOOL, {"code": prologue + s.programs[-1]}, f"program-{len(s.programs)}")
+    (returned,) = yield request(s, call, give_failures=True)
+    if isinstance(returned, Failed) and returned.code == UNAVAILABLE:
+        return fail(s, "error", returned.message, UNAVAILABLE)
+    printed, error = output_of(returned)
+    document = getattr(returned, "value", None)
+    whole = str(document.get("stdout") or "") if isinstance(document, dict) else printed
+    if waiting := _sub_questions(s, whole):
+        return go(replace(s, waiting=waiting), "sub_questions")
+    before, _, ended = whole.rpartition(f"\n{ENDS}")
+    answer = _literal(ended) if before or whole.startswith(f"\n{ENDS}") else None
+    output = cut("\n".join(filter(None, [before if answer else printed, error])).strip(), OUTPUT_CHARS)
+    s = replace(s, outputs=(*s.outputs, output))
+    if isinstance(answer, str) and answer.strip():
+        s = replace(s, final=s.final.propose(answer.strip()))
+        return go(s, "answer_formulation", Thought(output or answer))
+    is_last = len(s.programs) >= s.options.programs
+    return go(s, "answer_formulation" if is_last else "exploration", Thought(output or "(nothing)"))
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _sub_questions(s: State, printed: str) -> tuple[SubQuestion, ...]:
+    """Return the questions at which a program ended."""
+    _, found, last = printed.rpartition(f"\n{ASKS}")
+    match _literal(last) if found else None:
+        case [str(question), list(pieces)]:
+            return tuple(SubQuestion(question, _piece(s, place)) for place in pieces)
+        case _:
+            return ()
+
+
+def _piece(s: State, place: Any) -> str:
+    match place:
+        case [int(start), int(length)]:
+            return cut(s.context[start : start + length], PIECE_CHARS)
+        case _:
+            return cut(str(place), PIECE_CHARS)
+
+
+def answer_sub_questions(s: State) -> Body:
+    """a_j ~ π(a | q_j, piece_j), side by side; beyond the limit, a program is told that none are left."""
+    allowed = s.waiting[: s.options.questions - s.asked]
+    asks = [_sub_question(each, s.asked + place) for place, each in enumerate(allowed, 1)]
+    replies = yield request(s, *asks, give_failures=True)
+    answers = [
+        str(reply.value) if isinstance(reply, Reply) else f"(no answer: {reply.message})" for reply in replies
+    ]
+    missing = ["(no answer: the questions are used up)"] * (len(s.waiting) - len(allowed))
+    s = replace(s, known=(*s.known, *answers, *missing), asked=s.asked + len(allowed), waiting=())
+    lines = [f"{each.question} → {text}" for each, text in zip(allowed, answers, strict=True)]
+    return go(s, "execution", *([Thought("\n".join(lines))] if lines else []))
+
+
+def _sub_question(asked: SubQuestion, number: int) -> Ask:
+    text = [f"Text:\n{asked.piece}"] if asked.piece else []
+    facts = {"kind": "sub_question", "question": asked.question, "text": asked.piece}
+    prompt = "\n\n".join([*text, f"Question: {asked.question}"])
+    return Ask(prompt, READER, facts, about=f"question-{number}")
+
+
+def formulate(s: State) -> Body:
+    """Y, verified; from what was printed, where no program ended with it."""
+    printed = [output for output in s.outputs if output]
+    return (
+        yield from settle_answer(
+            s, lambda s: _question(s, FORMULATE), s.outputs, best=(printed or [None])[-1]
+        )
+    )
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the answer, the programs with what they printed, and how many questions they asked."""
+    rounds = [{"program": program, "output": output}
+              for program, output in zip(state.programs, state.outputs, strict=False)]  # fmt: skip
+    return conclude_answer(
+        state.final, {"programs": rounds, "questions_asked": state.asked} | state.final.document
+    )
+
+
+_PROGRAM = {"type": "string", "description": "The program."}
+_OUTPUT = {"type": "string", "description": "What it printed."}
+
+RECURSIVE: Strategy[State, Options] = Strategy(
+    name="recursive",
+    title="Recursive Language Model",
+    source="arXiv:2512.24601",
+    summary="Writes programs over a long input that ask about its pieces: for inputs too long to read at once.",
+    aliases=("rlm", "recursive_language_model"),
+    options=Options,
+    state=State,
+    conclude=conclude,
+    progress=lambda state: {"programs": len(state.programs), "questions": state.asked},
+    resources=(SANDBOX_TOOL,),
+    stages=(
+        Stage(
+            "problem_reception",
+            ("exploration",),
+            description="Take in the question.",
+            guidance="Say what is asked, and how long the input is; do not read it whole.",
+        ),
+        Stage(
+            "exploration",
+            ("execution",),
+            description="Write a program that looks at the input.",
+            guidance="Look at its form first; then search, count and split with code, and ask about pieces.",
+            fields=(Field("program", _PROGRAM, required=False),),
+            body=explore,
+            example={"program": "final(ask('Who signed it?', context[-2000:]))"},
+            read=read_program,
+            value=ProgramReply,
+        ),
+        Stage(
+            "execution",
+            ("exploration", "sub_questions", "answer_formulation"),
+            description="Run it.",
+            guidance="Run the program in a sandbox and write down what it printed.",
+            fields=(Field("output", _OUTPUT, required=False),),
+            body=execute,
+        ),
+        Stage(
+            "sub_questions",
+            ("execution",),
+            description="Answer its questions.",
+            guidance="Answer each question from its piece of the input alone.",
+            body=answer_sub_questions,
+        ),
+        Stage(
+            "answer_formulation",
+            ("final_response",),
+            repeats=True,
+            description="Settle the answer.",
+            guidance="Answer from what the programs found; have it checked.",
+            body=formulate,
+            reply=ReasonedAnswer,
+            example={"reasoning": "The last page is signed.", "answer": "Ada Lovelace"},
+        ),
+        Stage(
+            "final_response",
+            description="Give the answer.",
+            guidance="State the answer alone, in the form that was asked for.",
+        ),
+    ),
+)
