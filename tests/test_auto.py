@@ -214,7 +214,21 @@ def test_a_problem_gets_the_strategy_of_its_kind(problem: str, has_tools: bool, 
 def test_there_are_problems_enough_of_every_kind() -> None:
     assert len({problem for problem, _, _ in REAL}) >= 40
     suiting = {one.name for one in STRATEGIES.values() if one.suits}
-    assert {name for _, _, name in REAL} == suiting
+    long, _ = choose_strategy("Who signed it? " + "Nobody. " * 3_000, STRATEGIES.values(), has_tools=False)
+    checked, _ = choose_strategy("Why?", STRATEGIES.values(), has_tools=False, has_verifier=True)
+    assert {name for _, _, name in REAL} | {long, checked} == suiting
+
+
+async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
+    async with App("memory") as app:
+        named = Participants(model="offline")
+        request = RunRequest(problem=PUZZLE, budget=Budget(calls=5), participants=named)
+        explained = app.explain(request)
+        assert explained["strategy"] == app.order(request)[0].strategy.name == "chain_of_thought"
+        first = explained["considered"][0]
+        assert (first["kind"], first["calls"]) == ("number_puzzle", 11)
+        assert first["passed"] == "tree_of_thoughts would take 11 calls, and the budget has 5"
+        assert not await app.store.runs()
 
 
 @pytest.mark.parametrize("problem", ALONE["chain_of_thought"])

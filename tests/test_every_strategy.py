@@ -57,7 +57,11 @@ RETURNS: dict[str, dict[str, list[Any]]] = {
     "recursive": {
         "py_executor": [
             {"status": "ok", "stdout": "\n<<final>>'42'"},
-            {"status": "error", "stdout": "\n<<questions>>['How many?', [[0, 3], 'all']]", "error": "it waits"},
+            {
+                "status": "error",
+                "stdout": "\n<<questions>>['How many?', [[0, 3], 'all']]",
+                "error": "it waits",
+            },
             {"status": "ok", "stdout": "5 lines"},
         ]
     }

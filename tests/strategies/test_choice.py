@@ -49,8 +49,29 @@ def test_each_rule_takes_the_problems_it_is_for_and_says_why(
     assert len(why) > 10
 
 
+BOUND = {"checked": {"has_verifier": True}, "long_input": {}}
+"""Kinds that the problems above are not of: what comes with them."""
+
+
+def test_a_verifier_and_a_long_input_decide_where_they_are_there() -> None:
+    checked = choose_strategy("Write a function.", REGISTRY, has_tools=False, has_verifier=True)
+    assert checked == ("refine", "a verifier is there: the answer is improved until it passes")
+    assert choose_strategy("Who signed? " + "x " * 10_000, REGISTRY, has_tools=False)[0] == "recursive"
+    puzzle = choose_strategy("Use 4, 9, 10 and 13 to make 24", REGISTRY, has_tools=False, has_verifier=True)
+    assert puzzle[0] == "tree_of_thoughts"
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4, 10, 30])
+@pytest.mark.parametrize(("problem", "has_tools"), [case[:2] for case in CASES])
+def test_it_never_plans_more_calls_than_the_budget_has(problem: str, has_tools: bool, calls: int) -> None:
+    name, why = choose_strategy(problem, REGISTRY, has_tools=has_tools, calls=calls)
+    assert STRATEGIES[name].calls <= calls
+    unbound = choose_strategy(problem, REGISTRY, has_tools=has_tools)[0]
+    assert name == unbound or f"{unbound} would take {STRATEGIES[unbound].calls} calls" in why
+
+
 def test_every_kind_is_the_first_to_apply_to_some_problem() -> None:
-    deciding = set[str]()
+    deciding = set(BOUND)
     for problem, has_tools, _ in CASES:
         seen = features(problem, has_tools=has_tools)
         deciding.add(next(kind.name for kind in KINDS if kind.why(seen)))

@@ -30,7 +30,7 @@ from ..errors import UsageError
 from ..ids import find_id
 from ..records import JobOptions, RequestKey, RunRow
 from ..strategies import DEFAULT_STRATEGY, resolve
-from ..strategies.choice import AUTO, choose_strategy
+from ..strategies.choice import AUTO, choose_strategy, consider
 from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
 from .run_head import RunHead, run_head
@@ -131,7 +131,7 @@ class UseCases:
         asked = without_quoted(problem)
         if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
-        levels, why = self._levels(asked, strategy, options, has_tools=bool(participants.tools))
+        levels, why = self._levels(asked, strategy, options, _at_hand(request, participants))
         chosen = levels[0][0]
         participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
         if not request.coached:
@@ -174,8 +174,8 @@ class UseCases:
         problem: str,
         strategy: str | Strategy[Any, Any],
         options: Mapping[str, Any],
+        at_hand: Mapping[str, Any],
         *,
-        has_tools: bool,
         above: int = 0,
     ) -> tuple[list[tuple[Strategy[Any, Any], dict[str, Any]]], str]:
         """Return the strategies of a composition with what their options say, outermost first; and why it was chosen.
@@ -192,7 +192,7 @@ class UseCases:
             if twice:
                 raise UsageError(f"the option {twice[0]} is named twice", option=twice[0])
             complete = {**written.options, **complete}
-        chosen, why = self._choose(problem, written.name or strategy, has_tools=has_tools)
+        chosen, why = self._choose(problem, written.name or strategy, at_hand)
         if not _has_option(chosen, "over"):
             if written.inside is not None:
                 raise UsageError(f"{chosen.name} takes no strategy inside", option="strategy")
@@ -205,23 +205,34 @@ class UseCases:
         inside, below = over.over, over.over_options  # pyright: ignore[reportAttributeAccessIssue]
         if above >= MAX_LEVELS:
             raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
-        levels, _ = self._levels(problem, inside, below, has_tools=has_tools, above=above + 1)
+        levels, _ = self._levels(problem, inside, below, at_hand, above=above + 1)
         complete["over"] = levels[0][0].name
         is_plain = levels[0][0].name == chosen.options().over and not levels[0][1]  # pyright: ignore
         return [(chosen, complete), *([] if is_plain else levels)], why
 
     def _choose(
-        self, problem: str, strategy: str | Strategy[Any, Any], *, has_tools: bool
+        self, problem: str, strategy: str | Strategy[Any, Any], at_hand: Mapping[str, Any]
     ) -> tuple[Strategy[Any, Any], str]:
         """Return the strategy, and why it was chosen if it was `auto` that chose it."""
         if not isinstance(strategy, str):
             return self.register(strategy), ""
         if strategy.strip().lower() != AUTO:
             return self.strategy(strategy), ""
-        at_hand = strategies_at_hand(self.strategies).values()
-        driven = [candidate for candidate in at_hand if candidate.is_driven]
-        name, why = choose_strategy(problem, driven, has_tools=has_tools)
+        name, why = choose_strategy(problem, self._choices(), **at_hand)
         return self.strategy(name), why
+
+    def _choices(self) -> list[Strategy[Any, Any]]:
+        known = strategies_at_hand(self.strategies).values()
+        return [candidate for candidate in known if candidate.is_driven]
+
+    def explain(self, request: RunRequest) -> dict[str, Any]:
+        """Return which strategy `auto` takes for a problem, and what it considered, in order; nothing is begun."""
+        participants = request.participants
+        problem, at_hand = without_quoted(request.problem or ""), _at_hand(request, participants)
+        check_problem(problem)
+        name, why = choose_strategy(problem, self._choices(), **at_hand)
+        considered = consider(problem, self._choices(), **at_hand)
+        return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
 
     def _seats(self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]]) -> tuple[str, ...]:
         """Return the models that the options of a composition name, as the operator would write them."""
@@ -573,6 +584,16 @@ class UseCases:
 def _is_default(run: Run) -> bool:
     """Whether a run has the limit that nobody named, or what resuming it made of that."""
     return run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(calls=run.budget.calls)
+
+
+def _at_hand(request: RunRequest, participants: Participants) -> dict[str, Any]:
+    """Return what `auto` chooses by, besides the problem."""
+    calls = DEFAULT_CALLS if request.budget is None else request.budget.calls
+    return {
+        "has_tools": bool(participants.tools),
+        "has_verifier": participants.verifier is not None,
+        "calls": calls,
+    }
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -2,7 +2,7 @@
 
 Rule 1: a problem is looked at as whole words, numbers, lines and sentences; a word inside another one counts nothing.
 Rule 2: the kinds of problem below are tried from the top; the first that it is, and that a strategy says it suits
-        (`Strategy.suits`), decides. No strategy is named here.
+        (`Strategy.suits`) and can finish within the budget (`Strategy.calls`), decides. No strategy is named here.
 Rule 3: the same problem gets the same strategy. What the rules cannot know (what is worth its money on a user's own
         problems) a comparison measures.
 """
@@ -24,6 +24,8 @@ AUTO = "auto"
 """What a user writes in place of a strategy's name."""
 
 LONG_WORDS = 250
+LONG_CHARS = 20_000
+"""A problem of so many characters is an input with a question, not a question."""
 MANY_PARTS = 3
 MANY_NUMBERS = 3
 """A quantity from so many numbers takes several steps."""
@@ -119,6 +121,8 @@ class Features(Struct, frozen=True):
 
     Attributes:
         tools: Whether the run may call tools.
+        verifier: Whether the run has a verifier.
+        chars: How many there are.
         puzzle: Whether it is a number puzzle and nothing else.
         words: How many there are.
         vocabulary: The words, in lower case.
@@ -135,6 +139,8 @@ class Features(Struct, frozen=True):
     """
 
     tools: bool
+    verifier: bool
+    chars: int
     puzzle: bool
     words: int
     vocabulary: frozenset[str]
@@ -150,13 +156,15 @@ class Features(Struct, frozen=True):
     fact: bool
 
 
-def features(problem: str, *, has_tools: bool = False) -> Features:
+def features(problem: str, *, has_tools: bool = False, has_verifier: bool = False) -> Features:
     """Return what is looked at in a problem."""
     words = _WORD.findall(problem)
     choices = set(_CHOICE.findall(problem))
     numbers = [text for text in _NUMBER.findall(problem) if not _YEAR.fullmatch(text)]
     return Features(
         tools=has_tools,
+        verifier=has_verifier,
+        chars=len(problem),
         puzzle=read_puzzle(problem) is not None,
         words=len(words),
         vocabulary=frozenset(word.casefold() for word in words),
@@ -244,6 +252,15 @@ def _computation(seen: Features) -> str:
     return f"numbers of {LONG_DIGITS} digits or more to reckon with, digit by digit" if seen.long_sum else ""
 
 
+def _long_input(seen: Features) -> str:
+    is_long = seen.chars >= LONG_CHARS
+    return f"an input of {seen.chars:,} characters: programs look at it piece by piece" if is_long else ""
+
+
+def _checked(seen: Features) -> str:
+    return "a verifier is there: the answer is improved until it passes" if seen.verifier else ""
+
+
 def _search(seen: Features) -> str:
     return f"a problem of trying and undoing ({seen.search})" if seen.search else ""
 
@@ -287,6 +304,7 @@ def _anything(_: Features) -> str:
 
 KINDS: tuple[Kind, ...] = (
     Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle),
+    Kind("long_input", f"has {LONG_CHARS:,} characters or more", _long_input),
     Kind(
         "multi_hop",
         "comes with tools and asks for a fact that hangs on others (`the capital of the country whose …`)",
@@ -298,6 +316,7 @@ KINDS: tuple[Kind, ...] = (
         _planned_lookups,
     ),
     Kind("lookups", "comes with tools", _lookups),
+    Kind("checked", "comes with a verifier", _checked),
     Kind(
         "computation",
         "shows lines of a program, or reckons with numbers of four digits or more, or with five or more numbers",
@@ -325,33 +344,85 @@ KINDS: tuple[Kind, ...] = (
 """Tried from the top."""
 
 
+class Considered(Struct, frozen=True):
+    """A kind of problem that `auto` looked at.
+
+    Attributes:
+        strategy: The strategy that suits it; empty where none does.
+        calls: That it usually takes.
+        why: Why the problem is of this kind; empty where it is not.
+        passed: Why it is not taken although the problem is of the kind.
+    """
+
+    kind: str
+    strategy: str
+    calls: int
+    why: str
+    passed: str = ""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it decides, if nothing before it does."""
+        return bool(self.why and self.strategy and not self.passed)
+
+
 def choose_strategy(
-    problem: str, strategies: Iterable[Strategy[Any, Any]], *, has_tools: bool
+    problem: str,
+    strategies: Iterable[Strategy[Any, Any]],
+    *,
+    has_tools: bool,
+    has_verifier: bool = False,
+    calls: int | None = None,
 ) -> tuple[str, str]:
-    """Return the name of the strategy for a problem, and why.
+    """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
+    known = list(strategies)
+    considered = consider(problem, known, has_tools=has_tools, has_verifier=has_verifier, calls=calls)
+    taken = next((each for each in considered if each.is_taken), None)
+    if taken is None:
+        return known[0].name, "the only kind of strategy there is to choose from"
+    passed = [each.passed for each in considered[: considered.index(taken)] if each.passed]
+    return taken.strategy, "; ".join([taken.why, *passed])
+
+
+def consider(
+    problem: str,
+    strategies: Iterable[Strategy[Any, Any]],
+    *,
+    has_tools: bool,
+    has_verifier: bool = False,
+    calls: int | None = None,
+) -> list[Considered]:
+    """Return the kinds of problem in the order in which they are tried; the first that is taken decides.
 
     Args:
         strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
         has_tools: Whether the run may call tools.
+        has_verifier: Whether a verifier looks at its answers.
+        calls: Of its budget; None: without a limit.
 
     Raises:
         UsageError: There is nothing to choose from.
         InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
     """
-    suiting: dict[str, str] = {}
-    first = ""
-    for strategy in strategies:
-        first = first or strategy.name
-        for kind in strategy.suits:
-            suiting.setdefault(_check_kind(kind, strategy), strategy.name)
-    if not first:
+    suiting: dict[str, Strategy[Any, Any]] = {}
+    known = list(strategies)
+    if not known:
         raise UsageError("there is no strategy to choose from", option="strategy")
-    seen = features(problem, has_tools=has_tools)
-    for kind in KINDS:
-        why = kind.why(seen)
-        if why and kind.name in suiting:
-            return suiting[kind.name], why
-    return first, "the only kind of strategy there is to choose from"
+    for strategy in known:
+        for kind in strategy.suits:
+            suiting.setdefault(_check_kind(kind, strategy), strategy)
+    seen = features(problem, has_tools=has_tools, has_verifier=has_verifier)
+    return [_consider(kind, kind.why(seen), suiting.get(kind.name), calls) for kind in KINDS]
+
+
+def _consider(kind: Kind, why: str, strategy: Strategy[Any, Any] | None, calls: int | None) -> Considered:
+    if strategy is None:
+        return Considered(kind.name, "", 0, why)
+    is_over = bool(why) and calls is not None and strategy.calls > calls
+    passed = (
+        f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}" if is_over else ""
+    )
+    return Considered(kind.name, strategy.name, strategy.calls, why, passed)
 
 
 def _check_kind(kind: str, strategy: Strategy[Any, Any]) -> str:

@@ -358,6 +358,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     conclude=conclusion_so_far,
     progress=progress,
     suits=("composite",),
+    calls=3,
     stages=(
         Stage(
             "problem_reception",

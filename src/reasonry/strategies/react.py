@@ -339,6 +339,7 @@ REACT: Strategy[State, Options] = Strategy(
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),
+    calls=2,
     stages=(
         Stage(
             "problem_reception",

@@ -251,6 +251,8 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     conclude=conclude,
     progress=lambda state: {"programs": len(state.programs), "questions": state.asked},
     resources=(SANDBOX_TOOL,),
+    suits=("long_input",),
+    calls=5,
     stages=(
         Stage(
             "problem_reception",

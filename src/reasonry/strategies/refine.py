@@ -195,6 +195,8 @@ REFINE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
+    suits=("checked",),
+    calls=3,
     stages=(
         Stage(
             "problem_reception",

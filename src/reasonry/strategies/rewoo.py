@@ -323,6 +323,7 @@ REWOO: Strategy[State, Options] = Strategy(
     },
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("planned_lookups",),
+    calls=4,
     stages=(
         Stage(
             "problem_reception",

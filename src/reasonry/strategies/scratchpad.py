@@ -218,6 +218,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     conclude=conclude,
     progress=progress,
     suits=("computation",),
+    calls=2,
     stages=(
         Stage(
             "problem_reception",

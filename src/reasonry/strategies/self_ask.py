@@ -302,6 +302,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     progress=progress,
     resources=("search_documents",),
     suits=("multi_hop",),
+    calls=3,
     stages=(
         Stage(
             "problem_reception",

@@ -489,6 +489,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     conclude=conclude,
     progress=lambda state: {"samples_used": state.drawn, "votes": conclude(state).document["votes"]},
     suits=("short_answer",),
+    calls=4,
     stages=(
         Stage(
             "problem_reception",

@@ -225,6 +225,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     conclude=conclude,
     progress=progress,
     suits=("science",),
+    calls=2,
     stages=(
         Stage(
             "problem_reception",

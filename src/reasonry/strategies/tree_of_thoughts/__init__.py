@@ -402,6 +402,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     conclude=conclude,
     progress=progress,
     suits=("number_puzzle", "search"),
+    calls=11,
     stages=(
         Stage(
             "problem_reception",

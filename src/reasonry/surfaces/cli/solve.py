@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...app.wiring import App
 from ...core.text import clip
@@ -31,6 +32,7 @@ def solve(
     strategy: Strategy = DEFAULT_STRATEGY,
     option: Options = (),
     report: Path | None = None,
+    explain: bool = False,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
@@ -40,8 +42,12 @@ def solve(
     ----------
     report
         Write a report of the run to this file too: FILE.md or FILE.html.
+    explain
+        Show which strategy `auto` takes for the problem and why, and run nothing.
     """
     check_report(report)
+    if explain:
+        return explain_choice(settings, read_problem(problem))
     text, silent = read_problem(problem), settings.common.as_data
 
     async def work(app: App) -> Driven:
@@ -58,6 +64,24 @@ def solve(
         return driven
 
     return settings.do(work).show(settings.common, shown)
+
+
+def explain_choice(settings: RunSettings, problem: str | None) -> int:
+    """Show what `auto` considers for a problem, in order, and what it takes."""
+
+    async def work(app: App) -> dict[str, Any]:
+        return app.explain(settings.request(problem, DEFAULT_STRATEGY, (), None))
+
+    document = settings.do(work)
+
+    def draw() -> None:
+        print(f"{document['strategy']}: {document['why']}")
+        for each in document["considered"]:
+            said = each["passed"] or each["why"] or "no"
+            print_note(f"  {each['kind']} → {each['strategy'] or 'none'} ({each['calls']} calls): {said}")
+
+    settings.common.show(document, draw)
+    return 0
 
 
 @dataclass(frozen=True)
