@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from reasonry.app.participants import Participants
@@ -238,3 +241,11 @@ async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
 def test_no_single_word_takes_a_plain_question_to_a_dearer_strategy(problem: str, word: str) -> None:
     asked = f"{problem} (By the way: {word}.)"
     assert choose_strategy(asked, STRATEGIES.values(), has_tools=False)[0] == "chain_of_thought"
+
+
+def test_the_calls_that_auto_counts_with_are_those_that_were_measured() -> None:
+    page = (Path(__file__).parents[1] / "docs/choosing.md").read_text("utf-8")
+    measured = dict(re.findall(r"^\| `(\w+)` \| (\d+) \| \d+ \|", page, re.MULTILINE))
+    assert {one.name: one.calls for one in STRATEGIES.values() if one.suits} == {
+        one.name: int(measured[one.name]) for one in STRATEGIES.values() if one.suits
+    }

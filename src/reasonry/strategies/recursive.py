@@ -252,7 +252,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     progress=lambda state: {"programs": len(state.programs), "questions": state.asked},
     resources=(SANDBOX_TOOL,),
     suits=("long_input",),
-    calls=5,
+    calls=7,
     stages=(
         Stage(
             "problem_reception",
