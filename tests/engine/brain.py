@@ -15,8 +15,8 @@ from reasonry.strategies import STRATEGIES
 from tests.filling import fill
 from tests.servers import ChatRequest
 
-EXAMPLES: list[dict[str, Any]] = [
-    stage["reply_example"]
+EXAMPLES: list[tuple[set[str], dict[str, Any]]] = [
+    (set(stage["reply_schema"]["properties"]), stage["reply_example"])
     for strategy in STRATEGIES.values()
     for stage in describe(strategy)["stages"]
     if stage.get("reply_schema")
@@ -24,10 +24,14 @@ EXAMPLES: list[dict[str, Any]] = [
 
 
 def example_of(form: dict[str, Any]) -> Any:
-    """Return a legal reply of a stage whose form has the names of this one and takes it; None if no stage has it."""
-    names = set(form.get("properties", {}))
-    fits = (one for one in EXAMPLES if names and set(one) <= names and not list(faults(one, form, "")))
-    return max(fits, key=len, default=None)
+    """Return a legal reply of a stage that asks in this form; None if no stage does."""
+    parts = form.get("properties", {})
+    fits = [example for names, example in EXAMPLES if names == set(parts)]
+
+    def misfits(example: dict[str, Any]) -> int:
+        return sum(any(faults(value, parts[name], name)) for name, value in example.items())
+
+    return min(fits, key=misfits, default=None)
 
 
 def play(request: ChatRequest) -> Any:
