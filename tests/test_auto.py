@@ -18,6 +18,7 @@ from reasonry.strategies.choice import choose_strategy
 
 pytestmark = pytest.mark.anyio
 
+CROSSWORD = "Fill in this crossword: 1 across, a large animal; 1 down, to finish."
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 
@@ -225,12 +226,12 @@ def test_there_are_problems_enough_of_every_kind() -> None:
 async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
     async with App("memory") as app:
         named = Participants(model="offline")
-        request = RunRequest(problem=PUZZLE, budget=Budget(calls=5), participants=named)
+        request = RunRequest(problem=CROSSWORD, budget=Budget(calls=5), participants=named)
         explained = app.explain(request)
         assert explained["strategy"] == app.order(request)[0].strategy.name == "chain_of_thought"
-        first = explained["considered"][0]
-        assert (first["kind"], first["calls"]) == ("number_puzzle", 11)
-        assert first["passed"] == "tree_of_thoughts would take 11 calls, and the budget has 5"
+        passed = next(each for each in explained["considered"] if each["why"])
+        assert (passed["kind"], passed["calls"]) == ("search", 11)
+        assert passed["passed"] == "tree_of_thoughts would take 11 calls, and the budget has 5"
         assert not await app.store.runs()
 
 

@@ -216,11 +216,13 @@ class Kind(Struct, frozen=True):
         name: What strategies call it in `suits`.
         description: What a problem of this kind does, for the documentation.
         why: The reason a problem is of this kind; empty if it is not.
+        is_sole: Whether no other strategy would do: it is taken within any budget, which it uses as far as that goes.
     """
 
     name: str
     description: str
     why: Callable[[Features], str]
+    is_sole: bool = False
 
 
 def _list_cues(found: Collection[str]) -> str:
@@ -257,7 +259,7 @@ def _long_input(seen: Features) -> str:
     return f"an input of {seen.chars:,} characters: programs look at it piece by piece" if is_long else ""
 
 
-def _checked(seen: Features) -> str:
+def _verifiable(seen: Features) -> str:
     return "a verifier is there: the answer is improved until it passes" if seen.verifier else ""
 
 
@@ -303,7 +305,7 @@ def _anything(_: Features) -> str:
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle),
+    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle, is_sole=True),
     Kind("long_input", f"has {LONG_CHARS:,} characters or more", _long_input),
     Kind(
         "multi_hop",
@@ -316,7 +318,7 @@ KINDS: tuple[Kind, ...] = (
         _planned_lookups,
     ),
     Kind("lookups", "comes with tools", _lookups),
-    Kind("checked", "comes with a verifier", _checked),
+    Kind("checked", "comes with a verifier", _verifiable),
     Kind(
         "computation",
         "shows lines of a program, or reckons with numbers of four digits or more, or with five or more numbers",
@@ -418,7 +420,7 @@ def consider(
 def _consider(kind: Kind, why: str, strategy: Strategy[Any, Any] | None, calls: int | None) -> Considered:
     if strategy is None:
         return Considered(kind.name, "", 0, why)
-    is_over = bool(why) and calls is not None and strategy.calls > calls
+    is_over = bool(why) and calls is not None and strategy.calls > calls and not kind.is_sole
     passed = (
         f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}" if is_over else ""
     )

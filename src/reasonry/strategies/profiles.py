@@ -103,7 +103,7 @@ def _ask(s: State, task: str, *parts: str) -> Ask:
     return Ask("\n\n".join([*filter(None, parts), *s.final.objections, task]), facts=facts)
 
 
-def _known(s: State) -> str:
+def _answers_so_far(s: State) -> str:
     return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(s.entries, s.worked, strict=False))
 
 
@@ -137,7 +137,7 @@ def _work(prompts: Prompts, to: str) -> Callable[[State], Body]:
             return go(s, to)
         entry = s.entries[len(s.worked)]
         task = prompts.work.format(entry=entry)
-        (reply,) = yield request(s, _ask(s, task, f"Problem: {s.problem}", _known(s)))
+        (reply,) = yield request(s, _ask(s, task, f"Problem: {s.problem}", _answers_so_far(s)))
         return stay(replace(s, worked=(*s.worked, reply.value.text)), f"{entry}\n{reply.value.text}")
 
     def side_by_side(s: State) -> Body:
@@ -154,7 +154,7 @@ def _work(prompts: Prompts, to: str) -> Callable[[State], Body]:
             for reply in replies
         )
         s = replace(s, worked=worked)
-        return go(s, to, Thought(_known(s), data={"worked": list(worked)}))
+        return go(s, to, Thought(_answers_so_far(s), data={"worked": list(worked)}))
 
     return in_order if prompts.in_order else side_by_side
 
@@ -167,7 +167,7 @@ def _answer(prompts: Prompts) -> Callable[[State], Body]:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
 
         def ask(s: State) -> Ask:
-            return _ask(s, prompts.answer, f"Problem: {s.problem}", draft, _known(s))
+            return _ask(s, prompts.answer, f"Problem: {s.problem}", draft, _answers_so_far(s))
 
         return (yield from settle_answer(s, ask, s.worked))
 

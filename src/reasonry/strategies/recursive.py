@@ -123,7 +123,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def explore(s: State) -> Body:
     """c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
-    (reply,) = yield request(s, _question(s, _left(s)))
+    (reply,) = yield request(s, _question(s, _limits(s)))
     program = reply.value.program
     return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
 
@@ -142,7 +142,7 @@ def _question(s: State, task: str) -> Ask:
     return Ask("\n\n".join([f"Problem: {problem}", *shown, *s.final.objections, task]), system, facts)
 
 
-def _left(s: State) -> str:
+def _limits(s: State) -> str:
     programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
     return f"`context` has {len(s.context):,} characters. Left: {programs} programs, {questions} questions."
 

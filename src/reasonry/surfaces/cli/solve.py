@@ -77,8 +77,8 @@ def explain_choice(settings: RunSettings, problem: str | None) -> int:
     def draw() -> None:
         print(f"{document['strategy']}: {document['why']}")
         for each in document["considered"]:
-            said = each["passed"] or each["why"] or "no"
-            print_note(f"  {each['kind']} → {each['strategy'] or 'none'} ({each['calls']} calls): {said}")
+            reason = each["passed"] or each["why"] or "no"
+            print_note(f"  {each['kind']} → {each['strategy'] or 'none'} ({each['calls']} calls): {reason}")
 
     settings.common.show(document, draw)
     return 0
