@@ -88,7 +88,8 @@ def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tm
     rows = {(row["kind"], row["name"]): row for row in json.loads(done.stdout)["plugins"]}
     example = {name: row["loaded"] for (_, name), row in rows.items() if name.startswith(PACKAGE)}
     assert example == {
-        f"{PACKAGE}/{name}": True for name in ("between", "calendar", "fixed", "least_to_most")
+        f"{PACKAGE}/{name}": True
+        for name in ("between", "calendar", "fixed", "graph_of_thoughts", "least_to_most")
     }
     why = {
         name.removeprefix("faulty-parts/"): row["why"]
@@ -188,7 +189,7 @@ def test_over_mcp_a_strategy_is_thought_by_and_only_listed_models_and_verifiers_
         first = raw.think(strategy=STRATEGY, stage="decomposition")
         assert [stage["name"] for stage in first["nextStages"]] == ["subproblem_solving"]
         prompts = [prompt["name"] for prompt in raw.ask("prompts/list")["result"]["prompts"]]
-        assert set(prompts) == {*STRATEGIES, STRATEGY, "faulty-parts/fine"}
+        assert set(prompts) == {*STRATEGIES, STRATEGY, f"{PACKAGE}/graph_of_thoughts", "faulty-parts/fine"}
         lesson = raw.ask("prompts/get", {"name": STRATEGY})["result"]["messages"][0]["content"]["text"]
         assert f'`strategy: "{STRATEGY}"`' in lesson
         resources = raw.ask("resources/list")["result"]["resources"]
