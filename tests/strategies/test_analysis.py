@@ -542,7 +542,7 @@ def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> 
     query = "A customer bought shoes 20 days ago, unused and in the box. May she return them, and when is the refund?"
     tools = (ToolCard("search_documents", "Finds passages."), CHECKER, CODE_TOOL)
     walked = walk(ANALYSIS, query, answer, {"focused_answer_type": "yes/no", "tools": tools})
-    assert (walked.conclusion.answer, len(walked.asks)) == ("Yes", 12)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("Yes", 11)
     assert letters < 0.7 * 34_433
     assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].prompt
 
@@ -865,6 +865,12 @@ def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     assert (rejected["status"], rejected["reason"], accepted["status"]) == ("REJECTED", "a guess", "ACCEPTED")
     assert accepted["result"] == {"answer": "It can do much.", "confidence": 0.9}
     assert not asked(walked, "quality_evaluation")
+
+
+def test_equal_plans_are_not_put_to_a_judge() -> None:
+    walked = analyse({"plan_generation": [plan("What can Python do?")] * 3})
+    assert not asked(walked, "plan_evaluation")
+    assert walked.conclusion.document["selected_plan"]["number"] == 1
 
 
 def test_what_an_agent_said_it_checked_goes_where_its_result_goes() -> None:
@@ -1190,7 +1196,8 @@ def test_each_prompt_begins_as_the_one_before_it_as_far_as_that_is_history() -> 
 
 def test_progress_is_small_and_says_where_the_tasks_stand() -> None:
     seen: list[dict[str, Any]] = []
-    desk = Desk({})
+    plans = [plan("What can Python do?", f"What can JavaScript do in {where}?") for where in "ABC"]
+    desk = Desk({"plan_generation": plans})
     step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {}))
     while waiting := open_effects(step.snapshot):
         assert ANALYSIS.progress is not None

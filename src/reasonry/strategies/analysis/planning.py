@@ -167,7 +167,7 @@ def draft_plans(s: State) -> Body:
         s = with_iteration(s, plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
     if not s.now.plans:
         return _without_plan(s, asked, failures)
-    if len(s.now.plans) > 1:
+    if len({plan.text for plan in s.now.plans}) > 1:
         return go(s, "plan_evaluation", *thoughts)
     return move_on(select_plan(s, 0), "plan_generation", *thoughts)
 
