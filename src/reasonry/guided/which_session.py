@@ -330,8 +330,9 @@ def choose(
     fitting = [found for found in able if _fits(call, found, is_current=found is current)]
     if not fitting and current in able and not current.stands.ended:
         # Its number fits nowhere, so the estimate decides; else it stays.
+        estimate = max(call.total_thoughts, number)
         others = [] if _refers(call) else [found for found in able if not found.stands.ended]
-        fitting = [found for found in others if _total(found.stands) == call.total_thoughts] or [current]
+        fitting = [found for found in others if _total(found.stands) == estimate] or [current]
     if not fitting:
         why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
         return SessionChoice(None, notices=[_begun(why, current)])
