@@ -16,7 +16,7 @@ from reasonry.core.strategy import Strategy
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_thinking
 from reasonry.reading.open_task import is_open_task
-from reasonry.reading.prose import Found, Subject, blocks, find_answer
+from reasonry.reading.prose import Found, Subject, blocks, find_answer, is_working
 from reasonry.strategies import STRATEGIES
 
 from .corpus import Line, Setting, ask
@@ -396,6 +396,19 @@ def test_the_working_for_a_value_is_no_answer(text: str) -> None:
         find_answer(text, Subject("Two shelves have 3 boxes of 6 eggs each. How many eggs are there?"))
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("If the canal had never been dug, the town would be small.\n\nIt has no other trade.", False),
+        ("If I knew who dug it, I could find the year.", True),
+        ("First, I need to find out who dug it.\n\nThen I look for the year.", True),
+        ("Thought: the year is missing.", True),
+    ],
+)
+def test_working_is_told_from_a_text_by_how_it_begins(text: str, is_one: bool) -> None:
+    assert is_working(text) is is_one
 
 
 def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> None:

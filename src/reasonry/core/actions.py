@@ -23,7 +23,7 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable, fit
 from ..reading.json_in_text import MAX_REPAIRED, json_values
-from ..reading.names import NONE_WORDS, plain_name
+from ..reading.names import NONE_WORDS, SYNONYMS, plain_name
 from ..reading.no_answer import without_closing
 from .answering import Answer
 from .strategy import UNASKED
@@ -65,19 +65,8 @@ _BRACKETS: Final = {"[": "]", "(": ")"}
 _FORM: Final = "write an action as `Action: tool[input]`, one to a line, with nothing after its bracket"
 _SECOND: Final = "there is one answer; this is the second"
 _ANSWERS: Final = frozenset({ANSWER, "finalanswer", "answer", "final"})
-_TOOL_KEYS: Final = ("tool", "toolname", "action", "function", "functionname", "name")
-_ARGUMENT_KEYS: Final = (
-    "arguments",
-    "args",
-    "input",
-    "actioninput",
-    "toolinput",
-    "parameters",
-    "params",
-    "toolarguments",
-    "kwargs",
-    "inputs",
-)
+_TOOL_KEYS: Final = ("tool", *SYNONYMS["tool"])
+_ARGUMENT_KEYS: Final = ("arguments", *SYNONYMS["arguments"])
 _BESIDE_KEYS: Final = frozenset(
     {"id", "type", "thought", "reasoning", "reason", "plan", "description", "purpose", "why", "answer"}
     | {"finalanswer", "actions", "number", "step"}

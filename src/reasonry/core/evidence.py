@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from ..reading.fit import Unreadable, list_items
-from ..reading.names import plain_name
+from ..reading.names import SYNONYMS, plain_name
 from .actions import Written, call_data, closing_bracket
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
@@ -35,8 +35,8 @@ _TOOL = lazy_pattern(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
 _FENCE = lazy_pattern(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _PLAN = lazy_pattern(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
 _TOOL_CALL = lazy_pattern(r"(?P<tool>[\w.\-]+)[ \t]*\[")
-_PLAN_KEYS = frozenset({"calls", "plan", "plans", "steps", "toolcalls", "actions", "tasks"})
-_WHY_KEYS = ("plan", "description", "why", "purpose", "reason", "thought", "step")
+_PLAN_KEYS = frozenset({"calls", *SYNONYMS["calls"]})
+_WHY_KEYS = ("plan", *SYNONYMS["plan"])
 _LINE_END = lazy_pattern(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 

@@ -125,12 +125,12 @@ generalprinciple: principle principles generalprinciples answer
 approach: plan strategy method choice
 application: setup appliedproblem applied
 hypothesis: proposedsolution proposal solution statement answer
-tool: name toolname action function functionname
-arguments: args input actioninput parameters toolinput params toolarguments kwargs
+tool: toolname action function functionname name
+arguments: args input actioninput toolinput parameters params toolarguments kwargs inputs
 actions: action calls toolcalls toolcall tools
 input: arguments args query toolinput parameters actioninput
-plan: reason description why purpose thought
-calls: plan steps plans toolcalls actions
+plan: description why purpose reason thought step
+calls: plan steps plans toolcalls actions tasks
 id: evidence label name var variable
 score: value rating overallscore
 overallscore: score rating overall totalscore total value

@@ -183,7 +183,6 @@ _PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re
 _BOLD: Final = lazy_pattern(r"\*\*([^*\n]*[^*\n:：])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
-_ITEM: Final = lazy_pattern(r"\A(?:[-*•>]|\d{1,2}[.)])\s+")
 
 _END: Final = 20_000
 """Characters at the end of a text in which an answer is looked for."""
@@ -238,7 +237,11 @@ def declines(text: str) -> bool:
 
 def is_working(text: str) -> bool:
     """Whether a text begins as reasoning does, and not as a text that was asked for."""
-    return (_WORKING.match(text) or _BEGINS.match(text)) is not None
+    if _WORKING.match(text):
+        return True
+    begins = _BEGINS.match(text)
+    # So may a text of several paragraphs: "If the canal had never been dug, …"
+    return begins is not None and not ("\n\n" in text and begins[0].endswith("If"))
 
 
 def blocks(text: str) -> tuple[str, ...]:
@@ -292,7 +295,7 @@ def _is_document(text: str) -> bool:
 def _has_parts(text: str, subject: Subject) -> bool:
     """Whether a text answers several questions, or in several parts."""
     is_asked = not subject.alone and _SEVERAL_ASKED.search(subject.problem[:2_000]) is not None
-    return is_asked and max(len(_headings(text)), len(_PART.findall(text))) > 1
+    return is_asked and len(_PART.findall(text)) > 1
 
 
 def _take_document(text: str, subject: Subject) -> Found | None:
@@ -353,7 +356,7 @@ def _statements(text: str) -> Iterator[_Statement]:
     for pattern in _MARKED:
         for match in pattern.finditer(text):
             if not _WORKING.match(match["answer"]):
-                yield _Statement(match.start(), match.end(), _unbox(match["answer"]), 2)
+                yield _Statement(match.start(), match.end(), tidy(match["answer"]), 2)
     for match in _ANNOUNCED.finditer(text):
         if (found := _announced(text, match)) and not _LEADS_ON.match(found.answer):
             yield found
@@ -384,7 +387,7 @@ def _announced(text: str, match: re.Match[str]) -> _Statement | None:
         return None
     final = (match["final"] or "").casefold()
     rank = 0 if not match["word"] else 2 if final and "short" not in final and is_label else 1
-    answer = _unbox(re.sub(r"\s*(?:です|でした|である)[。.]?\Z", "", answer))
+    answer = tidy(re.sub(r"\s*(?:です|でした|である)[。.]?\Z", "", answer))
     return _Statement(match.start(), end, answer, rank) if answer else None
 
 
@@ -419,7 +422,7 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     while len(sentences) > 1 and (sentences[-1].startswith("(") or _EPILOGUE.match(sentences[-1])):
         sentences.pop()
     sentence = sentences[-1].strip()
-    answer = _conclusion(_ITEM.sub("", sentence), text, subject)
+    answer = _conclusion(sentence, text, subject)
     if answer is None:
         return _take_document(text, subject)
     end = text.rindex(sentence) + len(sentence)
@@ -484,11 +487,6 @@ def _essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
     bold = _BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= _MAX_BARE else answer
-
-
-def _unbox(answer: str) -> str:
-    boxed = _BOXED.search(answer)
-    return tidy(boxed["answer"] if boxed else answer)
 
 
 def _is_number(line: str) -> bool:
