@@ -17,7 +17,6 @@ MISREAD_UNSAID = frozenset(
         "small-072",
         "small-080",
         "small-085",
-        "small-126",
         "small-130",
         "small-192",
         "small-217",
