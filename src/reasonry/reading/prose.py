@@ -305,8 +305,10 @@ def _take_document(text: str, subject: Subject) -> Found | None:
     if not problem or subject.alone or (asks_for_value(problem) and not is_looked_up):
         return None
     is_whole = (is_line or "\n\n" in text or text.count("\n") >= _FEW_LINES) and not _BEGINS.match(text)
-    is_working = text.endswith((":", "?")) or re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
-    return Found(text) if (is_whole or _is_document(text)) and not is_working else None
+    is_document = _is_document(text)
+    asks_back = text.endswith((":", "?")) and not is_document
+    is_working = asks_back or re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
+    return Found(text) if (is_whole or is_document) and not is_working else None
 
 
 def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
