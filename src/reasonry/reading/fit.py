@@ -319,7 +319,7 @@ def _to_number(value: Any, schema: Schema) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _bounded(value, schema)
+        return _bound(value, schema)
     found = read_scaled(value.strip()) if isinstance(value, str) else None
     if found is None or not re.fullmatch(r"(?:\s*[a-z]+)?[\s*_`.]*", found.rest, re.IGNORECASE):
         raise Misfit(f"{_short(value)} is not one number")
@@ -328,10 +328,10 @@ def _to_number(value: Any, schema: Schema) -> Any:
         if not found.scale or "maximum" not in schema:
             raise Misfit(f"{_short(value)} has a scale that is not asked for")
         number = round(number * schema["maximum"] / found.scale, 9)
-    return _bounded(int(number) if number.is_integer() and found.scale is None else number, schema)
+    return _bound(int(number) if number.is_integer() and found.scale is None else number, schema)
 
 
-def _bounded(number: float, schema: Schema) -> float:
+def _bound(number: float, schema: Schema) -> float:
     low, high = schema.get("minimum", number), schema.get("maximum", number)
     if low <= number <= high:
         return number
@@ -369,9 +369,9 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
     entries = [entry for entry in value if entry not in (None, "")]
     if value and not entries:
         raise Misfit("there is nothing in its list")
-    least, most = schema.get("minItems", 0), schema.get("maxItems", len(entries))
-    if not least <= len(entries) <= most:
-        wanted = f"at least {least}" if len(entries) < least else f"at most {most}"
+    lowest, highest = schema.get("minItems", 0), schema.get("maxItems", len(entries))
+    if not lowest <= len(entries) <= highest:
+        wanted = f"at least {lowest}" if len(entries) < lowest else f"at most {highest}"
         raise Misfit(f"it has {len(entries)} items; give {wanted}")
     if not takes_objects and _takes_text(items):
         return [_entry_text(entry) for entry in entries]

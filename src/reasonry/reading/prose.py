@@ -360,7 +360,7 @@ def _statements(text: str) -> Iterator[_Statement]:
             if not _WORKING.match(match["answer"]):
                 yield _Statement(match.start(), match.end(), tidy(match["answer"]), 2)
     for match in _ANNOUNCED.finditer(text):
-        if (found := _announced(text, match)) and not _LEADS_ON.match(found.answer):
+        if (found := _read_announcement(text, match)) and not _LEADS_ON.match(found.answer):
             yield found
 
 
@@ -372,7 +372,7 @@ def _is_label(text: str, match: re.Match[str]) -> bool:
     return match["line"] is not None and not match["the"] and bool(match["colon"] or is_heading)
 
 
-def _announced(text: str, match: re.Match[str]) -> _Statement | None:
+def _read_announcement(text: str, match: re.Match[str]) -> _Statement | None:
     """Return what is announced: the rest of a line or what stands below it, or the rest of a sentence."""
     line, is_label = text[match.end() :].partition("\n")[0], _is_label(text, match)
     if not line and (is_label or (match["colon"] and match["word"])):
