@@ -27,6 +27,7 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
         "summary": strategy.summary,
         "aliases": list(strategy.aliases),
         "driven": strategy.is_driven,
+        "calls": strategy.calls,
         "stages": [{**describe_stage(stage), **describe_form(stage)} for stage in strategy.stages],
         "options": describe_options(strategy),
     }

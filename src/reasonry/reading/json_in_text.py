@@ -181,18 +181,18 @@ _decoder = json.JSONDecoder(parse_int=_int)
 def _clean(value: Any) -> list[Any]:
     """Return data as rule 3 wants it, alone in a list; an empty one if it is nested too deeply."""
     try:
-        return [_clean(value, 0)]
+        return [_clean_value(value, 0)]
     except RecursionError:
         return []
 
 
-def _clean(value: Any, depth: int) -> Any:
+def _clean_value(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):
-        return {without_surrogates(key): _clean(item, depth + 1) for key, item in value.items()}
+        return {without_surrogates(key): _clean_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clean(item, depth + 1) for item in value]
+        return [_clean_value(item, depth + 1) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -322,6 +322,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     source="arXiv:2607.05391",
     summary="Writes several answers and has a judge compare them: for texts, code, and answers that differ.",
     options=Options,
+    calls=5,
     state=State,
     conclude=conclude,
     progress=lambda state: {"drafts": len(state.drafts), "comparisons": sum(map(len, state.heats))},

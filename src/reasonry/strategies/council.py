@@ -245,6 +245,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     source="arXiv:2406.04692",
     summary="Several models answer and judge each other without names: for a second opinion on what matters.",
     options=Options,
+    calls=3,
     state=State,
     conclude=conclude,
     progress=lambda state: {"answers": len(state.drafts), "reviews": len(state.reviews)},

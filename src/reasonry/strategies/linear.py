@@ -479,6 +479,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     source="this project",
     summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
     version=3,
+    calls=9,
     aliases=("base_sequential", "sequential"),
     options=Options,
     state=State,

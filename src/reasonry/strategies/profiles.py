@@ -211,7 +211,13 @@ def _parts(prompts: Prompts, names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _profile(
-    name: str, title: str, source: str, summary: str, prompts: Prompts, rows: dict[str, tuple[str, str]]
+    name: str,
+    title: str,
+    source: str,
+    summary: str,
+    calls: int,
+    prompts: Prompts,
+    rows: dict[str, tuple[str, str]],
 ) -> Strategy[State, Any]:
     """Return a strategy; its rows are the stages between the first and the last, each described and guided."""
     names = [*rows, "final_response"]
@@ -238,6 +244,7 @@ def _profile(
         source=source,
         summary=summary,
         options=Options if prompts.entries else AnswerOptions,
+        calls=calls,
         state=State if prompts.entries else PlainState,
         conclude=_conclude(prompts),
         progress=lambda state: {"entries": len(state.entries), "worked": len(state.worked)},
@@ -250,6 +257,7 @@ CHAIN_OF_VERIFICATION = _profile(
     "Chain of Verification",
     "arXiv:2309.11495",
     "Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
+    5,
     Prompts(
         draft=f"Answer the problem.\n{FORM}",
         entries="""Now list up to {count} questions whose answers show whether the facts in the draft are right: one \
@@ -284,6 +292,7 @@ LEAST_TO_MOST = _profile(
     "Least to Most",
     "arXiv:2205.10625",
     "Solves easier subquestions in order, each with the answers before it: for problems harder than their parts.",
+    4,
     Prompts(
         entries="""First list up to {count} easier questions that lead to the problem, the easiest first, each to be \
 answered with the answers before it; the problem itself is none of them.
@@ -311,6 +320,7 @@ SKELETON = _profile(
     "Skeleton of Thought",
     "arXiv:2307.15337",
     "Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
+    3,
     Prompts(
         entries="""First write the skeleton of the answer only: up to {count} points of three to five words each.
 {{"entries": ["…", …]}}""",
@@ -337,6 +347,7 @@ PLAN_AND_SOLVE = _profile(
     "Plan and Solve",
     "arXiv:2305.04091",
     "Plans and carries out the plan in one reply: for word problems, in one call.",
+    1,
     Prompts(
         answer=f"""First understand the problem, extract the variables with their numbers, and make a plan. Then carry \
 the plan out step by step: compute each intermediate result, check the arithmetic, and answer.
@@ -355,6 +366,7 @@ CHAIN_OF_DRAFT = _profile(
     "Chain of Draft",
     "arXiv:2502.18600",
     "Reasons in steps of five words at most: for short answers at a fraction of the tokens.",
+    1,
     Prompts(
         answer=f"""Think step by step, but keep only a draft of each step, five words at most. Then answer.
 {FORM}"""

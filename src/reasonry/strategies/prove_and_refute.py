@@ -311,6 +311,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     summary="Has fresh readers try to refute the claims that a text or plan rests on: before you act on it.",
     aliases=("refute",),
     options=Options,
+    calls=4,
     state=State,
     conclude=conclude,
     progress=lambda state: {"claims": len(state.claims)},

@@ -79,6 +79,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,
+    calls=12,
     state=State,
     conclude=conclude,
     progress=progress,

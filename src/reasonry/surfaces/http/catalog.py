@@ -18,7 +18,7 @@ from .context import RequestContext
 from .documents import reply
 from .operations import Operation
 
-_LISTED = ("name", "title", "source", "summary", "aliases", "driven", "options")
+_LISTED = ("name", "title", "source", "summary", "aliases", "driven", "calls", "options")
 _TOTALS = ("runs", "calls", "tokens", "usd")
 _DAY_MS = 86_400_000
 
@@ -32,6 +32,8 @@ class StrategyHeadDocument(TypedDict):
     summary: str
     aliases: list[str]
     driven: bool
+    calls: int
+    """Of a usual run."""
     options: list[dict[str, Any]]
 
 

@@ -13,29 +13,6 @@ const EXAMPLES = [
   "Which is larger, 9.11 or 9.9, and why?",
   "Plan a three-day trip to Rome for a family with two small children",
 ];
-// Calls of one run of each strategy, as `docs/choosing.md` measures them.
-const CALLS = {
-  linear: 9,
-  chain_of_thought: 1,
-  planned_thinking: 3,
-  react: 2,
-  rewoo: 4,
-  scratchpad: 2,
-  self_ask: 3,
-  best_of_n: 5,
-  refine: 3,
-  program_of_thought: 1,
-  council: 3,
-  chain_of_verification: 5,
-  least_to_most: 4,
-  skeleton: 3,
-  plan_and_solve: 1,
-  chain_of_draft: 1,
-  self_consistency: 4,
-  step_back: 2,
-  tree_of_thoughts: 11,
-  analysis: 13,
-};
 const LIMITS = [
   ["calls", "Calls", "1"],
   ["tokens", "Tokens", "1"],
@@ -89,7 +66,7 @@ export function mountNewRun(main, { query, onNavigate }) {
   async function describe() {
     const name = strategy.value;
     const found = strategies.find((one) => one.name === name);
-    about.textContent = found ? `${found.summary} (${found.source})${callWords(name)}` : "Looks at the problem and takes the strategy that suits it.";
+    about.textContent = found ? `${found.summary} (${found.source}). Usually about ${count(found.calls, "call")}.` : "Looks at the problem and takes the strategy that suits it.";
     options.replaceChildren();
     box.hidden = true;
     if (!found) return;
@@ -184,11 +161,6 @@ function partFields({ verifiers = [], tools = [], documents = [] }) {
     made.push(element("div", { class: "tools", role: "group", "aria-label": plainName(name) }, element("span", { class: "quiet" }, `${plainName(name)}: `), ...boxes));
   }
   return made;
-}
-
-/** What a run of a strategy usually takes. */
-function callWords(name) {
-  return name in CALLS ? `. Usually about ${count(CALLS[name], "call")}.` : "";
 }
 
 function field(label, input) {
