@@ -26,7 +26,8 @@ def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_example_is_run_by_a_test() -> None:
-    tests = Path(__file__).read_text("utf-8").replace("'", '"')
+    files = Path(__file__).parent.glob("test_*.py")
+    tests = "\n".join(file.read_text("utf-8") for file in files).replace("'", '"')
     pages = [page.read_text("utf-8") for page in (EXAMPLES.parent / "docs" / "tasks").glob("*.md")]
     commands = "\n".join(
         block for page in pages for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)

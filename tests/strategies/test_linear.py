@@ -326,7 +326,6 @@ def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
         ({"sound": False, "revisesThought": "thought 1"}, "thought_revision"),
         ({"next": "thought_adjustment", "totalThoughts": "3-4"}, "thought_adjustment"),
         ({"next": "branch_creation", "branchFromThought": "Thought 1"}, "branch_creation"),
-        ({"next": None, "then": {"next": "branch_creation", "branchFromThought": 1}}, "branch_creation"),
     ],
 )
 def test_a_flat_evaluation_is_taken_as_models_write_it(changed: dict, to: str) -> None:
@@ -340,6 +339,14 @@ def test_a_flat_evaluation_is_taken_as_models_write_it(changed: dict, to: str) -
         edges += step.edges
     assert to in {stage for edge in edges for stage in edge}
     assert step.snapshot.state.expected == 4
+
+
+def test_a_way_on_in_an_object_of_its_own_is_asked_about_again() -> None:
+    nested = {**SOUND, "then": {"next": "branch_creation", "branchFromThought": 1}}
+    events = in_order(PLAN, think("a"), nested, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    walked = walk(LINEAR, PROBLEM, events)
+    assert "is none of: branch_creation, hypothesis_generation, thought_adjustment" in walked.asks[3].prompt
+    assert "branch_creation" not in {stage for edge in walked.edges for stage in edge}
 
 
 def test_a_range_of_thoughts_that_a_revision_names_is_asked_about_again() -> None:

@@ -72,11 +72,11 @@ def in_order(*events: Any) -> Callable[[Pending], Event]:
     return answer
 
 
-_CHOICE = re.compile(r'(?<=: )(?:"[^"]*"|true|number|as above|\d+) (?:or|to) (?:"[^"]*"|\w+)')
+_CHOICE = re.compile(r'(?<=: )(?:(?:"[^"]*"|true|number|as above|\d+) (?:or|to) (?:"[^"]*"|\w+)|number\b)')
 
 
 def shown_form(question: str) -> dict[str, Any]:
-    """Return the form that a question ends with; where it leaves a choice (`true or false`, `0 to 1`), None."""
+    """Return the form that a question ends with; where it leaves a choice (`number`, `0 to 1`), None."""
     return json.loads(_CHOICE.sub("null", question.splitlines()[-1]))
 
 

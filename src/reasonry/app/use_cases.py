@@ -59,6 +59,16 @@ class RunRequest:
     form: dict[str, Any] | None = None
     coached: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse options of a wrong type, before anything is looked up in them.
+
+        Raises:
+            UsageError: They are no mapping.
+        """
+        if not isinstance(self.options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"options must be a mapping, got {type(self.options).__name__}"
+            raise UsageError(message, option="options")
+
 
 class UseCases:
     """What a user asks of runs, over an engine and a pool of performers."""
@@ -129,8 +139,6 @@ class UseCases:
         if form is not None and (fault := schema_fault(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
-        if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"options must be a mapping, got {type(options).__name__}", option="options")
         levels, why = self._levels(asked, strategy, options, _at_hand(request, participants))
         chosen = levels[0][0]
         participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
@@ -316,7 +324,7 @@ class UseCases:
         """
         if not isinstance(participants.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
-        check_budget(budget or Budget())
+        check_budget(budget)
         participants = self.pool.load_tools(participants)
         if not participants.mcp:
             return participants

@@ -83,11 +83,13 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 def check_budget(budget: object) -> None:
-    """Check that a value is a budget whose limits can be kept.
+    """Check that a value is a budget whose limits can be kept; None names no limit.
 
     Raises:
         UsageError: It is no `Budget`, or a limit is not a number above 0.
     """
+    if budget is None:
+        return
     if not isinstance(budget, Budget):
         raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
     try:

@@ -541,7 +541,7 @@ class OpenRun(RunJournal):
         Returns:
             Whether there is anything to continue: a run that came to its own end stays ended.
         """
-        check_budget(budget or Budget())
+        check_budget(budget)
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
             return True

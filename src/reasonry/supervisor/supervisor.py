@@ -231,7 +231,7 @@ class Supervisor:
             ConflictError: It is at work, or came to its own end.
             OverloadedError: As in `start`.
         """
-        check_budget(budget or Budget())
+        check_budget(budget)
         if await self._continue(app, run_id, participants, budget):
             return
         with self._room(job):
