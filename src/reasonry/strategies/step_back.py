@@ -144,10 +144,10 @@ def identify(s: State) -> Body:
 
 
 def read_solution(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Solution, str] | Unreadable:
-    """Read a solution; refuse a false equation, once. The text that an open task asks for is one as it stands."""
+    """Read a solution; refuse a false equation, once. Free text that an open task asks for is one as it stands."""
     subject = subject_of(s)
     reading = parse.read_form(texts[-1], Solution, subject=subject)
-    if isinstance(reading, Unreadable) or subject.is_open:
+    if isinstance(reading, Unreadable) or (subject.is_open and reading[1] not in ("json", "fenced")):
         return reading
 
     def find_faults(text: str) -> list[str]:
