@@ -28,6 +28,7 @@ PROBLEM = "Which is larger, a red ant or a red kite?"
         {"answer": PROBLEM},
         {"answer": "which is larger a red ant or a red kite"},
         {"answer": "…"},
+        {"answer": ","},
         {"answer": '"..."'},
         {"reasoning": "…", "answer": "A red kite"},
         ["the answer alone"],

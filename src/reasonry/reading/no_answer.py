@@ -106,7 +106,7 @@ def without_closing(text: str) -> str:
 
 # -- echoes
 
-_DOTS: Final = lazy_pattern(r"[\s.…\"'“”`*_-]*(?:…|\.\.)[\s.…\"'“”`*_-]*")
+_DOTS: Final = lazy_pattern(r"[\s.,;…\"'“”`*_-]*(?:…|\.\.|[,;])[\s.,;…\"'“”`*_-]*")
 _SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,300})"')
 _LEAD: Final = lazy_pattern(r"\A\s*the (?:final )?answer is:?(?=\W)\s*", re.IGNORECASE)
 _BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
