@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import psycopg
 import pytest
 
 from reasonry.app.wiring import App
@@ -90,6 +94,16 @@ async def test_a_job_comes_with_its_run_or_not_at_all_and_one_that_was_lost_is_p
         async with working(app):
             assert (await until_ended(app, first)).status == "done"
             assert (await until_ended(app, second)).status == "done"
+
+
+def test_a_database_that_goes_while_a_job_is_put_is_told_as_one_that_goes_at_any_other_time(
+    postgres_url: str,
+) -> None:
+    gone = psycopg.connect(re.sub(r"[?&]reasonry_schema=\w+", "", postgres_url))
+    gone.close()
+    tx: Any = SimpleNamespace(rows=lambda *_: [(0,)], connection=gone)
+    with pytest.raises(psycopg.OperationalError):
+        jobs.put(tx, "run", "owner", JobOptions())
 
 
 async def test_a_store_that_was_copied_has_its_jobs(postgres_url: str, folder: Path) -> None:

@@ -75,6 +75,8 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
 
     Of runs of the same priority, those come first of whose owner fewer wait: so nobody's many hold up another's few.
     """
+    from procrastinate.exceptions import ConnectorException
+
     (others,) = tx.rows(OF_OWNER, (owner,))[0]
     at = None if job.at_ms is None else datetime.fromtimestamp(job.at_ms / 1_000, UTC)
     task = _client().configure_task(
@@ -85,8 +87,12 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
         schedule_at=at,
         connection=tx.connection,
     )
-    # JSON in PostgreSQL has no NUL either.
-    task.defer(run_id=spell(run_id), owner=spell(owner), carried=dict(job.carried))
+    try:
+        # JSON in PostgreSQL has no NUL either.
+        task.defer(run_id=spell(run_id), owner=spell(owner), carried=dict(job.carried))
+    except ConnectorException as error:
+        # The error below it says whether the database is gone, and whether the transaction is to be tried again.
+        raise error.__cause__ or error from None
 
 
 def put_missing(tx: sql.Tx) -> int:
