@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -76,27 +77,31 @@ class Consequence(NamedTuple):
 
 def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
     """Return what each revision left standing: neither confirmed nor revised since."""
-    by_seq, counted, found = {kept.row.seq: kept for kept in thoughts}, set[int](), list[Consequence]()
+    places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
+    if not any(kept.record.revises_seq in places for kept in thoughts):
+        return []
+    # Until where each thought is revised, by its seq, and confirmed, by its number.
+    revised_at = {record.revises_seq: place for place, (_, record) in enumerate(thoughts)}
+    confirmed_at = {number: place for place, kept in enumerate(thoughts) for number in _confirmations(kept)}
+    counted, found = set[int](), list[Consequence]()
     for place, (row, record) in enumerate(thoughts):
-        revised = by_seq.get(record.revises_seq or 0)
-        if revised is None:
+        start = places.get(record.revises_seq or 0)
+        if start is None:
             continue
-        later = thoughts[place:]
-        looked_at = {kept.record.revises_seq for kept in later} | counted
-        confirmed = {number for kept in later for number in _confirmations(kept)}
+        revised = thoughts[start].row
         standing = [
             kept.row
-            for kept in thoughts[:place]
-            if kept.row.seq > revised.row.seq
-            and not 0 < (kept.record.revises_seq or 0) <= revised.row.seq
-            and _is_downstream(head, kept.row.branch, revised.row)
-            and kept.row.seq not in looked_at
-            and kept.row.number not in confirmed
+            for kept in thoughts[start + 1 : place]
+            if kept.row.seq not in counted
+            and revised_at.get(kept.row.seq, -1) < place
+            and confirmed_at.get(kept.row.number, -1) < place
+            and not 0 < (kept.record.revises_seq or 0) <= revised.seq
+            and _is_downstream(head, kept.row.branch, revised)
         ]
         counted |= {thought.seq for thought in standing}
         if standing:
             numbers = tuple(thought.number for thought in standing)
-            found.append(Consequence(revised.row.number, row.number, numbers))
+            found.append(Consequence(revised.number, row.number, numbers))
     return found
 
 
@@ -156,11 +161,11 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
     parts = [
         *(f"{verdict.number} was refuted" for verdict in _refutations(head, own)),
         *(_stands_on(found) for found in consequences(head, own)),
-        *(fault for kept in own for fault in _unrevised_faults(kept, own)),
+        *_unrevised_faults(own),
         *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in branches_beside(head)]),
         *_label("assumed", _assumptions(own)),
         *_open_steps(own)[:1],
-        *(f'you asked in {number}: "{text}"' for number, text in open_questions(own)[:_MAX_QUOTED]),
+        *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
     ]
     text, room = "", _BEFORE_THE_END - len(_QUESTION) - len(_OTHER_EYES)
     for part in parts:
@@ -321,17 +326,21 @@ def false_claims(text: str, about: str = "") -> list[str]:
     return false_equations(text, about=about)[:_MAX_EQUATIONS]
 
 
-def _unrevised_faults(kept: Kept, thoughts: Sequence[Kept]) -> Iterator[str]:
-    if "=" in kept.row.text and kept.row.seq not in {later.record.revises_seq for later in thoughts}:
-        yield from (f"{kept.row.number}: {fault}" for fault in false_claims(kept.row.text)[:1])
+def _unrevised_faults(thoughts: Sequence[Kept]) -> Iterator[str]:
+    revised = {kept.record.revises_seq for kept in thoughts}
+    for row, _ in thoughts:
+        if "=" in row.text and row.seq not in revised:
+            yield from (f"{row.number}: {fault}" for fault in false_claims(row.text)[:1])
 
 
-def open_questions(thoughts: Sequence[Kept]) -> list[tuple[int, str]]:
-    """Return the questions that a thinker asked itself and that no later thought seems to take up, latest first."""
-    found = list[tuple[int, str]]()
-    for place, (row, _) in enumerate(thoughts):
+def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
+    """Yield the questions that a thinker asked itself and that no later thought seems to take up, latest first."""
+    later: list[set[str]] = []
+    for place in reversed(range(len(thoughts))):
+        row = thoughts[place].row
         sentences = [match[0].strip() for match in _SENTENCE.finditer(row.text) if match[0].strip()]
-        for index, sentence in enumerate(sentences):
+        for index in reversed(range(len(sentences))):
+            sentence = sentences[index]
             is_problem = place == 0 and (index == 0 or _IS_PROBLEM.match(row.text))
             if not sentence.endswith("?") or is_problem:
                 continue
@@ -339,11 +348,11 @@ def open_questions(thoughts: Sequence[Kept]) -> list[tuple[int, str]]:
             words, following = _words_of(question), "".join(sentences[index + 1 : index + 2])
             if _ANSWERS.search(following) or words & _words_of(following):
                 continue
-            later = [" ".join(sentences[index + 2 :]), *(kept.row.text for kept in thoughts[place + 1 :])]
             needed = max(2, (len(words) + 1) // 2)
-            if words and not any(len(words & _words_of(text)) >= needed for text in later):
-                found.append((row.number, _last_words(question)))
-    return found[::-1]
+            known = [_words_of(" ".join(sentences[index + 2 :])), *later]
+            if words and not any(len(words & others) >= needed for others in known):
+                yield row.number, _last_words(question)
+        later.append(_words_of(row.text))
 
 
 def _last_words(text: str) -> str:
