@@ -1,10 +1,10 @@
 """Comparisons: every strategy on every problem, each as a run of its own, found again by what was asked for.
 
 Rule 1: a run is known by its question: strategy, problem, options, budget, participants. Its session's id is made from
-        these, so the store itself says which runs are there already; nothing else is written down.
+        these, so the store itself says which runs are there already. The table of trials is for those who look on.
 Rule 2: what has ended is not run again, what was interrupted is continued, so a comparison that is called again pays
         only for what is missing. Problems and strategies may be added between two calls.
-Rule 3: answers are judged when they are looked at, so another judge costs nothing; only the judge `model` has runs.
+Rule 3: answers are judged when a comparison is called, so another judge costs nothing; only the judge `model` has runs.
 """
 
 from __future__ import annotations

@@ -54,6 +54,12 @@ Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """Models that are asked for a number often give one; it is taken as the text they would have written."""
 
 
+def check_answer(answer: Answer) -> None:
+    """Raise ValueError if an answer is empty."""
+    if not str(answer).strip():
+        raise ValueError("the answer is empty")
+
+
 class AnswerReply(Struct, frozen=True, kw_only=True):
     """The answer, and what leads to it where a reply says so."""
 
@@ -61,8 +67,7 @@ class AnswerReply(Struct, frozen=True, kw_only=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        if not self.text:
-            raise ValueError("the answer is empty")
+        check_answer(self.answer)
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ from .answering import claim, rule
 from .effects import RunStrategy
 from .events import STOPPED, Delivered, Failed, Finished
 from .problem import with_instructions, with_quoted
-from .strategy import Request, Thought, request
+from .strategy import Conclusion, Move, Request, Thought, fail, go, request
 from .text import cut, first_words
 
 IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \
@@ -197,7 +197,28 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return found[0].draft if found else next((each for each in drafts if each.standing == "unfinished"), None)
 
 
-def why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
+def choose_draft(state: Any, draft: Draft | None, text: str = "") -> Move:
+    """Return the move to the final response with a draft; without one, the failure that says why there is none.
+
+    Args:
+        text: Of the thought; empty: which draft it is.
+    """
+    if draft is None:
+        return fail(state, *_why_no_answer(state.drafts))
+    return go(
+        state, "final_response", Thought(text or f"Draft {draft.number}", data={"answer": draft.answer})
+    )
+
+
+def conclude_draft(draft: Draft | None, document: dict[str, Any]) -> Conclusion:
+    """Return the conclusion that a draft is the answer; without one, the document alone."""
+    if draft is None:
+        return Conclusion(document=document)
+    standing = "proved" if draft.standing == "proved" else "given"
+    return Conclusion(draft.answer, document=document, short=draft.short or None, standing=standing)
+
+
+def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
     """Return the reason, the detail and the code of a run all of whose drafts are refuted or lost."""
     refuted = [draft for draft in drafts if draft.standing == "refuted"]
     if refuted:

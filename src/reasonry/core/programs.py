@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -14,6 +14,7 @@ from ..reading import parse
 from ..reading.fit import Unreadable
 from .effects import Ask
 from .events import Failed, ToolReturned
+from .toolcard import ToolCard
 
 SANDBOX_TOOL: Final = "py_executor"
 UNAVAILABLE: Final = "sandbox_unavailable"
@@ -75,6 +76,11 @@ def _parse(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def sandbox_words(tools: Iterable[ToolCard]) -> str:
+    """Return what a writer is told of where its program runs, from the cards of the run's catalog."""
+    return " ".join(card.description for card in tools if card.name == SANDBOX_TOOL) or "plain Python."
 
 
 def output_of(returned: ToolReturned | Failed) -> tuple[str, str]:

@@ -172,6 +172,12 @@ class Field:
     check: Callable[[Any], Iterator[str]] | None = None
 
 
+def text_list(description: str, *, min_items: int = 0) -> dict[str, Any]:
+    """Return the JSON schema of a field that is a list of texts."""
+    bound = {"minItems": min_items} if min_items else {}
+    return {"type": "array", "items": {"type": "string"}, **bound, "description": description}
+
+
 LONG_REPLY: Final = 8_192
 """Tokens of a reply that may be a text of several thousand words."""
 

@@ -33,12 +33,13 @@ from ..core.drafts import (
     Group,
     best_draft,
     candidates,
+    choose_draft,
+    conclude_draft,
     drafts_document,
     draw_drafts,
     list_drafts,
     problem_to_improve,
     verify_drafts,
-    why_no_answer,
 )
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
@@ -53,10 +54,10 @@ from ..core.strategy import (
     Stage,
     Strategy,
     Thought,
-    fail,
     go,
     request,
     stay,
+    text_list,
 )
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
@@ -281,10 +282,7 @@ def _review(s: State, draft: Draft) -> str:
 
 def select(s: State) -> Move:
     """argmax_y score(y)."""
-    chosen = s.leader
-    if chosen is None:
-        return fail(s, *why_no_answer(s.drafts))
-    return go(s, "final_response", Thought(f"Draft {chosen.number}", data={"answer": chosen.answer}))
+    return choose_draft(s, s.leader)
 
 
 def conclude(state: State) -> Conclusion:
@@ -295,11 +293,9 @@ def conclude(state: State) -> Conclusion:
         document["unchecked"] = (
             "no reply of the judge could be read; the answer is the one with the most votes"
         )
-    if chosen is None:
-        return Conclusion(document=document)
-    standing = "proved" if chosen.standing == "proved" else "given"
-    document["winner"] = chosen.id
-    return Conclusion(chosen.answer, document=document, short=chosen.short or None, standing=standing)
+    if chosen is not None:
+        document["winner"] = chosen.id
+    return conclude_draft(chosen, document)
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:
@@ -307,12 +303,7 @@ def _as_data(verdict: Ratings) -> dict[str, Any]:
     return {"samples": names, "ratings": list(verdict.ratings), "reason": verdict.reason}
 
 
-_ANSWERS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "minItems": 1,
-    "description": "Each draft's answer.",
-}
+_ANSWERS = text_list("Each draft's answer.", min_items=1)
 _RATINGS = {"type": "object", "description": "How each draft compares with the others."}
 _CHOSEN = {"type": "string", "description": "The draft that is chosen."}
 

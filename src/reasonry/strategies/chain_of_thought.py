@@ -56,6 +56,7 @@ from ..core.strategy import (
     go,
     request,
     stay,
+    text_list,
 )
 from ..puzzles import false_equations
 from ..reading import parse
@@ -248,7 +249,7 @@ def _number_lines(items: Sequence[str]) -> str:
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
 
 
-_STEPS = {"type": "array", "items": {"type": "string"}, "description": "What has to be worked out, in order."}
+_STEPS = text_list("What has to be worked out, in order.")
 _CORRECT = {"type": "boolean", "description": "Whether the answer passed the check."}
 
 CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(

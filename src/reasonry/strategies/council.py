@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, Answer
+from ..core.answering import OPEN_TASK, Answer, check_answer
 from ..core.drafts import (
     SHOWN_CHARS,
     Draft,
@@ -31,16 +31,17 @@ from ..core.drafts import (
     Group,
     best_draft,
     candidates,
+    choose_draft,
+    conclude_draft,
     drafts_document,
     draw_drafts,
     list_drafts,
     verify_drafts,
-    why_no_answer,
 )
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request
+from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, go, request, text_list
 from ..core.text import cut
 from ..core.tournament import Ratings, seeded_order
 
@@ -77,8 +78,7 @@ class CommonAnswer(Struct, frozen=True, kw_only=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        if not str(self.answer).strip():
-            raise ValueError("the answer is empty")
+        check_answer(self.answer)
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -191,10 +191,7 @@ def synthesise(s: State) -> Body:
 
 def select(s: State) -> Any:
     """The synthesis, unless it was refuted; else the best ranked."""
-    best = s.best
-    if best is None:
-        return fail(s, *why_no_answer(s.drafts))
-    return go(s, "final_response", Thought(best.answer, data={"answer": best.answer}))
+    return choose_draft(s, s.best, s.best.answer if s.best else "")
 
 
 def conclude(state: State) -> Conclusion:
@@ -208,10 +205,7 @@ def conclude(state: State) -> Conclusion:
     }
     if state.lost:
         document["unchecked"] = f"no answer could be written from all: {state.lost}"
-    if best is None:
-        return Conclusion(document=document)
-    standing = "proved" if best.standing == "proved" else "given"
-    return Conclusion(best.answer, document=document, short=best.short or None, standing=standing)
+    return conclude_draft(best, document)
 
 
 def _scores(state: State) -> dict[str, float]:
@@ -231,10 +225,6 @@ def _seat(state: State, number: int) -> dict[str, Any]:
         "answer": draft and (draft.answer or None),
         "why": draft.why if draft else "",
     }
-
-
-def _list_texts(description: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}, "description": description}
 
 
 _DIFFERENCES = {"type": "string", "description": "Where the answers differ, and why one side is right."}
@@ -262,7 +252,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Have each member answer by itself.",
             guidance="Each member answers without having seen another answer; stay for the next member.",
-            fields=(Field("answers", _list_texts("Each member's answer."), required=False),),
+            fields=(Field("answers", text_list("Each member's answer."), required=False),),
             body=answer,
         ),
         Stage(

@@ -33,7 +33,19 @@ from ..core.answering import (
 )
 from ..core.effects import Ask
 from ..core.events import Failed, Reply
-from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request, stay
+from ..core.strategy import (
+    Body,
+    Conclusion,
+    Field,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+    text_list,
+)
 
 FORM = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
 {OPEN_TASK}"""
@@ -188,12 +200,7 @@ def _conclude(prompts: Prompts) -> Callable[[State], Conclusion]:
     return conclude
 
 
-_TEXTS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "minItems": 1,
-    "description": "The entries of the list.",
-}
+_TEXTS = text_list("The entries of the list.", min_items=1)
 _ANSWERED = {"answer": "12 boats"}
 
 

@@ -28,15 +28,24 @@ from ..core.drafts import (
     Draft,
     best_draft,
     candidates,
+    choose_draft,
+    conclude_draft,
     drafts_document,
     list_drafts,
     verify_drafts,
-    why_no_answer,
 )
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
-from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, computes, output_of, read_program
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, fail, go, request
+from ..core.programs import (
+    SANDBOX_TOOL,
+    UNAVAILABLE,
+    ProgramReply,
+    computes,
+    output_of,
+    read_program,
+    sandbox_words,
+)
+from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, fail, go, request
 from ..core.toolcard import ToolCard
 
 SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
@@ -98,10 +107,9 @@ def _question(s: State, number: int, failed: Draft | None = None) -> Ask:
     shown = [f"solve({each.input!r}) == {each.output!r}" for each in s.options.examples[:SHOWN_EXAMPLES]]
     examples = [EXAMPLES.format(examples="\n".join(shown))] if shown else []
     before = [*failed.steps, f"What failed:\n{failed.why}", REPAIR] if failed else []
-    cards = [card.description for card in s.options.tools if card.name == SANDBOX_TOOL]
     facts = {"kind": "program", "problem": s.problem, "failed": failed.why if failed else ""}
     prompt = "\n\n".join([f"Problem: {s.problem}", *examples, *before])
-    system = SYSTEM.format(sandbox=" ".join(cards) or "plain Python.")
+    system = SYSTEM.format(sandbox=sandbox_words(s.options.tools))
     return Ask(prompt, system, facts, sample=number, about=f"sample-{number}")
 
 
@@ -176,9 +184,7 @@ def repair(s: State) -> Body:
 def select(s: State) -> Move:
     """argmax_o Σ_i 1(o_i = o)."""
     best = best_draft(s.drafts)
-    if best is None:
-        return fail(s, *why_no_answer(s.drafts))
-    return go(s, "final_response", Thought(best.steps[0], data={"answer": best.answer}))
+    return choose_draft(s, best, best.steps[0] if best else "")
 
 
 def conclude(state: State) -> Conclusion:
@@ -186,13 +192,11 @@ def conclude(state: State) -> Conclusion:
     best = best_draft(state.drafts)
     idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
     document = drafts_document(state.drafts) | {"rounds": state.round, "no_computation": idle}
-    if best is None:
-        return Conclusion(document=document)
-    document["program"] = best.steps[0]
-    if best.id in idle and best.standing != "proved":
-        document["unchecked"] = "the program states its answer and computes nothing"
-    standing = "proved" if best.standing == "proved" else "given"
-    return Conclusion(best.answer, document=document, standing=standing)
+    if best is not None:
+        document["program"] = best.steps[0]
+        if best.id in idle and best.standing != "proved":
+            document["unchecked"] = "the program states its answer and computes nothing"
+    return conclude_draft(best, document)
 
 
 _PROGRAM = {"type": "string", "description": "The whole program."}

@@ -43,6 +43,7 @@ from ..core.strategy import (
     Thought,
     go,
     request,
+    text_list,
 )
 from ..core.text import first_words
 from ..patterns import lazy_pattern
@@ -293,11 +294,7 @@ def _question(state: State, kind: str, task: str, count: int = 0, about: str = "
     return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about)
 
 
-_CLAIMS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "description": "The claims that carry the conclusion, quoted.",
-}
+_CLAIMS = text_list("The claims that carry the conclusion, quoted.")
 _VERDICT = {
     "type": "string",
     "enum": ["confirmed", "refuted", "undecided"],

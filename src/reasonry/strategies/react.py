@@ -44,6 +44,7 @@ from ..core.strategy import (
     fail,
     go,
     request,
+    text_list,
 )
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
@@ -317,7 +318,7 @@ def _apply_verdict(state: State, verdict: Verified | Failed) -> State:
     return state if ruling.answer is not None else _add_observations(state, ruling.objection)
 
 
-_MISSING = {"type": "array", "items": {"type": "string"}, "description": "What must still be found out."}
+_MISSING = text_list("What must still be found out.")
 _ACTION = {"type": "string", "description": "The tool's name, or what is to be done."}
 _INPUT = {"description": "What the action is given: text or an object."}
 _OBSERVATION = {"type": "string", "description": "What came back, or the error."}

@@ -28,7 +28,7 @@ from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclud
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.problem import without_quoted
-from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, output_of, read_program
+from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, output_of, read_program, sandbox_words
 from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request
 from ..core.text import cut
 from ..core.toolcard import ToolCard
@@ -136,8 +136,7 @@ def _question(s: State, task: str) -> Ask:
         problem = f"{problem[:half]}\n{hidden}\n{problem[-half:]}"
     rounds = zip(s.programs, s.outputs, strict=False)
     shown = [f"Program:\n{program}\n\nIt printed:\n{output}" for program, output in rounds]
-    cards = [card.description for card in s.options.tools if card.name == SANDBOX_TOOL]
-    system = SYSTEM.format(piece=f"{PIECE_CHARS:,}", sandbox=" ".join(cards) or "plain Python.")
+    system = SYSTEM.format(piece=f"{PIECE_CHARS:,}", sandbox=sandbox_words(s.options.tools))
     facts = {"kind": "recursive", "problem": s.problem, "programs": len(s.programs)}
     return Ask("\n\n".join([f"Problem: {problem}", *shown, *s.final.objections, task]), system, facts)
 

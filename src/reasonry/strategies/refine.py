@@ -29,12 +29,13 @@ from ..core.drafts import (
     DraftOptions,
     best_draft,
     candidates,
+    choose_draft,
+    conclude_draft,
     drafts_document,
     draw_drafts,
     list_drafts,
     problem_to_improve,
     verify_drafts,
-    why_no_answer,
 )
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import (
@@ -46,7 +47,6 @@ from ..core.strategy import (
     Stage,
     Strategy,
     Thought,
-    fail,
     go,
     request,
 )
@@ -165,10 +165,7 @@ def refine(s: State) -> Body:
 
 def select(s: State) -> Move:
     """The proved draft, else the best rated that is not refuted."""
-    best = s.best
-    if best is None:
-        return fail(s, *why_no_answer(s.drafts))
-    return go(s, "final_response", Thought(f"Draft {best.number}", data={"answer": best.answer}))
+    return choose_draft(s, s.best)
 
 
 def conclude(state: State) -> Conclusion:
@@ -177,10 +174,7 @@ def conclude(state: State) -> Conclusion:
     document = drafts_document(state.drafts) | {"rounds": state.round, "ratings": state.ratings}
     if state.lost:
         document["unchecked"] = f"no reply to its review could be read: {state.lost}"
-    if best is None:
-        return Conclusion(document=document)
-    standing = "proved" if best.standing == "proved" else "given"
-    return Conclusion(best.answer, document=document, short=best.short or None, standing=standing)
+    return conclude_draft(best, document)
 
 
 _FEEDBACK = {"type": "string", "description": "What is wrong, and how to correct it."}

@@ -54,6 +54,7 @@ from ..core.strategy import (
     inlined_schema,
     request,
     stay,
+    text_list,
 )
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
@@ -294,11 +295,7 @@ def _cut(value: Any, limit: int) -> Any:
     return value if len(text) <= limit else cut(text, limit)
 
 
-_CALLS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "description": "The calls, each as `#E1 = tool[input]`.",
-}
+_CALLS = text_list("The calls, each as `#E1 = tool[input]`.")
 _EVIDENCE = {"type": "object", "description": 'What each call brought, by id: `{"#E1": …}`.'}
 _EXAMPLE = {
     "calls": [

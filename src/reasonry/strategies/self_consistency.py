@@ -32,7 +32,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.answering import Answer, check_answer, claim, rule
+from ..core.drafts import PLAIN_WRITER
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
 from ..core.problem import subject_of
@@ -48,6 +49,7 @@ from ..core.strategy import (
     go,
     request,
     stay,
+    text_list,
 )
 from ..core.text import cut
 from ..patterns import lazy_pattern
@@ -99,7 +101,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             min_length=1,
             description="Strategy that draws a sample; chain_of_thought without over_options is one call.",
         ),
-    ] = "chain_of_thought"
+    ] = PLAIN_WRITER
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
     samples: Annotated[int, Meta(ge=1, le=1000, description="Most samples drawn.")] = 20
     window: Annotated[
@@ -145,7 +147,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        AnswerReply(answer=self.answer)
+        check_answer(self.answer)
 
 
 class WeighedSample(Sample, frozen=True, kw_only=True):
@@ -283,7 +285,7 @@ def sample_paths(s: State) -> Body:
 def _path(state: State, sample: int) -> Effect:
     options = state.options
     about, over = sample_id(sample + 1), options.over.strip().replace("-", "_")
-    if over.lower() != "chain_of_thought" or options.over_options:
+    if over.lower() != PLAIN_WRITER or options.over_options:
         return RunStrategy(over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
     prompt = f"Problem: {state.problem}"
@@ -463,19 +465,10 @@ def sample_id(number: int) -> str:
     return f"sample-{number}"
 
 
-_PATHS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "description": "One line for each path: how it sets out.",
-}
+_PATHS = text_list("One line for each path: how it sets out.")
 _PATH = {"type": "string", "description": "Which path this is."}
 _ANSWER = {"type": "string", "description": "Where the path ended."}
-_ANSWERS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "minItems": 1,
-    "description": "Each path's answer, in order.",
-}
+_ANSWERS = text_list("Each path's answer, in order.", min_items=1)
 _VOTES = {"type": "object", "description": "How many paths gave each answer."}
 
 SELF_CONSISTENCY: Strategy[State, Options] = Strategy(

@@ -33,6 +33,7 @@ from ..core.answering import (
     AnswerOptions,
     CheckReply,
     FinalAnswer,
+    check_answer,
     conclude_answer,
     quotation,
     read_check,
@@ -109,8 +110,7 @@ class Solution(Struct, frozen=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        if not str(self.answer).strip():
-            raise ValueError("the answer is empty")
+        check_answer(self.answer)
 
 
 class State(Struct, frozen=True, omit_defaults=True):

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, text_list
 from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
     Complexity,
@@ -67,7 +67,7 @@ _INPUT = {"type": "object", "description": "The resource's arguments, by name."}
 _RESULT = {"description": "What the resource brought, or the error."}
 _QUALITY = {"enum": ["ACCEPTED", "REJECTED"], "description": "Whether later work may build on it."}
 _CONTINUE = {"type": "boolean", "description": "Whether more work is needed."}
-_FINDINGS = {"type": "array", "items": {"type": "string"}, "description": "What was found, one finding each."}
+_FINDINGS = text_list("What was found, one finding each.")
 _VALUE = {"description": "One of the allowed words, or a number."}
 
 ANALYSIS: Strategy[State, Options] = Strategy(

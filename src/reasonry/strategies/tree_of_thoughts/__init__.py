@@ -37,7 +37,20 @@ from msgspec.structs import replace
 from ...core.answering import UNREADABLE
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.strategy import SHORT_REPLY, Body, Field, Move, Stage, Strategy, Thought, fail, go, request, stay
+from ...core.strategy import (
+    SHORT_REPLY,
+    Body,
+    Field,
+    Move,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+    text_list,
+)
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from .asks import (
@@ -419,11 +432,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             fields=(
                 Field(
                     "approaches",
-                    {
-                        "type": "array",
-                        "items": {"type": "string"},
-                        "description": "One line for each approach.",
-                    },
+                    text_list("One line for each approach."),
                     required=False,
                 ),
             ),
