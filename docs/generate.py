@@ -12,7 +12,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,20 +59,37 @@ def strategy_head(name: str) -> str:
 
 
 def strategy_table(name: str) -> str:
-    """Return the options and stages of a strategy."""
+    """Return the options that are a strategy's own, and its stages without the first and the last."""
     from reasonry.core.describe import describe, diagram
     from reasonry.strategies import STRATEGIES
 
     strategy = STRATEGIES[name]
     document = describe(strategy)
+    own = [one for one in document["options"] if one["name"] not in shared_options()]
+    shared = [f"`{one['name']}`" for one in document["options"] if one["name"] in shared_options()]
     parts = [
-        _options(document["options"]),
+        "## Options",
+        _options(own) if own else "",
+        f"[Shared options](../choosing.md#shared-options): {', '.join(shared)}." if shared else "",
         "## Stages",
         f"```mermaid\n{diagram(strategy)}```",
-        *_stages(document["stages"]),
-        f"`reasonry strategies {name} --json` has all of this as data, with the JSON schemas.",
+        _stages(document["stages"][1:-1]),
+        f"`reasonry strategies {name}` prints the guidance of each stage; `--json` adds schemas and examples.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+@cache
+def shared_options() -> dict[str, Schema]:
+    """Return the options that more than three strategies have, in the words that most of them have."""
+    from reasonry.core.describe import describe
+    from reasonry.strategies import STRATEGIES
+
+    found: dict[str, list[Schema]] = {}
+    for strategy in STRATEGIES.values():
+        for one in describe(strategy)["options"]:
+            found.setdefault(one["name"], []).append(one)
+    return {name: max(same, key=same.count) for name, same in found.items() if len(same) > 3}
 
 
 def _source(source: str) -> str:
@@ -79,15 +97,12 @@ def _source(source: str) -> str:
     return f"[{source}](https://arxiv.org/abs/{paper[1]})" if paper else source
 
 
-def _options(options: Sequence[Schema]) -> str:
-    if not options:
-        return ""
+def _options(options: Iterable[Schema]) -> str:
     rows = [
         f"| `{one['name']}` | {_default(one['default'])} | {_cell(_kind(one))} | {_cell(one['description'])} |"
         for one in options
     ]
-    head = ["## Options", "", "| option | default | takes | meaning |", "|---|---|---|---|"]
-    return "\n".join([*head, *rows])
+    return "\n".join(["| option | default | values | meaning |", "|---|---|---|---|", *rows])
 
 
 def _default(value: Any) -> str:
@@ -100,45 +115,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _stages(stages: Sequence[Schema]) -> Iterator[str]:
-    seen: dict[str, str] = {}
+def _stages(stages: Sequence[Schema]) -> str:
+    rows: list[str] = []
     for stage in stages:
-        leads = ", ".join(f"`{to}`" for to in stage["next"])
-        yield f"### `{stage['name']}`"
-        yield " ".join([stage["description"], stage["guidance"]]).strip()
-        yield f"Next: {leads}." if leads else "The end."
-        if stage.get("fields", {}).get("properties"):
-            yield "Thoughts of this stage carry:\n\n" + "\n".join(_members(stage["fields"]))
-        if "reply_schema" in stage:
-            yield _reply(stage, seen)
-
-
-def _reply(stage: Schema, seen: dict[str, str]) -> str:
-    form = json.dumps(stage["reply_schema"], sort_keys=True)
-    earlier = seen.setdefault(form, stage["name"])
-    if earlier == stage["name"]:
-        text = "Replies:\n\n" + "\n".join(_members(stage["reply_schema"]))
-    else:
-        text = f"Replies: as in `{earlier}`."
-    example = json.dumps(stage["reply_example"], ensure_ascii=False, indent=2)
-    return f"{text}\n\n```json\n{example}\n```"
-
-
-def _members(schema: Schema, indent: str = "") -> Iterator[str]:
-    """Draw an object's members as a list, in it those of the objects within."""
-    required = schema.get("required", ())
-    for name, member in schema.get("properties", {}).items():
-        optional = "" if name in required else ", may be left out"
-        said = member.get("description", "")
-        yield f"{indent}- `{name}`: {_kind(member)}{optional}" + (f". {said}" if said else "")
-        yield from _members(_innermost(member), indent + "  ")
-
-
-def _innermost(schema: Schema) -> Schema:
-    inside = schema.get("items") or next(
-        (one for one in schema.get("anyOf", ()) if one.get("type") in ("array", "object")), None
-    )
-    return _innermost(inside) if isinstance(inside, dict) else schema
+        reply = ", ".join(f"`{name}`" for name in stage.get("reply_schema", {}).get("properties", ()))
+        rows.append(f"| `{stage['name']}` | {_cell(stage['description'])} | {reply} |")
+    return "\n".join(["| stage | task | fields of the reply |", "|---|---|---|", *rows])
 
 
 def _kind(schema: Schema) -> str:
@@ -159,10 +141,10 @@ def _one_kind(kind: str, schema: Schema) -> str:
     within = schema.get("items" if kind == "array" else "additionalProperties")
     if kind in ("array", "object") and isinstance(within, dict) and within:
         kind = f"{'list' if kind == 'array' else 'object'} of {_kind(within)}"
-    kind = {"array": "list", "integer": "whole number", "string": "text", "boolean": "true or false"}.get(
+    kind = {"array": "list", "integer": "whole number", "string": "text", "boolean": "true, false"}.get(
         kind, kind
     )
-    unit = {"array": "Items", "string": "Length"}.get(str(schema.get("type")), "")
+    unit = "Items" if schema.get("type") == "array" else ""
     low = schema.get(f"min{unit}" if unit else "minimum")
     high = schema.get(f"max{unit}" if unit else "maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
@@ -173,8 +155,9 @@ def _one_kind(kind: str, schema: Schema) -> str:
         *([f"above {above}"] if above is not None else []),
         *([f"below {below}"] if below is not None else []),
     ]
-    of = {"Items": " of them", "Length": " characters"}.get(unit, "")
-    return kind + (f", {' and '.join(bounds)}{of}" if bounds else "")
+    if not bounds:
+        return kind
+    return f"{kind}, {' and '.join(bounds)} of them" if unit else " and ".join(bounds)
 
 
 # -- the command line's help
@@ -478,7 +461,7 @@ PARTS = {
     "README.md": {"index": index},
     "../tests/seeds/designs.md": {"stages": stage_rows},
     "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},
-    "choosing.md": {"kinds": kind_rows, "calls": call_rows},
+    "choosing.md": {"kinds": kind_rows, "calls": call_rows, "options": lambda: _options(shared_options().values())},
 }
 """Pages with markers, and what stands between them."""
 

@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)
 MARKERS = re.compile(r"<!-- begin (step (\d+)|steps (\d+)-(\d+)|end) -->")
 WIDTH = 72
+LONGEST = {"asks": 150, "notes": 200}
+"""Characters that a page shows of a prompt and of a note; of all else, 240."""
 
 
 class Worked(NamedTuple):
@@ -120,14 +122,14 @@ class _Steps(Observer):
             title, *text = whole_thought(thought_title(number, thought), thought)
             if isinstance(event, Answered) and _words("\n".join(text)) in self.replies:
                 text = []
-            lines += _said(
-                "notes", title + ":" * bool(text) + "".join(f"\n{line.removeprefix('  ')}" for line in text)
-            )
+            if text:
+                lines += _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
 
 
 def _said(who: str, text: str) -> Iterator[str]:
     """Yield lines of a bounded width, the first with who says it."""
-    text = text if len(text) <= 1500 else text[:1500] + " …"
+    longest = LONGEST.get(who, 240)
+    text = text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
     lines = [
         part
         for line in text.strip().splitlines()
