@@ -461,7 +461,11 @@ PARTS = {
     "README.md": {"index": index},
     "../tests/seeds/designs.md": {"stages": stage_rows},
     "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},
-    "choosing.md": {"kinds": kind_rows, "calls": call_rows, "options": lambda: _options(shared_options().values())},
+    "choosing.md": {
+        "kinds": kind_rows,
+        "calls": call_rows,
+        "options": lambda: _options(shared_options().values()),
+    },
 }
 """Pages with markers, and what stands between them."""
 

@@ -22,6 +22,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, Step
+from reasonry.core.strategy import Thought
 from reasonry.engine.follow import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
@@ -118,12 +119,16 @@ class _Steps(Observer):
             lines += _said("verifier", f"{event.verdict}: {event.detail}" if event.detail else event.verdict)
         elif isinstance(event, Failed):
             lines += _said("fails", f"{event.code}: {event.message}")
-        for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
-            title, *text = whole_thought(thought_title(number, thought), thought)
-            if isinstance(event, Answered) and _words("\n".join(text)) in self.replies:
-                text = []
-            if text:
-                lines += _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
+        first = run.counts.thoughts - len(step.thoughts) + 1
+        for number, thought in enumerate(step.thoughts, first):
+            lines += self._notes(number, thought, is_reply=isinstance(event, Answered))
+
+    def _notes(self, number: int, thought: Thought, *, is_reply: bool) -> Iterator[str]:
+        """Yield a thought's lines, unless a reply that is shown has said the same."""
+        title, *text = whole_thought(thought_title(number, thought), thought)
+        repeats = is_reply and _words("\n".join(text)) in self.replies
+        if text and not repeats:
+            yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
 
 
 def _said(who: str, text: str) -> Iterator[str]:
