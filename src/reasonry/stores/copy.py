@@ -51,25 +51,10 @@ async def copy_store(
     *,
     owner: str | None = None,
     batch: int = BATCH,
+    verify: bool = True,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all runs and sessions that are whole, or those of an owner, then verify the target."""
-    report = await copy_rows(source, target, owner=owner, batch=batch, on_progress=on_progress)
-    async for finding in target.verify():
-        if finding.state == "damaged":
-            report.damage.append(f"{target.name}: {finding.message}")
-    return report
-
-
-async def copy_rows(
-    source: Store,
-    target: Store,
-    *,
-    owner: str | None = None,
-    batch: int = BATCH,
-    on_progress: OnProgress | None = None,
-) -> CopyReport:
-    """Copy the same without verifying the target."""
+    """Copy all runs and sessions that are whole, or those of an owner; verify the target, unless told not to."""
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
     total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
@@ -81,6 +66,10 @@ async def copy_rows(
             done += len(page)
             if on_progress is not None:
                 on_progress(min(done, total), total)
+    if verify:
+        async for finding in target.verify():
+            if finding.state == "damaged":
+                report.damage.append(f"{target.name}: {finding.message}")
     return report
 
 

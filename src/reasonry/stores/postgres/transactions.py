@@ -26,7 +26,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from ...errors import StoreError, UsageError
 from ...records import Backup, Finding, JobOptions, OnProgress, RunRow
 from .. import schema, sql
-from ..copy import copy_rows
+from ..copy import copy_store
 from ..row_store import Database, RowStore
 from ..sqlite import SqliteStore
 from ..whole_rows import verify
@@ -188,7 +188,7 @@ class PostgresDatabase(Database):
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:
-                report = await copy_rows(RowStore(self), copy, on_progress=on_progress)
+                report = await copy_store(RowStore(self), copy, verify=False, on_progress=on_progress)
                 if report.damage:
                     message = f"no backup was made: {'; '.join(report.damage)[:500]}"
                     raise StoreError(message, code="store_corrupt")
