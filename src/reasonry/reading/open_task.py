@@ -37,8 +37,8 @@ _MAKE: Final = (
     r"(?:an?|some|several|two|three|four|five|six|seven|eight|nine|ten|twelve|\d+|eine[nr]?|einige|drei|vier|fünf"
     r"|sechs|sieben|acht|neun|zehn|une?|des|trois|quatre|cinq|sept|huit|dix|una?|tres|cuatro|cinco|seis|siete|ocho"
     r"|diez|tre|quattro|cinque|sei|sette|otto|dieci|uma?|três|quatro|sete|oito|dez)\s+"
-    r"(?!(?:as|is|from|with|using|out)\b|(?:\w+ )?(?:number|integer|value|fraction|decimal|percentage|date|letters?"
-    r"|digits?|words?)\b)[^\W\d_]{3,}"
+    r"(?!(?:as|is|from|with|using|out)\b|(?:\w+ )?(?:number|integer|value|fraction|decimal|percentage|date|letter"
+    r"|digit|word|figure)s?\b)[^\W\d_]{3,}"
 )
 """Verbs that ask for something new, and not for a value: `make a table`, `give me three reasons`."""
 _ASKED_TO: Final = lazy_pattern(

@@ -19,8 +19,9 @@ from msgspec import Struct
 from ..patterns import lazy_pattern
 from .fit import Unreadable
 from .no_answer import without_closing
+from .numbers import quantities
 from .open_task import asks_for_value
-from .vote import agree, normalise, tidy
+from .vote import agree, normalise, says_the_same, tidy
 
 
 class Subject(Struct, frozen=True):
@@ -54,11 +55,11 @@ class _Statement(Struct, frozen=True):
 
 _ANSWER: Final = (
     r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
-    r"|ответ|答案|答え|回答|정답|(?:option|choice)\b)"
+    r"|ответ|答案|答え|回答|정답|(?:option|choice|(?<=correct )(?:options|choices))\b)"
 )
 _RESULT: Final = (
-    r"(?:result|total|solution|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione|resultado"
-    r"|risultato|soluzione|solución|结论|結論)"
+    r"(?:result|total|solution(?: set)?|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione"
+    r"|resultado|risultato|soluzione|solución|结论|結論)"
 )
 _FINAL: Final = (
     r"(?:final|correct(?:ed)?|revised|overall|full|short|richtige|endgültige|finale|correct[ao]|最终)"
@@ -92,7 +93,7 @@ _MARKED: Final = (
     lazy_pattern(r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE),
 )
 _BOXED: Final = lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
-_LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{_SO}\b[,:]?\s*", re.IGNORECASE)
+_LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{_SO}\b[,:，、]?\s*", re.IGNORECASE)
 _LEADS_ON: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open"
     r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+by|obtained|something|as follows"
@@ -122,6 +123,8 @@ _EPILOGUE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """What may follow an answer that is given first."""
+_ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
+"""A paragraph that is a remark."""
 _WORKING: Final = lazy_pattern(
     r"[\W\d_]*(?:reasoning|steps?\b|think|thoughts?\b|approach|working|analysis|planning|drafts?\b|brainstorm"
     r"|(?:first )?attempt|let me\b|überlegung|denkprozess|razonamiento|raisonnement|calculation|given\b)",
@@ -149,8 +152,15 @@ _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:'m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
     r"i(?:(?:'m| am) (?:unable|not able) to| can(?:no|')t) (?:help|assist|open|access|provide|fulfil"
     r"|complete|do that)\b"
-    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z",
-    re.IGNORECASE,
+    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z"
+    # It lists what it is going to write, and does not write it.
+    r"|\A[^\n]*\bi(?:['’]ll| will) (?:proceed|start|begin|structure|organi[sz]e|first|write|follow)\b[^\n]*:\s*\n"
+    r"(?:.*\n)?\W*(?:(?:then|finally|next|after (?:that|this)),? )?i(?:['’]ll| will)\b[^\n]*\Z"
+    # It misses what it is to work on.
+    r"|\A(?!dear\b|hi\b|hello\b|subject\b)[^\n]*(?:\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b"
+    r"|(?:n['’]t| not| no \w+(?: was| is)?) (?:attached|included|provided)\b)"
+    r"[^\n]*\b(?:paste|provide|share|upload|attach|send)\b[^\n]*(?:\n\s*[^\n]*)?\Z",
+    re.IGNORECASE | re.DOTALL,
 )
 """How a model declines a task, or only promises to do it; a letter that declines something says first to whom."""
 _YES_NO_ASKED: Final = lazy_pattern(
@@ -164,6 +174,7 @@ _YES_NO: Final = lazy_pattern(
 )
 _LOOKED_UP: Final = lazy_pattern(r"[^\d.?!]{1,200}\??")
 """A question of one sentence without a number: nothing is worked out for it."""
+_WHICH: Final = lazy_pattern(r"\bwhich ([a-z]+)\b(?=[^.?]*\?)", re.IGNORECASE)
 _SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
 _QUESTIONS_ASKED: Final = lazy_pattern(
     r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
@@ -182,6 +193,8 @@ _HEADING: Final = lazy_pattern(
 _PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re.IGNORECASE)
 _BOLD: Final = lazy_pattern(r"\*\*([^*\n]*[^*\n:：])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
+_TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*,[^(){}\[\]]*\\?[})\]]")
+"""A set, a point or an interval."""
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 
 _END: Final = 20_000
@@ -360,6 +373,8 @@ def _statements(text: str) -> Iterator[_Statement]:
             if not _WORKING.match(match["answer"]):
                 yield _Statement(match.start(), match.end(), tidy(match["answer"]), 2)
     for match in _ANNOUNCED.finditer(text):
+        if match["lead"] and _WORKING.match(match["lead"]):
+            continue
         if (found := _read_announcement(text, match)) and not _LEADS_ON.match(found.answer):
             yield found
 
@@ -415,7 +430,7 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
     if first := _find_first(text, subject):
         return first
     parts = _paragraphs(text)
-    while len(parts) > 1 and _EPILOGUE.match(parts[-1]):
+    while len(parts) > 1 and (_EPILOGUE.match(parts[-1]) or _ASIDE.fullmatch(parts[-1])):
         parts.pop()
     if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
         return _take_document(text, subject)
@@ -434,7 +449,10 @@ def _find_conclusion(text: str, subject: Subject) -> Found | Unreadable | None:
 
 
 def _find_first(text: str, subject: Subject) -> Found | None:
-    """Return the yes or no, or the one bold result, that a text begins with, where nothing argues on from it."""
+    """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
+    line, _, below = text.partition("\n\n")
+    if below and _is_number(line.strip(" .")) and says_the_same(_last_number(below), line):
+        return Found(tidy(line), text)
     bold = list(_BOLD.finditer(text))
     first = _YES_NO.match(text) if _YES_NO_ASKED.search(subject.problem) else None
     if first is not None:
@@ -472,23 +490,37 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if is_bold or (len(bold) == 1 and (leads or not _BEGINS.match(sentence))):
         return tidy(bold[0])
     if found := _COMES_TO.match(sentence):
-        value = tidy(found["value"])
-        if _is_number(value) or ("=" in found[0] and not leads):
-            return value if _is_number(value) else None
+        value = tidy(found["value"].strip("$ "))
+        is_value = _is_number(value) or _TUPLE.fullmatch(value)
+        if is_value or ("=" in found[0] and not leads):
+            return value if is_value else None
     is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
     if _is_number(sentence.strip(" .")) or (leads and not is_summary):
         return _essence(tidy(_LEADS.sub("", sentence)))
     is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
-    is_result = _paragraphs(text)[-1] == sentence and normalise(sentence).number is not None
+    is_result = _paragraphs(text)[-1] == sentence and (
+        normalise(sentence).number is not None or _names_asked(sentence, subject.problem)
+    )
     if (is_only or is_result) and is_whole and not subject.alone and not _BEGINS.match(sentence):
         return tidy(sentence)
     return None
+
+
+def _names_asked(sentence: str, problem: str) -> bool:
+    """Whether a sentence begins with the kind of thing that is asked for: `Plan A is …` to `Which plan …?`."""
+    asked = _WHICH.findall(problem)
+    return bool(asked) and re.match(rf"\W*(?:the )?{asked[-1]}\b", sentence, re.IGNORECASE) is not None
 
 
 def _essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
     bold = _BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= _MAX_BARE else answer
+
+
+def _last_number(text: str) -> str:
+    numbers = [text[start:end] for start, end, _ in quantities(text)]
+    return numbers[-1] if numbers else ""
 
 
 def _is_number(line: str) -> bool:
