@@ -40,7 +40,7 @@ def row(name: str) -> Callable[[Callable[[str], object]], None]:
 
 
 def is_oslo(found: Any) -> object:
-    return None if found == City(city="Oslo", letters=4) else found
+    return None if found.model_dump() == {"city": "Oslo", "letters": 4} else found
 
 
 def openai_client(url: str) -> Any:

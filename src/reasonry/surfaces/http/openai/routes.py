@@ -208,28 +208,23 @@ async def _whole(
     request: Request, events: AsyncGenerator[Document], telling: Telling, headers: Mapping[str, str]
 ) -> Response:
     """Return the whole reply; nothing comes of it where the client hangs up before."""
-
-    async def tell() -> None:
-        async with aclosing(events):
-            async for _ in events:
-                pass
-
-    async def hang_up() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        telling_it.cancel()
-
-    telling_it, hanging_up = asyncio.create_task(tell()), asyncio.create_task(hang_up())
+    tasks = asyncio.ensure_future(_exhaust(events)), asyncio.ensure_future(request.receive())
     try:
-        await telling_it
+        # The body has been read, so what is received is that the client hung up.
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not tasks[0].done():
+            return Response(status_code=499)
+        tasks[0].result()
         return reply(telling.whole, headers=headers)
-    except asyncio.CancelledError:
-        if not hanging_up.done():
-            raise
-        return Response(status_code=499)
     finally:
-        telling_it.cancel()
-        hanging_up.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _exhaust(events: AsyncGenerator[Document]) -> None:
+    async with aclosing(events):
+        async for _ in events:
+            pass
 
 
 # -- responses that are kept
@@ -238,17 +233,12 @@ async def _whole(
 async def read_response(context: RequestContext, response_id: str) -> Response:
     """Return a response again, or where the run stands that is to bring it."""
     completion, telling = await _find_response(context, response_id)
-    row, is_driven = (
-        await context.app.store.run(completion.run_id),
-        context.supervisor.is_driven(completion.run_id),
-    )
+    row = await context.app.store.run(completion.run_id)
     if row.status == "active" and row.outcome != "waiting":
-        return reply(telling.standing("in_progress" if is_driven or not row.unattended else "queued"))
-    wanted = telling.fields.as_chat([])
+        is_queued = row.unattended and not context.supervisor.is_driven(row.run_id)
+        return reply(telling.standing("queued" if is_queued else "in_progress"))
     try:
-        async with aclosing(_events(follow(context, wanted, completion), telling)) as events:
-            async for _ in events:
-                pass
+        await _exhaust(_events(follow(context, telling.fields.as_chat([]), completion), telling))
     except ReasonryError as error:
         telling.fail(error, context.request.scope)
     return reply(telling.whole)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from ....core.metering import estimate_tokens
 from ....errors import ReasonryError
@@ -16,6 +15,17 @@ from .completion import Finish, FunctionCall
 from .request import ChatFields, ResponseFields
 
 Document = dict[str, Any]
+
+_ASKED = (
+    "background",
+    "instructions",
+    "max_output_tokens",
+    "model",
+    "parallel_tool_calls",
+    "previous_response_id",
+)
+"""The fields of a request for a response that it has again, besides those about text and tools."""
+_FIXED = {"metadata": {}, "store": True, "temperature": None, "top_p": None, "truncation": "auto"}
 
 
 class ChatTelling:
@@ -45,17 +55,13 @@ class ChatTelling:
 
     def finish(self, finish: Finish) -> Iterator[Document]:
         """Yield how the reply ends."""
-        calls = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": _arguments(call)},
-            }
-            for call in finish.calls
+        functions = [{"name": call.name, "arguments": _arguments(call)} for call in finish.calls]
+        calls: list[Document] = [
+            {"id": call.id, "type": "function", "function": function}
+            for call, function in zip(finish.calls, functions, strict=True)
         ]
         if calls:
-            numbered = [{"index": number, **call} for number, call in enumerate(calls)]
-            yield self._chunk({"tool_calls": numbered})
+            yield self._chunk({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
         elif finish.answer:
             yield self._chunk({"content": finish.answer})
         reason = "tool_calls" if calls else "length" if finish.cut else "stop"
@@ -144,27 +150,16 @@ class ResponseTelling:
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "background": fields.background,
             "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-            "instructions": fields.instructions,
-            "max_output_tokens": fields.max_output_tokens,
-            "metadata": {},
-            "model": fields.model,
             "output": self._output,
-            "parallel_tool_calls": fields.parallel_tool_calls,
-            "previous_response_id": fields.previous_response_id,
             "reasoning": {"effort": None, "summary": "detailed"},
-            "store": True,
-            "temperature": None,
             "text": msgspec.to_builtins(fields.text),
             "tool_choice": msgspec.to_builtins(fields.tool_choice or "auto"),
-            "tools": [
-                {"type": "function", **structs.asdict(tool.card), "strict": False} for tool in fields.tools
-            ],
-            "top_p": None,
-            "truncation": "auto",
+            "tools": [{"strict": False, **msgspec.to_builtins(tool)} for tool in fields.tools],
             "usage": None,
+            **_FIXED,
+            **{name: getattr(fields, name) for name in _ASKED},
             **members,
         }
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
+
+from pydantic_core import from_json
 
 from ....supervisor import RunEvent
 from ...present import count_of
@@ -16,14 +19,6 @@ from ...present import count_of
 SAY_SPEND_MS: Final = 5_000
 """After so long, run time, what a run has spent so far is said again."""
 _REMEMBERED: Final = 20_000
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
-_UNIT: Final = r"\\u[0-9a-f]{4}"
-_FIRST_HALF: Final = r"\\ud[89ab][0-9a-f]{2}"
-_WHOLE: Final = re.compile(
-    rf'(?:[^"\\]|\\[^u]|{_FIRST_HALF}(?:{_UNIT}|(?=[^\\]|\\[^u]))|(?!{_FIRST_HALF}){_UNIT})*', re.IGNORECASE
-)
-"""As much of a text as is there, without the first part of an escape or of two that are one character."""
-_ESCAPE: Final = re.compile(rf"(?:{_UNIT})+|\\.", re.IGNORECASE | re.DOTALL)
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -31,60 +26,28 @@ class Readable:
     """The texts in a reply, as it streams in: all of it, or what its JSON holds as values."""
 
     def __init__(self) -> None:
-        self._is_data: bool | None = None
-        self._raw = ""
-        """What has come in and is not read yet."""
-        self._open = ""
-        """The brackets that are open, with `:` after a key of the innermost."""
-        self._in_text = self._is_key = self._has_said = False
-        self._gap = ""
-        """What stands before the next text: an empty line where a member of the whole begins."""
+        self._raw = self._shown = ""
 
     def feed(self, piece: str) -> str:
         """Return what can be read of a further piece."""
-        if self._is_data is None:
-            piece = piece.lstrip()
-            self._is_data = piece[0] in "{[" if piece else None
-        if not self._is_data:
-            return piece
+        piece = piece if self._raw else piece.lstrip()
         self._raw += piece
-        return "".join(self._read())
-
-    def _read(self) -> Iterator[str]:
-        while self._raw:
-            if self._in_text:
-                part = _WHOLE.match(self._raw)[0]  # pyright: ignore[reportOptionalSubscript]
-                text = _ESCAPE.sub(_unescape, part)
-                if text and not self._is_key:
-                    yield self._gap + text if self._has_said else text
-                    self._has_said, self._gap = True, ""
-                self._raw = self._raw[len(part) :]
-                if not self._raw.startswith('"'):
-                    # The rest of an escape is still to come.
-                    return
-                self._raw, self._in_text = self._raw[1:], False
-            between, quote, self._raw = self._raw.partition('"')
-            for char in between:
-                self._step(char)
-            if quote:
-                self._in_text, self._is_key = True, self._open.endswith("{")
-                self._gap = self._gap or "\n"
-
-    def _step(self, char: str) -> None:
-        """Take what stands between two texts."""
-        if char in "{[" or (char == ":" and self._open.endswith("{")):
-            self._open += char
-            self._gap = "\n\n" if self._open == "{:" else self._gap
-        elif char in ",}]":
-            self._open = self._open.removesuffix(":")
-            self._open = self._open[:-1] if char != "," else self._open
+        if not self._raw.startswith(("{", "[")):
+            return piece
+        shown = self._shown
+        with suppress(ValueError):
+            data = from_json(self._raw, allow_partial="trailing-strings")
+            members = data.values() if isinstance(data, dict) else [data]
+            # A member of the whole begins after an empty line.
+            self._shown = "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
+        return self._shown[len(shown) :]
 
 
-def _unescape(escape: re.Match[str]) -> str:
-    if not escape[0].startswith("\\u"):
-        return _ESCAPES.get(escape[0][1], escape[0][1])
-    # Half a character is none.
-    return bytes.fromhex(escape[0].replace("\\u", "")).decode("utf-16-be", "ignore")
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
 
 
 class Thinking:
