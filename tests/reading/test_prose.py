@@ -147,6 +147,23 @@ def test_reasoning_before_the_one_label_of_an_open_task_is_no_part_of_the_answer
     assert find_answer(f"Answer:\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
 
 
+@pytest.mark.parametrize(
+    "line", ["Sure! Here is the e-mail:", "Gerne! Hier ist der Brief:", "Claro, aquí tienes la carta:"]
+)
+def test_a_first_line_that_agrees_to_write_the_text_is_no_part_of_it(line: str) -> None:
+    assert find_answer(f"{line}\n\n---\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
+    assert find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
+
+
+@pytest.mark.parametrize(
+    "line", ["Here is the plan:", "Of course.", "Sure! I will come. Here is why:", "Sure!"]
+)
+def test_a_first_line_that_may_begin_the_text_is_kept(line: str) -> None:
+    found = find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True))
+    assert isinstance(found, Found)
+    assert found.answer.startswith(line)
+
+
 @pytest.mark.parametrize("sentence", CONTENT)
 def test_a_sentence_with_content_is_never_taken_for_a_closing_phrase(sentence: str) -> None:
     assert without_closing(f"Open the windows. {sentence}") == f"Open the windows. {sentence}"

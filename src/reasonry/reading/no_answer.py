@@ -41,7 +41,18 @@ def without_thinking(text: str) -> str:
     return _THINKING.sub("", text).strip() if "<" in text or "[" in text else text
 
 
-# -- closing phrases
+# -- opening and closing phrases
+
+_OPENING: Final = lazy_pattern(
+    r"\A(?:sure(?: thing)?|certainly|of course|absolutely|gladly|with pleasure|gern(?:e)?|natürlich|klar|sehr gern(?:e)?"
+    r"|selbstverständlich|bien sûr|avec plaisir|volontiers|claro(?: que sí)?|por supuesto|con (?:mucho )?gusto|certo"
+    r"|certamente|volentieri|com certeza|好的|当然|もちろんです|もちろん|はい)[!,.，！。、 ]+"
+    r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|hier (?:ist|sind)|voici|aquí (?:está|tienes|tiene|va)|ecco|segue"
+    r"|aqui (?:está|vai|vão))\b|以下|这是|これ)[^\n]{0,160}[:：.。!]\s*\n\s*(?:(?:-{3,}|\*{3,}|_{3,})\s*\n\s*)?(?=\S)",
+    re.IGNORECASE,
+)
+"""A line that agrees to do the task and announces the text below it: `Sure! Here is the e-mail:`. A line that only
+announces may be the first of the text itself."""
 
 _MORE: Final = (
     r"(?:\s+(?:any |some )?(?:other |further |more |additional |follow-?up )?(?:questions?|details?|help|information"
@@ -51,7 +62,7 @@ _MORE: Final = (
 _PIECE: Final = (
     r"(?:(?:the |a |an |any |some |more |another |further |other |of these )*(?:different |shorter |longer |simpler "
     r"|more formal )?(?:versions?|tone|length|format|style|wording|examples?|details?|summary|drafts?|text|answer|reply"
-    r"|code|steps?|sections?|points?|parts?|translations?|variants?|suggestions?|explanations?)"
+    r"|code|steps?|sections?|points?|parts?|translations?|variants?|suggestions?|explanations?|changes?|edits?|adjustments?)"
     r"(?:,? further| in more detail)?)"
 )
 _WISH: Final = (
@@ -102,6 +113,11 @@ def without_closing(text: str) -> str:
     while match := _CLOSING.match(text[-400:]):
         text = _RULE.sub("", (text[:-400] + match["before"]).rstrip()).rstrip()
     return text
+
+
+def without_opening(text: str) -> str:
+    """Return a text without the line that agrees to write it."""
+    return _OPENING.sub("", text, count=1)
 
 
 # -- echoes

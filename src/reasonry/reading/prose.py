@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .fit import Unreadable
-from .no_answer import without_closing
+from .no_answer import without_closing, without_opening
 from .numbers import quantities
 from .open_task import asks_for_value
 from .vote import agree, normalise, says_the_same, tidy
@@ -282,6 +282,7 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
+    text = without_opening(text)
     found = _below_label(text)
     if found is None and text and not (subject.alone and not _is_document(text)):
         return Found(text)
