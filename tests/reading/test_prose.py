@@ -14,7 +14,7 @@ from reasonry.core.events import Answered
 from reasonry.core.machine import Pending, Snapshot, read_reply
 from reasonry.core.strategy import Strategy
 from reasonry.reading.json_in_text import breaks_off, json_values
-from reasonry.reading.no_answer import without_closing, without_thinking
+from reasonry.reading.no_answer import without_closing, without_opening, without_thinking
 from reasonry.reading.open_task import is_open_task
 from reasonry.reading.prose import Found, Subject, blocks, find_answer, is_working
 from reasonry.strategies import STRATEGIES
@@ -288,7 +288,7 @@ def test_every_word_of_an_accepted_reply_is_kept(problem: str, text: str) -> Non
 
 @pytest.mark.parametrize(("problem", "reply"), NATURAL.values(), ids=NATURAL)
 def test_every_word_of_a_natural_reply_is_kept(problem: str, reply: str) -> None:
-    text = without_closing(without_thinking(reply))
+    text = without_opening(without_closing(without_thinking(reply)))
     if breaks_off(text) or [*json_values(text)] or text.startswith(("steps:", "```yaml\nsteps:")):
         # Of a structured reply the values count.
         return

@@ -44,7 +44,7 @@ def without_thinking(text: str) -> str:
 # -- opening and closing phrases
 
 _OPENING: Final = lazy_pattern(
-    r"\A(?:sure(?: thing)?|certainly|of course|absolutely|gladly|with pleasure|gern(?:e)?|natürlich|klar|sehr gern(?:e)?"
+    r"\A(?:sure(?: thing)?|certainly|of course|absolutely|gladly|with pleasure|gern(?:e)?|natürlich|klar"
     r"|selbstverständlich|bien sûr|avec plaisir|volontiers|claro(?: que sí)?|por supuesto|con (?:mucho )?gusto|certo"
     r"|certamente|volentieri|com certeza|好的|当然|もちろんです|もちろん|はい)[!,.，！。、 ]+"
     r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|hier (?:ist|sind)|voici|aquí (?:está|tienes|tiene|va)|ecco|segue"

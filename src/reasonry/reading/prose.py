@@ -58,7 +58,7 @@ _ANSWER: Final = (
     r"|ответ|答案|答え|回答|정답|(?:option|choice|(?<=correct )(?:options|choices))\b)"
 )
 _RESULT: Final = (
-    r"(?:result|total|solution(?: set)?|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione"
+    r"(?:result|total|solution|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione"
     r"|resultado|risultato|soluzione|solución|结论|結論)"
 )
 _FINAL: Final = (
