@@ -86,13 +86,14 @@ def play(
     options: Any = None,
     pick: Callable[[int], int] = lambda n: 0,
     problem: str = "Use 4, 6 and 1 to make 24",
+    prompts: Mapping[str, str] | None = None,
 ) -> Played:
     """Play a run to its end.
 
     Args:
         pick: Of n effects waiting, which one is answered next.
     """
-    step: Step = begin(strategy, problem, options, strategies=strategies)
+    step: Step = begin(strategy, problem, options, strategies=strategies, prompts=prompts)
     played = Played(step.snapshot, list(step.edges), [], [step.snapshot], len(step.thoughts))
     while step.snapshot.status == "active":
         assert len(played.events) < MAX_EVENTS, (

@@ -23,6 +23,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Failed, Verified
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
+from reasonry.core.prompts import stages_asking
 from reasonry.core.reply_reading import question_text
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
@@ -426,6 +427,23 @@ def test_a_verifier_closes_the_answer_of_every_strategy(
         assert played.snapshot.conclusion.answer is None
     else:
         assert looked_at or played.snapshot.conclusion.answer is None
+
+
+@each_driven
+@few
+@given(seed=seeds)
+def test_a_users_prompt_stands_once_in_every_question_of_its_stage(
+    strategy: Strategy[Any, Any], seed: int
+) -> None:
+    asking = stages_asking([*inside(strategy), strategy])
+    prompts = {name: f"<{name}> {{prompt}}" for name in asking}
+    run = play(strategy, world(strategy, seed, 0.3), STRATEGIES, options(strategy, seed), prompts=prompts)
+    plain = play(strategy, world(strategy, seed, 0.3), STRATEGIES, options(strategy, seed))
+    assert (run.edges, run.snapshot.conclusion) == (plain.edges, plain.snapshot.conclusion)
+    for one in (one for snapshot in run.snapshots for one in open_effects(snapshot)):
+        if isinstance(one.effect, Ask):
+            marks = re.findall(r"<(\w+\.\w+)> ", question_text(one.effect))
+            assert [name.partition(".")[2] for name in marks] == [one.stage]
 
 
 def test_usage_adds_up() -> None:

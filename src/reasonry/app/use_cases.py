@@ -12,14 +12,17 @@ from msgspec import structs, to_builtins
 
 from ..core.budget import DEFAULT_CALLS, Budget, check_budget
 from ..core.composition import MAX_LEVELS, Composition, read_composition
+from ..core.drafts import DraftOptions
 from ..core.json_schema import schema_fault
 from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
+from ..core.prompts import read_prompts
 from ..core.registry import Registry, add_strategies, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.engine import Engine, OpenRun, Order, RecordedRun
 from ..engine.follow import Observer
+from ..engine.fork import check_rewordings
 from ..engine.journal import Begun, ParticipantNames, Steered
 from ..engine.named_prices import Prices, check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
@@ -47,6 +50,7 @@ class RunRequest:
         budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
         participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
         form: JSON schema that the answer is to fit.
+        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; see `core.prompts`.
         coached: Whether the caller answers the questions.
     """
 
@@ -57,6 +61,7 @@ class RunRequest:
     budget: Budget | None = None
     participants: Participants = field(default_factory=Participants)
     form: dict[str, Any] | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
     coached: bool = False
 
     def __post_init__(self) -> None:
@@ -148,6 +153,7 @@ class UseCases:
         performers, names = self.pool.open(replace(participants, record=None), asked)
         nested = self._read_options(levels, performers)
         checked = nested[0]
+        prompts = self._read_prompts(request.prompts, levels, nested)
         budget = request.budget
         if budget is None:
             is_exempt = isinstance(performers.model, Caller) or "preset" in options
@@ -174,6 +180,7 @@ class UseCases:
             warnings=tuple(filter(None, idle)),
             from_session=request.session,
             form=form,
+            prompts=prompts,
         )
         return order, structs.replace(performers, model=model)
 
@@ -264,6 +271,19 @@ class UseCases:
             complete = self._with_defaults({**written, **inside}, strategy, performers)
             checked.insert(0, read_options(strategy, complete))
         return checked
+
+    def _read_prompts(
+        self,
+        written: Mapping[str, str],
+        levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]],
+        nested: Sequence[Any],
+    ) -> dict[str, str]:
+        """Return what stages of a composition ask in place of their own words; raises as `read_prompts`."""
+        check_rewordings(written)
+        used = [level for level, _ in levels]
+        if isinstance(nested[-1], DraftOptions):
+            used.append(self.strategy(nested[-1].over))
+        return read_prompts(written, used)
 
     def _with_defaults(
         self, options: Mapping[str, Any], strategy: Strategy[Any, Any], performers: Performers
@@ -505,6 +525,7 @@ class UseCases:
             budget=budget,
             participants=complete,
             form=begun.form,
+            prompts=begun.prompts,
         )
         return self.order(request)
 

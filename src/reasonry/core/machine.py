@@ -24,7 +24,7 @@ Rule 8: with the answers a digest of what was asked is kept: a body that asks so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 from zlib import crc32
 
@@ -49,6 +49,7 @@ from .events import (
     Verified,
 )
 from .options import read_options
+from .prompts import with_prompt
 from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
 from .strategy import Answers, Body, Conclusion, EffectFailed, Move, Request, Stage, Strategy, Thought
@@ -141,6 +142,8 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
     by: str = "writer"
     """Who answers what is asked of the writer; of a run inside another, as its effect says."""
+    prompts: dict[str, str] = {}
+    """What stages ask in place of the strategy's words; see `prompts`. Runs inside this one have them too."""
 
 
 class Step(Struct, frozen=True):
@@ -254,6 +257,7 @@ def begin(
     strategies: Registry | None = None,
     form: dict[str, Any] | None = None,
     by: str = "writer",
+    prompts: Mapping[str, str] | None = None,
 ) -> Step:
     """Start a run.
 
@@ -264,6 +268,7 @@ def begin(
         strategies: Where strategies that this one runs are looked up.
         form: JSON schema of the answer; see `answer_form`.
         by: Who answers what is asked of the writer.
+        prompts: What stages ask in place of the strategy's words; see `prompts`.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -279,6 +284,7 @@ def begin(
         state=strategy.begin(problem, chosen),
         form=form,
         by=by,
+        prompts=dict(prompts or {}),
     )
     return _Execution(strategy, snapshot, strategies or {}).go_on()
 
@@ -385,6 +391,8 @@ class _Execution:
                 limit = effect.max_output_tokens or stage.max_output_tokens
                 by = self.before.by if effect.by == "writer" else effect.by
                 effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit, by=by)
+                if self.before.prompts and (text := self._prompt_of(stage)):
+                    effect = with_prompt(effect, text, self.before.problem)
             waiting = Pending(f"e{number}", stage.name, effect, self.rounds + 1)
             if isinstance(effect, RunStrategy):
                 has_runs, waiting = True, self._open_child(waiting)
@@ -399,6 +407,9 @@ class _Execution:
         self.effects += tuple(_walk_open(pending)) if has_runs else self.pending
         return has_runs and self._take()
 
+    def _prompt_of(self, stage: Stage[Any]) -> str | None:
+        return self.before.prompts.get(f"{self.strategy.name}.{stage.name}")
+
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
         inner = find_strategy(waiting.effect.strategy, self.strategies)
@@ -410,7 +421,10 @@ class _Execution:
             )
         options = read_options(inner, waiting.effect.options)
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
-        step = begin(inner, waiting.effect.problem, options, strategies=self.strategies, by=by)
+        prompts = self.before.prompts
+        step = begin(
+            inner, waiting.effect.problem, options, strategies=self.strategies, by=by, prompts=prompts
+        )
         return self._with_child(waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.rounds)))
 
     # -- settling effects

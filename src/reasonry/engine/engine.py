@@ -71,6 +71,7 @@ class Order(Struct, frozen=True, kw_only=True):
         session_id: The session the run writes, which then does not expire; empty: a new one.
         from_session: The session whose thoughts are quoted below the problem.
         form: JSON schema of the answer.
+        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`.
     """
 
     strategy: Strategy[Any, Any]
@@ -83,6 +84,7 @@ class Order(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     from_session: str | None = None
     form: dict[str, Any] | None = None
+    prompts: dict[str, str] = {}
 
 
 class Engine:
@@ -157,6 +159,7 @@ class Engine:
             from_session=order.from_session,
             form=order.form,
             reworded=SECRETS.mask_data(dict(fork.reworded)) if fork else {},
+            prompts=SECRETS.mask_data(order.prompts),
         )
         run, entries = Run(begun, self.strategies), list[Entry]()
         if fork is not None:
@@ -433,6 +436,7 @@ class Engine:
             participants=source.participants,
             from_session=begun.from_session,
             form=begun.form,
+            prompts=begun.prompts,
         )
 
     async def _take_right(self, row: RunRow, held: AsyncExitStack) -> int:

@@ -82,6 +82,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """JSON schema of the answer."""
     reworded: dict[str, str] = {}
     """Of a fork: the texts that questions have in place of the strategy's, by their ids."""
+    prompts: dict[str, str] = {}
+    """What stages ask in place of the strategy's words, by `STRATEGY.STAGE`."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):

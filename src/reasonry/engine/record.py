@@ -187,6 +187,7 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         **({} if begun.forked_at is None else {"forked_at": begun.forked_at}),
         **({"from_session": begun.from_session} if begun.from_session else {}),
         **({"reworded": begun.reworded} if begun.reworded else {}),
+        **({"prompts": begun.prompts} if begun.prompts else {}),
     }
 
 

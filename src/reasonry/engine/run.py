@@ -140,7 +140,14 @@ class Run:
         """What had happened before the kept state that this fold begins with; the lists above begin after it."""
         if kept is None:
             options = msgspec.convert(begun.options, self.strategy.options)
-            step = begin(self.strategy, begun.problem, options, strategies=strategies, form=begun.form)
+            step = begin(
+                self.strategy,
+                begun.problem,
+                options,
+                strategies=strategies,
+                form=begun.form,
+                prompts=begun.prompts,
+            )
             self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
         else:
             self._restore(kept)

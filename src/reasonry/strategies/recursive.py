@@ -284,6 +284,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
             description="Answer its questions.",
             guidance="Answer each question from its piece of the input alone.",
             body=answer_sub_questions,
+            read=lambda _state, _ask, texts: (texts[-1], "text"),
         ),
         Stage(
             "answer_formulation",

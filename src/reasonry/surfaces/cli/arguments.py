@@ -142,6 +142,13 @@ Context = Annotated[
 Options = Annotated[
     tuple[str, ...], Parameter(help="An option of the strategy, as NAME=VALUE; may be repeated.")
 ]
+Prompts = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="A stage's question from a file, as STRATEGY.STAGE=FILE; may be repeated. In it {prompt} and {system} "
+        "stand for what the strategy would have asked, {problem} for the problem."
+    ),
+]
 NewOptions = Annotated[
     Options, Parameter(help="An option of the strategy to set again, as NAME=VALUE; may be repeated.")
 ]
@@ -149,8 +156,11 @@ Limit = Annotated[str | None, Parameter(help="How many at most.")]
 Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
 
 
-def read_pairs(options: Sequence[str]) -> dict[str, str]:
+def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
     """Return `k=v` options as a dictionary.
+
+    Args:
+        kind: The option of the command that they are values of.
 
     Raises:
         UsageError: One has no `=`, or stands twice.
@@ -159,9 +169,9 @@ def read_pairs(options: Sequence[str]) -> dict[str, str]:
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"--option takes NAME=VALUE, got {option!r}", option=option)
+            raise UsageError(f"--{kind} takes {form}, got {option!r}", option=option)
         if name in values:
-            raise UsageError(f"option {name} is given twice", option=name)
+            raise UsageError(f"{kind} {name} is given twice", option=name)
         values[name.strip()] = value
     return values
 

@@ -26,6 +26,7 @@ from .arguments import (
     NewOptions,
     Options,
     Problem,
+    Prompts,
     RunId,
     Strategy,
     WholeNumber,
@@ -62,6 +63,7 @@ def start_(
     session: Context = None,
     strategy: Strategy = DEFAULT_STRATEGY,
     option: Options = (),
+    prompt: Prompts = (),
     brief: Brief = False,
     settings: CoachSettings = CoachSettings(),
 ) -> int:
@@ -69,7 +71,7 @@ def start_(
     text = read_problem(problem)
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach_start(settings.request(text, strategy, option, session), brief=brief)
+        return await app.coach_start(settings.request(text, strategy, option, session, prompt), brief=brief)
 
     return show_coached(work, settings.common, settings.policy())
 

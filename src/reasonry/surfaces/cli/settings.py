@@ -21,7 +21,7 @@ from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
-from .arguments import ABOVE_0, Count, read_pairs
+from .arguments import ABOVE_0, Count, read_pairs, read_text
 from .output import part_of, print_document, print_line, print_note, print_part
 from .tables import Column, print_table
 
@@ -367,9 +367,15 @@ class CoachSettings:
         return self.equipment.policy()
 
     def request(
-        self, problem: str | None, strategy: str, options: Sequence[str], session: str | None = None
+        self,
+        problem: str | None,
+        strategy: str,
+        options: Sequence[str],
+        session: str | None = None,
+        prompts: Sequence[str] = (),
     ) -> RunRequest:
         """Return the request for a run with these settings."""
+        files = read_pairs(prompts, "prompt", "STRATEGY.STAGE=FILE")
         return RunRequest(
             problem=problem,
             session=session,
@@ -377,6 +383,7 @@ class CoachSettings:
             options=read_pairs(options),
             budget=self.limits.budget(),
             participants=self.participants(),
+            prompts={name: read_text(file, "prompt") for name, file in files.items()},
         )
 
     def do(self, work: Callable[[App], Awaitable[T]]) -> T:

@@ -17,7 +17,7 @@ from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..run_report import outline
 from .answer_text import print_answer, print_blocks
-from .arguments import Context, Options, Problem, Strategy, read_text
+from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
 from .output import print_note, print_warnings
 from .pages import check_report, write_report
 from .settings import OutputOptions, RunSettings, Shown
@@ -31,6 +31,7 @@ def solve(
     session: Context = None,
     strategy: Strategy = DEFAULT_STRATEGY,
     option: Options = (),
+    prompt: Prompts = (),
     report: Path | None = None,
     explain: bool = False,
     shown: Shown = Shown(),
@@ -51,7 +52,7 @@ def solve(
     text, silent = read_problem(problem), settings.common.as_data
 
     async def work(app: App) -> Driven:
-        order, performers = await app.receive(settings.request(text, strategy, option, session))
+        order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
         model, why = order.participants.model, app.pool.model_why
         with watching(silent, model, why, order.budget, full=shown.full) as watch:
             if not silent:

@@ -31,7 +31,7 @@ from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from .. import present
-from .arguments import Options, Strategy, Text, WholeNumber, read_instant
+from .arguments import Options, Prompts, Strategy, Text, WholeNumber, read_instant
 from .output import check_writable, print_note
 from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
@@ -106,6 +106,7 @@ def submit(
     *,
     strategy: LineStrategy = DEFAULT_STRATEGY,
     option: Options = (),
+    prompt: Prompts = (),
     results: Path | None = None,
     waiting: Waiting = Waiting(),
     settings: RunSettings = RunSettings(),
@@ -128,7 +129,7 @@ def submit(
         check_writable(results)
 
     async def work(app: App) -> Counter[str]:
-        terms = settings.request(None, strategy, option)
+        terms = settings.request(None, strategy, option, prompts=prompt)
         run_ids = await accept_lines(app, problems, terms, waiting.read(app.store))
         lines = dict(zip(run_ids, problems.values(), strict=True))
         rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
@@ -165,6 +166,7 @@ def start_(
     detach: bool = False,
     strategy: Strategy = DEFAULT_STRATEGY,
     option: Options = (),
+    prompt: Prompts = (),
     waiting: Waiting = Waiting(),
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
@@ -179,7 +181,7 @@ def start_(
     text = read_problem(problem) or ""
 
     async def work(app: App) -> str | Result:
-        order, _ = await app.receive(settings.request(text, strategy, option))
+        order, _ = await app.receive(settings.request(text, strategy, option, prompts=prompt))
         job = waiting.read(app.store)
         if detach and not app.store.durable:
             raise UsageError("a store in memory ends with this command; give --store a path", option="store")
@@ -229,7 +231,14 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
         options={**terms.options, **line.options},
     )
     order, _ = app.order(request)
-    asked = [line, order.strategy.name, request.options, request.budget, order.participants.model]
+    asked = [
+        line,
+        order.strategy.name,
+        request.options,
+        order.prompts,
+        request.budget,
+        order.participants.model,
+    ]
     digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
     name = digest.hex() if line.id is None else f"{line.id}"
     return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from ...app.agent_calls import ListedParts, Options
+from ...app.agent_calls import MAX_NAMES, ListedParts, Options
 from ...app.run_head import RunHead, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
@@ -64,6 +64,8 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
     mode: RunMode = "driven"
     model: str | None = None
     options: Options = msgspec.field(default_factory=dict)
+    prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
+    """What stages ask in place of the strategy's words, by `STRATEGY.STAGE`: texts, never files."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
@@ -75,6 +77,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
             options=self.options,
             budget=self.budget,
             participants=self.participants(self.model),
+            prompts=self.prompts,
             coached=self.mode == "coached",
         )
 

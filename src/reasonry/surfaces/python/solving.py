@@ -32,6 +32,7 @@ async def solve(
     strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
     model: str | Model | None = None,
     options: Mapping[str, Any] | None = None,
+    prompts: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     store: str | Store | None = None,
     judge_model: str | Model | None = None,
@@ -54,6 +55,8 @@ async def solve(
         strategy: A name of the registry, or a strategy of your own.
         model: What `--model` takes, or an object of the `Model` port; None: what the environment offers.
         options: Options of the strategy, by name.
+        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
+            for those, `{problem}` for the problem.
         budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
         store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
         verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
@@ -90,6 +93,7 @@ async def solve(
             session=session,
             strategy=strategy,
             options={} if options is None else options,
+            prompts=prompts or {},
             budget=budget,
             participants=named,
         )

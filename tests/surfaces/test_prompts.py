@@ -1,0 +1,112 @@
+"""A stage's prompt from a file: put in its place, recorded with the run, resumed and forked with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
+from reasonry.errors import UsageError
+from reasonry.models.scripted import ScriptedModel
+from reasonry.surfaces import cli
+from reasonry.surfaces.http.run_forms import StartRun
+
+pytestmark = pytest.mark.anyio
+
+OWN = 'Think in French.\n{prompt}\nEnd with {"answer": "…"}; the problem was: {problem}'
+STAGE = "chain_of_thought.sequential_reasoning"
+
+
+def request(strategy: str, prompts: dict[str, str], **more: Any) -> RunRequest:
+    participants = Participants(model=ScriptedModel([]))
+    return RunRequest(problem="2 + 2?", strategy=strategy, prompts=prompts, participants=participants, **more)
+
+
+@pytest.mark.parametrize(
+    "strategy", ["chain_of_thought", "best_of_n", "council(cot)", "refine(chain-of-thought)"]
+)
+async def test_a_stage_of_any_strategy_of_the_run_may_have_a_prompt(strategy: str) -> None:
+    async with App("memory") as app:
+        order, _ = app.order(request(strategy, {"cot.sequential_reasoning": OWN}))
+        assert order.prompts == {"chain_of_thought.sequential_reasoning": OWN}
+        async with app.engine.begin(order) as opened:
+            record = await app.engine.record(opened.row.run_id)
+        texts = [question["prompt"] for question in (await app.engine.trace(opened.row.run_id))["questions"]]
+    assert record.head["prompts"] == order.prompts
+    assert texts
+    for text in texts:
+        assert text.startswith("Think in French.\n")
+        assert '{"answer": "…"}; the problem was: 2 + 2?' in text
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "text"),
+    [
+        ("chain_of_thought", "chain_of_thought.drafting", OWN),
+        ("chain_of_thought", "chain_of_thought.problem_analysis", OWN),
+        ("chain_of_thought", "react.solution_formulation", OWN),
+        ("chain_of_thought", "solution_formulation", OWN),
+        ("best_of_n", "best_of_n.draft_generation", OWN),
+    ],
+)
+async def test_a_stage_that_asks_nothing_is_refused_naming_those_that_do(
+    strategy: str, name: str, text: str
+) -> None:
+    async with App("memory") as app:
+        with pytest.raises(UsageError) as caught:
+            app.order(request(strategy, {name: text}))
+        assert "chain_of_thought.sequential_reasoning" in caught.value.details["choices"]
+        assert await app.store.runs() == []
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        {"cot.sequential_reasoning": "Say yes."},
+        {"cot.sequential_reasoning": " "},
+        {"cot.sequential_reasoning": OWN, "chain_of_thought.sequential_reasoning": OWN},
+    ],
+)
+async def test_a_prompt_without_the_problem_is_refused(prompts: dict[str, str]) -> None:
+    async with App("memory") as app:
+        with pytest.raises(UsageError):
+            app.order(request("chain_of_thought", prompts))
+
+
+def test_the_command_line_reads_the_file_and_a_resumed_run_asks_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, script, store = tmp_path / "own.txt", tmp_path / "script.jsonl", str(tmp_path / "s.db")
+    own.write_text(OWN, encoding="utf-8")
+    answer = {"steps": ["a"], "answer": "4"}
+    lines = [{"stage": "*", "error": "provider_error"}, *[{"stage": "*", "reply": answer}] * 2]
+    script.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    model = ["--model", f"scripted:{script}", "--store", store, "--json"]
+    solve = ["solve", "2 + 2?", "--strategy", "cot", *model, "--prompt", f"{STAGE}={own}"]
+    assert cli.run(solve) != 0
+    own.unlink()
+    capsys.readouterr()
+    assert cli.run(["runs", "resume", "last", *model]) == 0
+    assert json.loads(capsys.readouterr().out)["answer"] == "4"
+    assert cli.run(["runs", "show", "last", "--store", store, "--json"]) == 0
+    trace = json.loads(capsys.readouterr().out)
+    assert trace["prompts"] == {STAGE: OWN}
+    assert all(question["prompt"].startswith("Think in French.") for question in trace["questions"])
+    assert cli.run(["runs", "replay", "last", "--store", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["replay"]["identical"] is True
+    assert cli.run(["runs", "fork", "last", "--at", "0", *model]) == 8
+    fork = json.loads(capsys.readouterr().out)["run_id"]
+    assert cli.run(["runs", "show", fork, "--store", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prompts"] == {STAGE: OWN}
+    assert cli.run(solve) == 2
+    assert cli.run([*solve[:-1], STAGE]) == 2
+
+
+def test_a_request_over_http_brings_texts() -> None:
+    body = StartRun(problem="2 + 2?", prompts={STAGE: OWN})
+    assert body.request().prompts == {STAGE: OWN}
