@@ -103,8 +103,8 @@ class CheckReply(Struct, frozen=True, kw_only=True):
 class AnswerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of every strategy that settles on an answer; subclasses add their own."""
 
-    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Further answers after one found wrong.")] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+    max_repairs: Annotated[int, Meta(ge=0, le=20, description="Further answers after a refuted answer.")] = 1
+    verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
 
 class FinalAnswer(Struct, frozen=True, omit_defaults=True):

@@ -79,21 +79,21 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     presets: ClassVar[dict[str, dict[str, Any]]] = {"deep": {"over": "refine", "n": 4, "repair": 1}}
 
     preset: Annotated[
-        Literal["deep"] | None, Meta(description="deep: four drafts that are refined, then one repair.")
+        Literal["deep"] | None, Meta(description="deep: four refined drafts, then one repair.")
     ] = None
     n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
     judge: Annotated[
         Rules | None,
-        Meta(description=f"How candidates are judged; none: pairs, and knockout from {MANY} on."),
+        Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
     ] = None
     repair: Annotated[
-        int, Meta(ge=0, le=5, description="Times that winner and runner-up are improved and judged again.")
+        int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts and judge again.")
     ] = 0
     distinguish: Annotated[
-        bool, Meta(description="Run programs on inputs that tell them apart, where a sandbox is there.")
+        bool, Meta(description="Run programs on inputs that tell them apart; needs a sandbox.")
     ] = True
-    seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
-    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+    seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
 class DistinguishingInputs(Struct, frozen=True):
@@ -311,7 +311,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
     title="Best of N",
     source="arXiv:2607.05391",
-    summary="Writes several answers and has a judge compare them: for texts, code, and answers that differ.",
+    summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
     calls=5,
     state=State,

@@ -103,11 +103,11 @@ REPAIR = f"""Now go through the steps again with this objection in mind, and cor
 class Options(AnswerOptions, frozen=True):
     """Options of chain of thought."""
 
-    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Steps before the answer is derived.")] = 20
-    decompose: Annotated[bool, Meta(description="List first what has to be worked out: one call more.")] = (
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most steps before the answer.")] = 20
+    decompose: Annotated[bool, Meta(description="List the parts of the problem first: one more call.")] = (
         False
     )
-    check: Annotated[bool, Meta(description="Have the answer checked by its author: one call more.")] = False
+    check: Annotated[bool, Meta(description="Let the author check the answer: one more call.")] = False
 
 
 class Decomposition(Struct, frozen=True):

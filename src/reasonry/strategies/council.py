@@ -57,13 +57,13 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     models: Annotated[
         tuple[str, ...],
-        Meta(max_length=12, description="The model of each seat; none: the run's model on each."),
+        Meta(max_length=12, description="Model of each seat; none: the run's model for all."),
     ] = ()
-    seats: Annotated[int, Meta(ge=2, le=12, description="Seats, where no models are named.")] = 3
+    seats: Annotated[int, Meta(ge=2, le=12, description="Seats, if `models` is empty.")] = 3
     synthesis: Annotated[
-        bool, Meta(description="Write one answer from all; else the best ranked is given as it stands.")
+        bool, Meta(description="Write one answer from all; otherwise return the best ranked answer.")
     ] = True
-    seed: Annotated[int, Meta(description="Decides the order in which each seat sees the others.")] = 0
+    seed: Annotated[int, Meta(description="Decides the order in which each seat sees the other answers.")] = 0
 
     @property
     def members(self) -> range:
@@ -233,7 +233,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     name="council",
     title="Council",
     source="arXiv:2406.04692",
-    summary="Several models answer and judge each other without names: for a second opinion on what matters.",
+    summary="Lets several models answer and judge each other without names: for a second opinion.",
     options=Options,
     calls=3,
     state=State,

@@ -103,12 +103,8 @@ Number = int | str | None
 class Options(AnswerOptions, frozen=True):
     """Options of linear thinking."""
 
-    max_thoughts: Annotated[
-        int, Meta(ge=1, le=1000, description="Thoughts before a solution is proposed.")
-    ] = 12
-    max_hypotheses: Annotated[
-        int, Meta(ge=1, le=100, description="Hypotheses before one is settled for.")
-    ] = 3
+    max_thoughts: Annotated[int, Meta(ge=1, le=1000, description="Most thoughts before a hypothesis.")] = 12
+    max_hypotheses: Annotated[int, Meta(ge=1, le=100, description="Most hypotheses.")] = 3
 
 
 class Approach(Struct, frozen=True, rename="camel"):

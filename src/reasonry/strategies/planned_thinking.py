@@ -93,7 +93,7 @@ and set next_thought_needed to false, even if steps are left open."""
 class Options(AnswerOptions, frozen=True):
     """Options of planned thinking."""
 
-    max_thoughts: Annotated[int, Meta(ge=1, le=1000, description="Thoughts at most.")] = 20
+    max_thoughts: Annotated[int, Meta(ge=1, le=1000, description="Most thoughts.")] = 20
 
 
 class PlannedThought(Struct, frozen=True, kw_only=True):
@@ -350,7 +350,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     name="planned_thinking",
     title="Planned thinking",
     source="this project",
-    summary="Keeps, checks and refines a nested plan until it is worked off: for long, composite problems.",
+    summary="Keeps and refines a nested plan and executes it step by step: for long, composite problems.",
     version=4,
     aliases=("chain_of_thought_node",),
     options=Options,

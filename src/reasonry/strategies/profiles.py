@@ -76,7 +76,7 @@ class Prompts(Struct, frozen=True):
 class Options(AnswerOptions, frozen=True):
     """Options of a profile with a list."""
 
-    max_entries: Annotated[int, Meta(ge=1, le=20, description="Questions, or points, at most.")] = 6
+    max_entries: Annotated[int, Meta(ge=1, le=20, description="Most questions or points.")] = 6
 
 
 class Entries(Struct, frozen=True):

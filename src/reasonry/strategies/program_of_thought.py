@@ -74,15 +74,13 @@ class Example(Struct, frozen=True):
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of program of thought."""
 
-    programs: Annotated[int, Meta(ge=1, le=16, description="Programs, whose outputs vote.")] = 1
-    rounds: Annotated[
-        int, Meta(ge=1, le=20, description="Tries at a program that runs, the first included.")
-    ] = 4
+    programs: Annotated[int, Meta(ge=1, le=16, description="Programs whose outputs vote.")] = 1
+    rounds: Annotated[int, Meta(ge=1, le=20, description="Attempts at a program that runs.")] = 4
     examples: Annotated[
-        tuple[Example, ...], Meta(description="Inputs with their outputs, which a program must reproduce.")
+        tuple[Example, ...], Meta(description="Inputs and outputs that the program must reproduce.")
     ] = ()
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at each output.")] = False
-    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+    verify: Annotated[bool, Meta(description="Let the run's verifier check each output.")] = False
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -207,7 +205,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="program_of_thought",
     title="Program of Thought",
     source="arXiv:2211.12588",
-    summary="Writes a program that works the answer out and runs it: for arithmetic, counting, dates and tables.",
+    summary="Writes and runs a program that computes the answer: for arithmetic, counting, dates and tables.",
     aliases=("pot", "pal"),
     options=Options,
     state=State,

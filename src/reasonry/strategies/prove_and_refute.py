@@ -87,15 +87,15 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of prove-and-refute."""
 
     claims: Annotated[
-        tuple[str, ...], Meta(max_length=50, description="The claims; none: those that carry the text.")
+        tuple[str, ...], Meta(max_length=50, description="The claims; none: the strategy selects them.")
     ] = ()
-    max_claims: Annotated[int, Meta(ge=1, le=50, description="Claims at most that are looked for.")] = 4
-    lenses: Annotated[tuple[Lens, ...], Meta(min_length=1, description="What each claim is tested for.")] = (
+    max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 4
+    lenses: Annotated[tuple[Lens, ...], Meta(min_length=1, description="Tests of each claim.")] = (
         "true",
         "follows",
         "complete",
     )
-    verify: Annotated[bool, Meta(description="Have the run's verifier settle claims first.")] = False
+    verify: Annotated[bool, Meta(description="Let the run's verifier settle claims first.")] = False
 
 
 class FoundClaim(Struct, frozen=True):
@@ -305,7 +305,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
     title="Prove and refute",
     source="arXiv:2507.15855",
-    summary="Has fresh readers try to refute the claims that a text or plan rests on: before you act on it.",
+    summary="Lets fresh readers try to refute the claims of a text or plan: before you act on it.",
     aliases=("refute",),
     options=Options,
     calls=4,

@@ -76,18 +76,16 @@ REPEATED = "\n(You took this very action before, in turn {turn}. Take another on
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of ReAct."""
 
-    tools: Annotated[
-        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
-    ] = ()
-    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Turns before the answer is asked for.")] = 10
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most turns before the answer.")] = 10
     max_observation_chars: Annotated[
-        int, Meta(ge=100, description="How much of a result the model sees.")
+        int, Meta(ge=100, description="Characters of a result that the model sees.")
     ] = 4000
     votes: Annotated[
         int,
-        Meta(ge=1, le=20, description="Replies drawn for each turn; the actions most agree on are taken."),
+        Meta(ge=1, le=20, description="Replies for each turn; the engine takes the most frequent actions."),
     ] = 1
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at the answer.")] = False
+    verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
 
 class TurnReply(Struct, frozen=True):
@@ -332,7 +330,7 @@ REACT: Strategy[State, Options] = Strategy(
     name="react",
     title="ReAct",
     source="arXiv:2210.03629",
-    summary="Thinks, acts with a tool, looks at the result, thinks again: for problems that need facts.",
+    summary="Thinks, calls a tool and thinks again with the result: for problems that need facts.",
     options=Options,
     version=4,
     state=State,

@@ -89,9 +89,9 @@ class Options(AnswerOptions, frozen=True):
     context: Annotated[
         str, Meta(max_length=MAX_CONTEXT_CHARS, description="The long input; empty: the problem itself.")
     ] = ""
-    programs: Annotated[int, Meta(ge=1, le=20, description="Programs at most.")] = 6
-    questions: Annotated[int, Meta(ge=0, le=500, description="Questions of all programs at most.")] = 40
-    tools: Annotated[tuple[ToolCard, ...], Meta(description="Of the run's catalog.")] = ()
+    programs: Annotated[int, Meta(ge=1, le=20, description="Most programs.")] = 6
+    questions: Annotated[int, Meta(ge=0, le=500, description="Most questions of all programs.")] = 40
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
 class SubQuestion(Struct, frozen=True):
@@ -243,7 +243,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     name="recursive",
     title="Recursive Language Model",
     source="arXiv:2512.24601",
-    summary="Writes programs over a long input that ask about its pieces: for inputs too long to read at once.",
+    summary="Writes programs that search a long input and ask about its pieces: for inputs too long for one prompt.",
     aliases=("rlm", "recursive_language_model"),
     options=Options,
     state=State,

@@ -62,16 +62,16 @@ and each error with its correction. Reply with JSON:
 class Options(DraftOptions, frozen=True, kw_only=True):
     """Options of refine."""
 
-    rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts, the first included.")] = 4
-    drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts of a round, written side by side.")] = 1
+    rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts.")] = 4
+    drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts in each round.")] = 1
     critique: Annotated[
-        bool | None, Meta(description="Have a judge review the drafts; none: where no verifier does.")
+        bool | None, Meta(description="Let a judge review the drafts; none: only without a verifier.")
     ] = None
-    accept: Annotated[float, Meta(ge=1, le=10, description="Rating of a judge that ends the rounds.")] = 9.0
-    digest_chars: Annotated[int, Meta(ge=200, description="Of a review that the next round is shown.")] = (
-        4_000
-    )
-    seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
+    accept: Annotated[float, Meta(ge=1, le=10, description="Rating that ends the rounds.")] = 9.0
+    digest_chars: Annotated[
+        int, Meta(ge=200, description="Characters of a review that the next round sees.")
+    ] = 4_000
+    seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
 
     @property
     def reviews(self) -> bool:
@@ -184,7 +184,7 @@ REFINE: Strategy[State, Options] = Strategy(
     name="refine",
     title="Refine",
     source="arXiv:2303.17651",
-    summary="Answers, has the answer checked, and improves it until the checks pass: for code and texts.",
+    summary="Answers, and improves the answer until a check passes: for code and texts.",
     options=Options,
     state=State,
     conclude=conclude,

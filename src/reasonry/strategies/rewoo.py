@@ -99,11 +99,11 @@ LLM = ToolCard(
 class Options(AnswerOptions, frozen=True):
     """Options of ReWOO."""
 
-    tools: Annotated[
-        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
-    ] = ()
-    max_calls: Annotated[int, Meta(ge=1, le=1000, description="How long a plan may be.")] = 20
-    max_evidence_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 8_000
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
+    max_calls: Annotated[int, Meta(ge=1, le=1000, description="Calls in a plan.")] = 20
+    max_evidence_chars: Annotated[
+        int, Meta(ge=100, description="Characters of a result that the model sees.")
+    ] = 8_000
 
 
 class CallReply(Struct, frozen=True, kw_only=True):
@@ -308,7 +308,7 @@ REWOO: Strategy[State, Options] = Strategy(
     name="rewoo",
     title="ReWOO",
     source="arXiv:2305.18323",
-    summary="Plans all tool calls at once, runs them side by side, solves once: few, short model calls.",
+    summary="Plans all tool calls at once, runs them side by side and answers once: for lookups known in advance.",
     options=Options,
     version=3,
     state=State,

@@ -73,9 +73,7 @@ Variables = Annotated[dict[str, Any], Meta(description="Every variable with its 
 class Options(AnswerOptions, frozen=True):
     """Options of scratchpad."""
 
-    max_steps: Annotated[
-        int, Meta(ge=1, le=1000, description="Operations before the result is read off.")
-    ] = 40
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most operations.")] = 40
 
 
 class Start(Struct, frozen=True, rename="camel"):
@@ -212,7 +210,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     title="Scratchpad",
     source="arXiv:2112.00114",
     version=2,
-    summary="Computes in small steps with the state written down: for algorithms and long calculations.",
+    summary="Computes in small steps and writes the state down: for algorithms and long calculations.",
     options=Options,
     state=State,
     conclude=conclude,

@@ -90,15 +90,15 @@ UNANSWERED = "(none: {why})"
 class Options(AnswerOptions, frozen=True):
     """Options of self-ask."""
 
-    tools: Annotated[
-        tuple[ToolCard, ...], Meta(description="What may be called, from the run's catalog.")
-    ] = ()
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
     tool: Annotated[
         str | None,
-        Meta(description="The one of them that answers the sub-questions; may be left out if there is one."),
+        Meta(description="Tool that answers the sub-questions; not needed if there is only one."),
     ] = None
-    max_questions: Annotated[int, Meta(ge=1, le=200, description="Sub-questions at most.")] = 8
-    max_answer_chars: Annotated[int, Meta(ge=100, description="How much of a result is used.")] = 2_000
+    max_questions: Annotated[int, Meta(ge=1, le=200, description="Most sub-questions.")] = 8
+    max_answer_chars: Annotated[
+        int, Meta(ge=100, description="Characters of a result that the model sees.")
+    ] = 2_000
 
     def __post_init__(self) -> None:
         if self.tool is None and len(self.tools) > 1:
@@ -294,7 +294,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     name="self_ask",
     title="Self-Ask",
     source="arXiv:2210.03350",
-    summary="Answers the sub-questions first, by itself or with a tool: for questions of several hops.",
+    summary="Answers sub-questions first, by itself or with a tool: for questions of several hops.",
     options=Options,
     version=2,
     state=State,

@@ -99,42 +99,42 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             min_length=1,
-            description="Strategy that draws a sample; chain_of_thought without over_options is one call.",
+            description="Strategy that draws a sample; chain_of_thought without over_options takes one call.",
         ),
     ] = PLAIN_WRITER
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
     samples: Annotated[int, Meta(ge=1, le=1000, description="Most samples drawn.")] = 20
     window: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
-        Meta(description="Samples drawn side by side in a round; null: as many as could settle the vote."),
+        Meta(description="Samples in a round; none: as many as could settle the vote."),
     ] = None
     stop: Annotated[
         Literal["beta", "exact", "full"],
-        Meta(
-            description="When to stop early: as soon as it is likely safe, only when it is certain, or never."
-        ),
+        Meta(description="When to stop early: if the winner is likely, if it is certain, or never."),
     ] = "beta"
     confidence: Annotated[
         float,
-        Meta(gt=0.5, lt=1, description="How likely the leader must be the majority to stop, with beta."),
+        Meta(gt=0.5, lt=1, description="Probability of the winner that stops a vote with beta."),
     ] = 0.95
     at_once: Annotated[
-        bool, Meta(description="Draw all samples at once, and cancel the rest when the vote is decided.")
+        bool, Meta(description="Draw all samples at once, and cancel the rest after the decision.")
     ] = False
     first: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
         Meta(
-            description="Draw all samples at once and let the first so many vote; a tie goes to the shortest."
+            description="Draw all samples at once and count only the first so many; the shortest wins a tie."
         ),
     ] = None
-    weigh: Annotated[
-        bool, Meta(description="Have each path state its confidence, and weigh its vote by it.")
-    ] = False
+    weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence that its path states.")] = (
+        False
+    )
     group: Annotated[
-        bool, Meta(description="Have a judge put free answers that say the same together: one call more.")
+        bool, Meta(description="Let a judge group answers with the same meaning: one more call.")
     ] = False
-    temperature: Annotated[float, Meta(ge=0, le=2, description="Of the samples drawn in one call.")] = 0.7
-    verify: Annotated[bool, Meta(description="Have the run's verifier look at each answer.")] = False
+    temperature: Annotated[
+        float, Meta(ge=0, le=2, description="Temperature of samples that one call draws.")
+    ] = 0.7
+    verify: Annotated[bool, Meta(description="Let the run's verifier check each answer.")] = False
 
 
 NO_ANSWER = 'it states no answer; end with "Answer: …"'
@@ -475,7 +475,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     name="self_consistency",
     title="Self-consistency",
     source="arXiv:2203.11171",
-    summary="Draws independent solutions and votes on the answer: for problems with one short answer.",
+    summary="Draws independent solutions and takes the most frequent answer: for problems with a short answer.",
     options=Options,
     version=5,
     state=State,

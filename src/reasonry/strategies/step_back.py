@@ -83,9 +83,7 @@ REPAIR = f"""Now solve it again from the principle with this objection in mind.
 class Options(AnswerOptions, frozen=True):
     """Options of step-back."""
 
-    check: Annotated[bool, Meta(description="Have the solution checked by its author: one call more.")] = (
-        False
-    )
+    check: Annotated[bool, Meta(description="Let the author check the solution: one more call.")] = False
 
 
 class Abstraction(Struct, frozen=True, rename="camel"):
@@ -219,7 +217,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     title="Step-Back",
     source="arXiv:2310.06117",
     version=3,
-    summary="Finds the principle first and reasons from it: for science, and questions dense with detail.",
+    summary="Finds the principle first and reasons from it: for science and detailed questions.",
     options=Options,
     state=State,
     conclude=conclude,

@@ -56,20 +56,20 @@ class Options(AnswerOptions, frozen=True):
     coached: ClassVar[Mapping[str, Any]] = {"judge_own_results": True, "candidate_plans": 2}
     mode: Annotated[
         Literal["quick", "balanced", "thorough", "research"],
-        Meta(description="Presets the iterations: 1 to 2, 2 to 3, 3 to 4, 4 to 5."),
+        Meta(description="Sets the iterations: 1 to 2, 2 to 3, 3 to 4, 4 to 5."),
     ] = "quick"
     candidate_plans: Annotated[int, Meta(ge=1, le=5, description="Plans drafted side by side.")] = 3
     max_iterations: Annotated[
-        Iterations | None, Meta(description="Iterations at most; none: as the mode has it, 2 in `quick`.")
+        Iterations | None, Meta(description="Most iterations; none: set by `mode`, 2 in `quick`.")
     ] = None
     min_iterations: Annotated[
-        Iterations | None, Meta(description="Iterations wanted; none: as the mode has it, 1 in `quick`.")
+        Iterations | None, Meta(description="Iterations to aim for; none: set by `mode`, 1 in `quick`.")
     ] = None
     enforce_iterations: Annotated[
-        bool, Meta(description="Go on until min_iterations, whatever the decision.")
+        bool, Meta(description="Continue to min_iterations regardless of the decision.")
     ] = False
     execution_retry_limit: Annotated[
-        int, Meta(ge=0, le=10, description="Further attempts at a task that failed, each shown the error.")
+        int, Meta(ge=0, le=10, description="Further attempts at a failed task; each sees the error.")
     ] = 1
     complexity_analysis: Annotated[bool, Meta(description="Size up the query before planning.")] = True
     focused_answer_type: Annotated[
@@ -83,43 +83,39 @@ class Options(AnswerOptions, frozen=True):
     judge_own_results: Annotated[
         bool,
         Meta(
-            description="Have what `knowledge` and `logic_kernel` bring judged in the same question; otherwise in one "
-            "of its own. On in coached runs, which have 2 candidate_plans too, unless said otherwise."
+            description="Judge results of `knowledge` and `logic_kernel` in the same question. On in coached "
+            "runs, which also have 2 candidate_plans."
         ),
     ] = False
-    concurrent_tasks: Annotated[
-        bool, Meta(description="Carry out tasks that do not depend on one another side by side.")
-    ] = False
+    concurrent_tasks: Annotated[bool, Meta(description="Execute independent tasks side by side.")] = False
     judge_plans: Annotated[
         Literal["together", "alone"],
-        Meta(description="Whether one question scores all plans side by side, or each plan is scored alone."),
+        Meta(description="Score all plans in one question, or each alone."),
     ] = "together"
     enforce_task_counts: Annotated[
         bool,
-        Meta(
-            description="Hold plans to the number of tasks that the complexity has; otherwise 1 to 24 are taken."
-        ),
+        Meta(description="Require the number of tasks that fits the complexity; otherwise 1 to 24."),
     ] = True
     votes: Annotated[
-        int, Meta(ge=1, le=15, description="Votes on each plan score and quality gate, an odd number.")
+        int, Meta(ge=1, le=15, description="Votes on each plan score and quality gate; an odd number.")
     ] = 1
     cost_limit: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(description="US dollars; what the end needs is kept back. Needs a model whose price is known."),
+        Meta(
+            description="Limit in US dollars, with a reserve for the end. Needs a model with a known price."
+        ),
     ] = None
     image: Annotated[bool, Meta(description="Ask for the caption of an image.")] = False
-    context: Annotated[
-        str, Meta(max_length=400_000, description="What is to be taken into account besides the query.")
-    ] = ""
+    context: Annotated[str, Meta(max_length=400_000, description="Context for the query.")] = ""
     max_result_chars: Annotated[
-        int, Meta(ge=100, description="How much of a task's result is shown to later questions.")
+        int, Meta(ge=100, description="Characters of a result that later questions see.")
     ] = 8_000
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
-        Meta(description="Of all questions; none: the model's own."),
+        Meta(description="Temperature of all questions; none: the model's own."),
     ] = None
     tools: Annotated[
-        tuple[ToolCard, ...], Meta(description="What tasks may use besides the built-in resources.")
+        tuple[ToolCard, ...], Meta(description="Tools for tasks, besides the built-in resources.")
     ] = ()
 
     def __post_init__(self) -> None:

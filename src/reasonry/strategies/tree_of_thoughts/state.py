@@ -34,49 +34,50 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     }
     coached: ClassVar[Mapping[str, Any]] = {"score_with_proposals": True}
     branching_factor: Annotated[int, Meta(ge=1, le=100, description="Thoughts proposed for each node.")] = 3
-    max_depth: Annotated[int, Meta(ge=1, le=100, description="Steps a path may have.")] = 3
+    max_depth: Annotated[int, Meta(ge=1, le=100, description="Most steps of a path.")] = 3
     traversal_strategy: Annotated[
         Traversal,
         Meta(
-            description="Which node is expanded next; best_first ends at the first expansion that reaches max_depth."
+            description="Order of expansion; best_first ends at the first expansion that reaches max_depth."
         ),
     ] = "best_first"
     top_k: Annotated[int, Meta(ge=1, le=1000, description="Candidates shown in the result.")] = 3
     min_depth: Annotated[
-        int, Meta(ge=0, le=100, description="Depth from which early_success_threshold ends the search.")
+        int, Meta(ge=0, le=100, description="Least depth at which early_success_threshold ends the search.")
     ] = 2
     max_nodes: Annotated[
         int,
         Meta(
             ge=1,
             le=100_000,
-            description="Nodes, the root included, that end the search; looked at after a round.",
+            description="Nodes, with the root, that end the search; checked after each round.",
         ),
     ] = 100
     max_duration_ms: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Run time that ends the search; looked at after a round."),
+        Meta(description="Run time that ends the search; checked after each round."),
     ] = None
     beam_width: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)] | None,
-        Meta(description="Nodes kept for expansion, the best-scoring ones; none keeps all."),
+        Meta(description="Best nodes kept for expansion; none keeps all."),
     ] = None
-    early_success_threshold: Annotated[
-        float, Meta(ge=0, le=1, description="A score that ends the search.")
-    ] = 1.0
+    early_success_threshold: Annotated[float, Meta(ge=0, le=1, description="Score that ends the search.")] = (
+        1.0
+    )
     convergence_window: Annotated[
-        int, Meta(ge=1, le=1000, description="Rounds over which the best score must gain; 1 never converges.")
+        int,
+        Meta(ge=1, le=1000, description="Rounds in which the best score must improve; 1 never converges."),
     ] = 1
     min_score_improvement: Annotated[
         float,
-        Meta(ge=0, le=1, description="What the best score must gain over the window; 0 never converges."),
+        Meta(ge=0, le=1, description="Improvement of the best score over the window; 0 never converges."),
     ] = 0.02
     max_parse_retries: Annotated[
         int,
-        Meta(ge=0, le=10, description="How often one question is asked again if its reply cannot be read."),
+        Meta(ge=0, le=10, description="Retries of a question whose reply is unreadable."),
     ] = 1
     samples_per_evaluation: Annotated[
-        int, Meta(ge=1, le=100, description="How often a thought is valued; the scores are averaged.")
+        int, Meta(ge=1, le=100, description="Scores for each thought, averaged.")
     ] = 1
     expand_width: Annotated[
         int, Meta(ge=1, le=100, description="Nodes expanded side by side in a round.")
@@ -86,50 +87,47 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=10,
-            description="How often a node is asked for other steps after those it had came to nothing, told why.",
+            description="Requests for other steps at a node whose steps all failed.",
         ),
     ] = 3
     compare_depths: Annotated[
         bool,
-        Meta(
-            description="Whether leaves of all depths compete by their scores; otherwise deeper ones come first."
-        ),
+        Meta(description="Compare leaves of all depths by score; otherwise deeper leaves come first."),
     ] = False
     value_single: Annotated[
         bool,
-        Meta(
-            description="Value a step that is the only one open too; otherwise it is followed without a call."
-        ),
+        Meta(description="Score a step even if no other is open."),
     ] = False
     formulate_answer: Annotated[
-        bool, Meta(description="Ask for the answer at the end; otherwise it is the best thought's text.")
+        bool, Meta(description="Ask for the answer at the end; otherwise use the best thought's text.")
     ] = True
     verify: Annotated[
         bool,
-        Meta(description="Put every thought, and the answer, to the run's verifier; on when one is given."),
+        Meta(
+            description="Let the run's verifier check each thought and the answer; on if the run has a verifier."
+        ),
     ] = False
-    generation_prompt: Annotated[Prompt | None, Meta(description="Instead of the default for proposing.")] = (
-        None
-    )
-    evaluation_prompt: Annotated[Prompt | None, Meta(description="Instead of the default for valuing.")] = (
-        None
-    )
+    generation_prompt: Annotated[
+        Prompt | None, Meta(description="Replaces the default prompt that proposes.")
+    ] = None
+    evaluation_prompt: Annotated[
+        Prompt | None, Meta(description="Replaces the default prompt that scores.")
+    ] = None
     formulation_prompt: Annotated[
-        Prompt | None, Meta(description="Instead of the default for answering.")
+        Prompt | None, Meta(description="Replaces the default prompt that answers.")
     ] = None
     score_with_proposals: Annotated[
         bool,
         Meta(
-            description="Have thoughts proposed with their scores, in one question; otherwise they are valued in "
-            "another. On in coached runs, with one sample per evaluation."
+            description="Propose thoughts with their scores in one question. On in coached runs with one sample "
+            "per evaluation."
         ),
     ] = False
     preset: Annotated[
         Literal["seed"] | None,
         Meta(
-            description="Other defaults for the options not given; seed: convergence_window 2, expand_width 1, "
-            "max_reasks 0, compare_depths and value_single true; an empty proposal is an error, and nodes valued 0 are "
-            "expanded as others are."
+            description="Other defaults: seed sets convergence_window 2, expand_width 1, max_reasks 0, "
+            "compare_depths and value_single true, takes an empty proposal as an error, and expands nodes with score 0."
         ),
     ] = None
 
