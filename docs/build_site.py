@@ -36,6 +36,11 @@ class Page(NamedTuple):
     about: str
 
     @property
+    def is_command(self) -> bool:
+        """Whether the page is that of a command, which the navigation has in a group."""
+        return self.source.parent.name == "commands"
+
+    @property
     def title(self) -> str:
         """Return the first heading."""
         found = re.search(r"^# (.+)$", self.source.read_text("utf-8"), re.MULTILINE)
@@ -68,9 +73,15 @@ def _pages_of(pages: str | dict[str, str]) -> Iterator[Page]:
         pages = {f"docs/strategies/{name}.md": one.summary for name, one in STRATEGIES.items()}
     assert isinstance(pages, dict)
     for name, about in pages.items():
-        source = ROOT / name
-        inside = source.relative_to(DOCS) if source.is_relative_to(DOCS) else Path(source.name.lower())
-        yield Page(source, PurePosixPath(inside.as_posix()), about)
+        for source in sorted(ROOT.glob(name)) if "*" in name else [ROOT / name]:
+            inside = source.relative_to(DOCS) if source.is_relative_to(DOCS) else Path(source.name.lower())
+            yield Page(source, PurePosixPath(inside.as_posix()), about or _first_line(source))
+
+
+def _first_line(page: Path) -> str:
+    """Return the first line of text below the title."""
+    found = re.search(r"^# .+\n\n(.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def all_pages() -> list[Page]:
@@ -232,8 +243,14 @@ def _settings(listed: Sequence[Section], url: str) -> str:
 
     rows = [entry("Reasonry", '"index.md"')]
     for section in listed:
-        inner = ", ".join(entry(page.title, json.dumps(str(page.place))) for page in section.pages)
-        rows.append(entry(section.title, f"[{inner}]"))
+        inner = [
+            entry(page.title, json.dumps(str(page.place))) for page in section.pages if not page.is_command
+        ]
+        commands = [
+            entry(page.title, json.dumps(str(page.place))) for page in section.pages if page.is_command
+        ]
+        inner += [entry("Commands", f"[{', '.join(commands)}]")] if commands else []
+        rows.append(entry(section.title, f"[{', '.join(inner)}]"))
     added = f"nav = [{', '.join(rows)}]\n" + (f"site_url = {json.dumps(url)}\n" if url else "")
     return (DOCS / "zensical.toml").read_text("utf-8").replace("[project]\n", f"[project]\n{added}", 1)
 

@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).resolve().parent
+sys.path.append(str(DOCS))
+import reference  # noqa: E402
+
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 Schema = dict[str, Any]
@@ -31,7 +34,6 @@ NEW_PAGE = "<!-- begin head -->\n<!-- end head -->\n\n<!-- begin table -->\n<!--
 
 def strategy_page(name: str) -> str:
     """Return the page of a strategy: what people wrote, with its table and its worked example carried out."""
-    sys.path.append(str(DOCS))
     from worked import parts
 
     path = DOCS / "strategies" / f"{name}.md"
@@ -160,73 +162,6 @@ def _one_kind(kind: str, schema: Schema) -> str:
     return f"{kind}, {' and '.join(bounds)} of them" if unit else " and ".join(bounds)
 
 
-# -- the command line's help
-
-
-def commands() -> list[tuple[str, ...]]:
-    """Return every command and group of the command line, in its order."""
-    from reasonry.surfaces.cli.commands import app
-
-    found: list[tuple[str, ...]] = []
-    for name in _names(app):
-        found.append((name,))
-        found += [(name, inner) for inner in _names(app[name])]
-    return found
-
-
-def _names(app: Any) -> list[str]:
-    return [name for name in app if not name.startswith("-")]
-
-
-PANEL = re.compile(r"^╭─ (?P<title>.+?) ─*╮\n(?:│.*\n)*╰─*╯\n?", re.MULTILINE)
-
-
-def help_sections() -> str:
-    """Return a section for each command: what `--help` prints at 80 columns, options that many share only once."""
-    from rich.console import Console
-
-    from reasonry.surfaces.cli.commands import app, complete_help, read_examples
-
-    shared: dict[str, str] = {}
-    sections: list[str] = []
-    for tokens in commands():
-        console = Console(
-            file=io.StringIO(), width=80, color_system=None, force_terminal=False, legacy_windows=False
-        )
-        complete_help(list(tokens))
-        app.help_print(list(tokens), console=console)
-        text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
-        panels = {
-            panel["title"]: panel[0]
-            for panel in PANEL.finditer(text)
-            if panel["title"] not in ("Commands", "Arguments", "Parameters")
-        }
-        shared |= panels
-        for panel in panels.values():
-            text = text.replace(panel, "")
-        if example := read_examples().get(" ".join(tokens)):
-            text = f"{text.strip()}\nExample:\n\n{example}"
-        sections += [f"{'###' if len(tokens) == 1 else '####'} `reasonry {' '.join(tokens)}`", _as_text(text)]
-        if panels:
-            links = ", ".join(
-                f"[{title}](#options-{title.lower().replace(' ', '-').replace(',', '')})" for title in panels
-            )
-            sections.append(f"Shared options: {links}.")
-    groups = [
-        part for title in sorted(shared) for part in (f"#### Options: {title}", _as_text(shared[title]))
-    ]
-    return "\n\n".join([*sections, "### Shared options", *groups])
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-").replace(",", "")
-
-
-def _as_text(text: str) -> str:
-    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
-    return f"```text\n{lines}\n```"
-
-
 # -- codes
 
 
@@ -254,7 +189,6 @@ def outcome_codes() -> str:
 
 def index() -> str:
     """Return the pages of navigation.toml, section by section."""
-    sys.path.append(str(DOCS))
     from build_site import sections
 
     parts: list[str] = []
@@ -262,7 +196,11 @@ def index() -> str:
         rows = [
             f"| [{_cell(page.title)}]({_from_docs(page.source)}) | {_cell(page.about)} |"
             for page in section.pages
+            if not page.is_command
         ]
+        if section.title == "Reference":
+            names = dict.fromkeys(tokens[0] for tokens in reference.commands())
+            rows.append(f"| Commands | {' · '.join(f'[{name}](commands/{name}.md)' for name in names)} |")
         table = "\n".join(["| page | subject |", "|---|---|", *rows])
         parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
     return "\n\n".join(parts)
@@ -456,7 +394,9 @@ def _svg_format() -> str:
 # -- all of it
 
 PARTS = {
-    "command-line.md": {"help": help_sections},
+    "command-line.md": {"commands": reference.command_rows, "options": reference.shared_options},
+    "api-reference.md": {"operations": reference.api_operations},
+    "python-reference.md": {"names": reference.python_names},
     "runs.md": {"codes": code_table, "outcomes": outcome_codes},
     "README.md": {"index": index},
     "../tests/seeds/designs.md": {"stages": stage_rows},
@@ -488,6 +428,8 @@ def pages() -> dict[Path, str]:
 
     wanted = {DOCS / "strategies" / f"{name}.md": strategy_page(name) for name in STRATEGIES}
     wanted[DOCS / "picture.svg"] = picture()
+    names = dict.fromkeys(tokens[0] for tokens in reference.commands())
+    wanted |= {DOCS / "commands" / f"{name}.md": reference.command_page(name) for name in names}
     for page, parts in PARTS.items():
         text = (DOCS / page).read_text("utf-8")
         for name, part in parts.items():
@@ -497,11 +439,12 @@ def pages() -> dict[Path, str]:
 
 
 def stale(wanted: dict[Path, str]) -> list[Path]:
-    """Return the files that are not what they should be, and pages of strategies that are no more."""
+    """Return the files that are not what they should be, and pages of strategies and commands that are no more."""
     different = [
         path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text
     ]
-    return different + [path for path in (DOCS / "strategies").glob("*.md") if path not in wanted]
+    generated = [*(DOCS / "strategies").glob("*.md"), *(DOCS / "commands").glob("*.md")]
+    return different + [path for path in generated if path not in wanted]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

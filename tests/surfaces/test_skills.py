@@ -21,7 +21,8 @@ from tests.forked import forking_python
 
 from .mcp.raw import Raw
 
-COMMANDS = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
+COMMANDS = [DOCS / "command-line.md", *sorted((DOCS / "commands").glob("*.md"))]
 SKILLS = Path(reasonry.__file__).parent / "surfaces" / "setup" / "skills"
 PAGES = sorted(SKILLS.glob("*/SKILL.md"))
 FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -136,7 +137,8 @@ def test_every_word_in_code_is_a_word_of_the_tools(page: Path) -> None:
         known = names_in(client.ask("tools/list")["result"]["tools"])
         known |= names_in(client.call("coach", action="start", problem="x", strategy="nosuch"))
     known |= names_in(replies(page)) | set(reasonry.STRATEGIES) | set(EXIT_CODES)
-    known |= set(re.findall(r"--[a-z-]+", COMMANDS.read_text("utf-8"))) | {"refused", "requires"}
+    options = [re.findall(r"--[a-z-]+", text.read_text("utf-8")) for text in COMMANDS]
+    known |= {option for found in options for option in found} | {"refused", "requires"}
     text = BLOCK.sub("", FRONT.sub("", page.read_text("utf-8")))
     spoken = [
         word for word in re.findall(r"`([^`\n]+)`", text) if re.fullmatch(r"-{0,2}[a-z][A-Za-z_-]*", word)
