@@ -93,6 +93,12 @@ def test_the_die_is_thought_about_along_a_plan_to_216_of_431(tmp_path: Path) -> 
     assert lines[-1] == "Solution: The probability of an odd number of rolls is 216/431, about 0.5012."
 
 
+def test_a_key_value_service_stores_a_session_as_one_document(tmp_path: Path) -> None:
+    done = run("key_value_store.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 document, 2 thoughts\n"
+
+
 @pytest.mark.anyio
 async def test_the_weather_server_serves_two_tools() -> None:
     async with mcp_tools([f"{sys.executable} {EXAMPLES / 'weather_server.py'}"]) as tools:
