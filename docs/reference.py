@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
@@ -165,9 +167,16 @@ def api_operations() -> str:
                 if tag in operation["tags"]:
                     parts += _operation_parts(f"{method.upper()} {path}", operation)
     parts.append("## Schemas")
+    examples = read_api_examples()
     for name, schema in document["components"]["schemas"].items():
         parts += _schema_parts(name, schema)
+        parts.append(f"```json\n{json.dumps(examples[name], ensure_ascii=False, indent=2)}\n```")
     return "\n\n".join(parts)
+
+
+def read_api_examples() -> dict[str, Any]:
+    """Return an example of each schema; texts and lists are shortened."""
+    return json.loads((Path(__file__).parent / "api-examples.json").read_text("utf-8"))
 
 
 def _operation_parts(heading: str, operation: Schema) -> Iterator[str]:
@@ -212,7 +221,9 @@ def _schema_parts(name: str, schema: Schema) -> Iterator[str]:
 
 def _described(text: str) -> tuple[str, dict[str, str]]:
     """Split a docstring into its description and the descriptions of members."""
-    about, *rest = re.split(r"^(?:Args|Attributes):\n", text, maxsplit=1, flags=re.MULTILINE)
+    about, *rest = re.split(
+        r"^(?:Args|Attributes):\n", inspect.cleandoc(text), maxsplit=1, flags=re.MULTILINE
+    )
     members = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", "".join(rest), re.MULTILINE)
     return " ".join(about.split()), {name: " ".join(meaning.split()) for name, meaning in members}
 

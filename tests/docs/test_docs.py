@@ -230,6 +230,19 @@ def test_every_command_has_a_section() -> None:
     assert "runs resume" in sections
 
 
+def test_each_schema_of_the_api_has_an_example_that_fits_it() -> None:
+    from jsonschema import Draft202012Validator
+
+    from reasonry.surfaces.http.openapi import describe_api
+    from reasonry.surfaces.http.server import TABLE
+
+    components, examples = describe_api(TABLE)["components"], load("reference").read_api_examples()
+    assert set(examples) == set(components["schemas"])
+    for name, example in examples.items():
+        schema = {"$ref": f"#/components/schemas/{name}", "components": components}
+        Draft202012Validator(schema).validate(example)
+
+
 def test_every_public_name_is_explained() -> None:
     text = "".join((DOCS / page).read_text("utf-8") for page in ("python-reference.md", "agent-loops.md"))
     assert not [name for name in reasonry.__all__ if not re.search(rf"\b{name}\b", text)]

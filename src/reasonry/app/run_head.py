@@ -18,7 +18,7 @@ class HeadTermination(TypedDict):
 
 
 class HeadUsage(TypedDict):
-    """What a run has spent; `usd` is None where the price is not known."""
+    """The usage of a run; `usd` is null if the price is unknown."""
 
     calls: int
     total_tokens: int

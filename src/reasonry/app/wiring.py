@@ -32,7 +32,7 @@ class App(UseCases):
     """Everything wired together over one store; what it does with runs is in `UseCases`.
 
     Args:
-        store_spec: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        store_spec: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: the environment of this process.
         strategies: By canonical name; None: the registry with those of installed packages.
     """
@@ -126,7 +126,7 @@ class App(UseCases):
         return await self.coach(brief=brief).start(order, performers)
 
     async def delete_run(self, run_id: str) -> dict[str, Any]:
-        """Forget a run that has ended, and the session of its thoughts.
+        """Delete a run that has ended, and the session of its thoughts.
 
         Raises:
             ConflictError: It has not ended.

@@ -29,7 +29,7 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What was spent. `usd` is None where the price is not known.
+    """The usage of a run. `usd` is None if the price is unknown.
 
     Args:
         estimated_tokens: Of the input and output tokens, those that no provider stated; see `core.metering`.

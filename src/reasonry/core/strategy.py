@@ -30,7 +30,7 @@ O = TypeVar("O", bound=Struct)
 
 
 class Thought(Struct, frozen=True, omit_defaults=True):
-    """What a driven run writes into its session, in the stage it stands in.
+    """A record that a driven run writes into its session, in its stage.
 
     `branch` names the line the thought is on; `leaves` is the text of nothing but the branch it left (None: main line).
     """
@@ -159,7 +159,7 @@ def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named value a thinker gives with a thought of a stage (guided use).
+    """A named value of a thought of a stage, in guided use.
 
     Args:
         schema: JSON schema of the value, with a `description`.
@@ -193,9 +193,9 @@ class Stage(Generic[S]):
         name: As seed or paper has it.
         to: The stages that may come next; none for the last.
         description: What the stage is, in one line.
-        guidance: For the thinker: what to do here and when to leave.
+        guidance: Instructions for the stage, and when to leave it.
         repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
-        fields: What a guided thought of this stage carries in `data`.
+        fields: The fields of a guided thought of this stage, in `data`.
         compares: Whether a thinker weighs lines of thought against each other here, and so wants to see their scores.
         tested_by: The stage that tests what is claimed in this one, if there is such a stage.
         body: What the engine runs: a generator function of the state, or, for a stage that asks nothing, a plain
@@ -204,7 +204,7 @@ class Stage(Generic[S]):
         example: A legal reply, as data.
         read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
         value: Type of what `read` returns, where that is not `reply`: recorded readings are read back into it.
-        phase: What whoever watches is told that a run does here, where that is not the stage's name.
+        phase: The words for this stage while a run works, if not its name.
         max_output_tokens: How long a reply may be.
     """
 

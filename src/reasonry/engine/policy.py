@@ -32,7 +32,7 @@ Limit = int | Mapping[str, int] | None
 
 
 class RateLimits:
-    """The limits of whoever shares them: all runs of an app, or of a program that hands one to each `solve`.
+    """Rate limits of all runs of an app, or of a program that passes the same limits to each `solve`.
 
     Args:
         requests: Calls in any minute.
@@ -177,7 +177,7 @@ class Performers(Struct, frozen=True):
     """Who does what in a run.
 
     Args:
-        judge: Values thoughts; None: the model does.
+        judge: Scores thoughts; None: the model does.
         draft: Proposes thoughts that are valued afterwards; None: the model does.
         seats: Answer side by side; none: the model does, each time again.
         prices: Those the user named.

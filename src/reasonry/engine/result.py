@@ -37,8 +37,8 @@ class Result(Struct, frozen=True):
         rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
         duration_ms: Run time.
         details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
-        warnings: What went wrong without ending the run and may matter to what came of it.
-        best_answer: With any other outcome: the best answer it had, which is not given as one.
+        warnings: Problems that did not end the run but may matter to its result.
+        best_answer: With any other outcome: the best so far, which is no answer.
     """
 
     answer: str | None

@@ -78,7 +78,7 @@ class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Where the session stands after a thought; what says nothing is left out.
+    """The state of a session after a thought; empty members are left out.
 
     Attributes:
         stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.

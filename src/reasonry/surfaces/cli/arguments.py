@@ -110,17 +110,15 @@ ABOVE_0: Final = Parameter(validator=_check_above_0)
 Count = Annotated[WholeNumber, ABOVE_0]
 PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=1000))]
 Status = Literal["active", "done", "failed", "cancelled"]
-RunId = Annotated[
-    str, Parameter(completer=list_runs, help="As `runs list` shows it, how that begins, or `last`.")
-]
+RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]
 SessionId = Annotated[
-    str, Parameter(completer=list_sessions, help="As `sessions list` shows it, how that begins, or `last`.")
+    str, Parameter(completer=list_sessions, help="The id of the session, the start of it, or `last`.")
 ]
 Strategy = Annotated[
     str,
     Parameter(
         completer=list_strategies,
-        help="The way of thinking, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists them.",
+        help="The strategy, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists the names.",
     ),
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
@@ -128,9 +126,7 @@ Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A text that may begin with a hyphen."""
 Problem = Annotated[
     Text | None,
-    Parameter(
-        help="What is to be solved; `-` reads it from standard input. With --session it may be left out."
-    ),
+    Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),
 ]
 Context = Annotated[
     SessionId | None,
@@ -152,7 +148,7 @@ Prompts = Annotated[
 NewOptions = Annotated[
     Options, Parameter(help="An option of the strategy to set again, as NAME=VALUE; may be repeated.")
 ]
-Limit = Annotated[str | None, Parameter(help="How many at most.")]
+Limit = Annotated[str | None, Parameter(help="Entries at most.")]
 Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
 
 
@@ -253,10 +249,10 @@ class Filters:
     """Which ones are listed; each option excludes more.
 
     Args:
-        strategy: Only those of this strategy.
-        search: Only those that contain this text, whatever its case: in the problem, the answer or a thought.
-        since: Only those begun (sessions: used) since then: 30m, 12h, 7d, 2w or an instant such as 2026-11-01T09:30.
-        until: Only those begun (sessions: used) before then.
+        strategy: Only entries of this strategy.
+        search: Only entries with this text, in any case, in the problem, the answer or a thought.
+        since: Only entries started (sessions: used) since 30m, 12h, 7d, 2w ago, or an instant such as 2026-11-01T09:30.
+        until: Only entries started (sessions: used) before that.
     """
 
     strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None

@@ -156,7 +156,7 @@ def list_(*, limit: ListSize = 20, cursor: str | None = None, common: Common = C
     Parameters
     ----------
     limit
-        How many at most.
+        Entries at most.
     cursor
         `next_cursor` of the page before.
     """
@@ -217,7 +217,7 @@ def fork_(
     Parameters
     ----------
     at
-        How many of the run's recorded answers the new one starts with; 0 starts afresh.
+        Number of recorded answers to reuse; 0 starts over.
     """
 
     async def work(app: App) -> dict[str, Any]:

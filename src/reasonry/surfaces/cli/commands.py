@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "store vacuum": ("store:vacuum_", "Return the space of deleted data to the disk."),
     "coach": ("", "Run a strategy whose questions you answer."),
     "coach start": ("coach:start_", "Start a run whose questions you answer."),
-    "coach refute": ("coach:refute_", "Have other eyes try to refute thoughts, a plan or claims."),
+    "coach refute": ("coach:refute_", "Start a run that tries to refute thoughts, a plan or claims."),
     "coach answer": ("coach:answer_", "Answer questions of a run."),
     "coach status": ("coach:status_", "Show the state of a run and its questions."),
     "coach list": ("coach:list_", "List runs; those that wait for your answers come first."),

@@ -79,11 +79,11 @@ def compare(
     parallel
         Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is named.
     series
-        Any name; another one runs everything again beside what is there.
+        A name for this series; another name runs everything again.
     retry_failed
-        Run once more what failed because a provider or a tool did, verdicts of the judge model included.
+        Repeat runs and verdicts that failed because of a provider or a tool.
     total_usd
-        Begin no more runs once this call has spent so much.
+        Start no more runs once this command has spent so much.
     html
         Write the table with plots to this file, as one page that loads nothing.
     yes

@@ -39,7 +39,7 @@ def datasets(
     name
         A data set, or gym/NAME.
     show
-        So many of its problems.
+        Number of problems to show.
     seed
         Of the problems, as after `compare --seed`.
     level

@@ -54,7 +54,7 @@ def doctor(
     Parameters
     ----------
     problem
-        What a model would be chosen for.
+        A problem to choose a model for.
     deadline
         Seconds that a server may take to answer.
     """

@@ -39,7 +39,7 @@ def open_(
     Parameters
     ----------
     target
-        The id of a run or a session, how that begins, or `last`, whichever was used last.
+        The id of a run or session, the start of it, or `last`, the run or session used last.
     output
         The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
     browser

@@ -35,7 +35,7 @@ def diff(a: str, b: str, /, *, common: Common = Common()) -> int:
     Parameters
     ----------
     a
-        A run, as `runs list` shows it, how its id begins, or `last`.
+        The id of a run, the start of it, or `last`.
     b
         The other run.
     """

@@ -72,11 +72,11 @@ def list_(
     status
         Only those that are active, done, failed or cancelled.
     outcome
-        Only those that ended so; waiting: for the answers of their caller.
+        Only runs with this outcome; waiting: for the answers of their caller.
     model
         Only those of this model, named as a run names it: openai:gpt-5-mini.
     limit
-        How many at most.
+        Entries at most.
     before
         Continue after this run, the last of the page before.
     """
@@ -273,7 +273,7 @@ def fork_(
     Parameters
     ----------
     at
-        How many of the run's recorded answers the new one starts with; 0 starts afresh.
+        Number of recorded answers to reuse; 0 starts over.
     """
 
     async def work(app: App, run_id: str) -> Result:
@@ -350,7 +350,7 @@ def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
 def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -> int:
     """Delete a run that has ended and the session of its thoughts, for good.
 
-    Your own session that the run began with, or that continues it, is kept.
+    Your own session, from which the run started or which continues it, stays.
 
     Parameters
     ----------

@@ -82,9 +82,9 @@ def serve(
         Names by which clients call the server, such as those of a proxy before it; they need tokens. Default:
         REASONRY_ALLOWED_HOSTS.
     usd_a_day
-        What runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default: REASONRY_USD_A_DAY.
+        Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default: REASONRY_USD_A_DAY.
     requests_per_minute
-        Of one principal; more are refused.
+        Requests of a principal in any minute; more are refused.
     max_runs
         Runs that are driven at once; more are refused.
     concurrency

@@ -161,7 +161,7 @@ class Listed:
     """What agents may name; the default of each is its REASONRY_… variable.
 
     Args:
-        model: The model that is taken where an agent names none, as after `solve --model`.
+        model: The default model, as after `solve --model`.
         models: Another model that agents may name, as SPEC or NAME=SPEC; may be repeated.
         verifiers: A verifier that agents may name besides arithmetic:TARGET, as SPEC or NAME=SPEC; may be repeated.
         tools: Python callables that agents may name, as FILE.py:NAME or NAME=FILE.py:NAME; may be repeated.
@@ -331,10 +331,10 @@ class Models:
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
-        price: What the models cost, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
-            Default: REASONRY_PRICE, else what the provider or the price list says.
+        price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
+            Default: REASONRY_PRICE, else the price of the provider or the price list.
         call_timeout: Seconds until a call to a model counts as lost.
-        max_output_tokens: Of one reply, with what is reasoned before it. Default: as many as its stage has room for.
+        max_output_tokens: Tokens of a reply, reasoning included. Default: as many as its stage has room for.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
     """

@@ -46,19 +46,19 @@ def setup(
     agents
         claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those installed.
     remove
-        Take out what was put in.
+        Remove Reasonry from the agents.
     dry_run
-        Show what would be done, and do nothing.
+        Show the changes and make none.
     yes
         Do not ask.
     project
-        Into the project's own files in the current folder rather than the user's.
+        Write the project's files in the current folder, not the user's.
     force
         Replace or remove an entry of that name that does not start Reasonry, too.
     no_skills
         Leave the skills out.
     name
-        What the entry is called.
+        The name of the entry.
     store
         The store of the server, as `reasonry mcp --store` takes it.
     model

@@ -44,7 +44,7 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
     Parameters
     ----------
     all
-        List what is whole as well, not only what is not.
+        List undamaged parts too.
     """
     document = _document(common.do(_verify), every=all)
     common.show(document, lambda: _show(document))

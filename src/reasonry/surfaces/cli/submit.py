@@ -36,7 +36,7 @@ from .output import check_writable, print_note
 from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
 
-LineStrategy = Annotated[Strategy, Parameter(help="The way of thinking, where a line names none.")]
+LineStrategy = Annotated[Strategy, Parameter(help="The strategy of lines that name no strategy.")]
 MAX_FILE_BYTES: Final = 1 << 28
 LOOK_EVERY_S: Final = 0.5
 DRAIN_S: Final = 3.0
@@ -64,7 +64,7 @@ class Waiting:
     """How a job waits for a worker.
 
     Args:
-        priority: From 0, the first to be begun, to 9.
+        priority: From 0, which starts first, to 9, which starts last.
         at: Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
         queue: The queue to wait in: workers that were started with --queues take runs from there.
     """
@@ -113,9 +113,9 @@ def submit(
 ) -> int:
     """Have the problems of a file solved by the server or the workers of the store, and wait for the answers.
 
-    Where no server runs and no workers share the store, this command solves them itself.
+    Without a server or workers on the store, this command solves the problems itself.
 
-    The same file again, within a day, starts no run again: it waits for those that have not ended, and shows all.
+    The same file within a day starts no new runs: the command waits for the runs at work and shows all results.
 
     Parameters
     ----------

@@ -102,13 +102,13 @@ def think(
     Parameters
     ----------
     thought
-        What was thought; `-` is taken literally.
+        The text of the thought; `-` has no special meaning.
     next
         Another thought follows; this is the default.
     done
         This is the last thought.
     new
-        Begin a session, whatever was thought before.
+        Start a session.
     """
     if next and done:
         raise UsageError("--next and --done exclude each other: use one of them", option="next")

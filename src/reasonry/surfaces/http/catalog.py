@@ -57,7 +57,7 @@ class ListedModelDocument(TypedDict):
 
 
 class ListedNamesDocument(TypedDict):
-    """What a run may name."""
+    """The names that a run may use."""
 
     models: list[ListedModelDocument]
     default: str | None
@@ -76,13 +76,13 @@ class TotalDocument(TypedDict):
 
 
 class GroupTotalDocument(TotalDocument):
-    """What the runs of a day, strategy or model took."""
+    """The usage of the runs of a day, strategy or model."""
 
     group: str
 
 
 class UsageReportDocument(TypedDict):
-    """What the runs took, in all and by day, strategy or model, and the limit of a day."""
+    """The usage of runs, in all and by day, strategy or model, and the limit of a day."""
 
     since_ms: int
     total: TotalDocument
@@ -130,7 +130,7 @@ async def list_names(context: RequestContext) -> Response:
 
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
-    """Say what runs took in the last days, today included; days begin at midnight, UTC."""
+    """Return the usage of runs in the last days, today included; days begin at midnight, UTC."""
     store, today = context.app.store, time.time_ns() // 1_000_000 // _DAY_MS * _DAY_MS
     since_ms = today - (query.days - 1) * _DAY_MS
     total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
@@ -173,12 +173,12 @@ async def check_health(context: RequestContext) -> Response:
 
 
 async def read_queue(context: RequestContext) -> Response:
-    """Say how the jobs of the store stand, as of a moment ago."""
+    """Return the number of waiting jobs, the longest wait and the number of workers."""
     return reply({"queue": context.wiring.jobs})
 
 
 async def read_metrics(context: RequestContext) -> Response:
-    """Return what the server counts, in Prometheus' text format."""
+    """Return the server's metrics in Prometheus' text format."""
     text, media_type = context.wiring.metrics.text()
     return Response(text, media_type=media_type)
 

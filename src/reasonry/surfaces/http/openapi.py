@@ -21,13 +21,13 @@ _ABOUT = (
     "Where tokens are set, each request needs one, and sees only what is its principal's."
 )
 _EVERYWHERE = {
-    "invalid_request": "The request breaks a rule; the message says which, and what is legal.",
-    "unauthorized": "The server asks for a token, and there is none.",
+    "invalid_request": "The request breaks a rule; the message names the rule and the legal values.",
+    "unauthorized": "The request has no valid token.",
     "forbidden_origin": "A page of another site sent the request.",
-    "not_found": "There is nothing of a name or id in the request, or it is another's.",
-    "request_timeout": "The request did not come in whole, in time.",
-    "payload_too_large": "What the request brings is too large.",
-    "misdirected_host": "The server is not called so.",
+    "not_found": "A name or id in the request does not exist, or belongs to another principal.",
+    "request_timeout": "The request did not arrive in time.",
+    "payload_too_large": "The request is too large.",
+    "misdirected_host": "The server does not have this host name.",
     "rate_limited": "Too many requests; Retry-After says when to try again.",
     "headers_too_large": "The headers are too long.",
     "internal_error": "The server's fault; its log has it under the request's id.",
@@ -54,7 +54,7 @@ class ErrorBodyDocument(TypedDict):
 
 
 class ErrorDocument(TypedDict):
-    """What is returned in place of anything else."""
+    """The reply in case of an error."""
 
     error: ErrorBodyDocument
 

@@ -141,7 +141,7 @@ class TerminationDocument(TypedDict):
 
 
 class UsageDocument(TypedDict):
-    """What a run has spent; `usd` is null where the price is not known."""
+    """The usage of a run; `usd` is null if the price is unknown."""
 
     calls: int
     input_tokens: int
@@ -152,7 +152,7 @@ class UsageDocument(TypedDict):
 
 
 class RunDocument(TypedDict):
-    """Where a run stands; the strategy's own part stands beside these members."""
+    """A run; its strategy adds members."""
 
     run_id: str
     session_id: str

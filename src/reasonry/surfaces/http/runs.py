@@ -100,7 +100,7 @@ class EventsQuery(Struct, frozen=True):
 
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
-    """Begin a run; a model, or its caller, answers its questions."""
+    """Start a run; a model or the caller answers its questions."""
     app, key, digest = context.app, read_key(context.request), await _digest(context.request)
     order, performers = await app.receive(body.request())
     if body.mode == "driven":
@@ -124,7 +124,7 @@ async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Re
 
 
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
-    """Begin a run from a point of another; what it takes over costs nothing."""
+    """Start a run from a point of another; the reused answers cost nothing."""
     app, key, digest = context.app, read_key(context.request), await _digest(context.request)
     source = await app.engine.recorded_run(run_id)
     at, question = await _fork_point(context, source, body)
@@ -185,7 +185,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
-    """List runs, newest first; those whose problem, answer or thoughts contain `query`."""
+    """List runs, newest first; `query` finds a text in problems, answers and thoughts."""
     filters = msgspec.structs.asdict(query)
     limit, cursor = filters.pop("limit"), filters.pop("cursor")
     rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
@@ -194,7 +194,7 @@ async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
-    """Say where two runs part, and what came of it."""
+    """Compare two runs: the point where they part, and their differences."""
     first, second = [await context.app.engine.record(run_id) for run_id in (query.a, query.b)]
     return reply(await asyncio.to_thread(lambda: diff_runs(first, second)))
 
@@ -221,7 +221,7 @@ def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
 
 
 async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:
-    """Return a page of what the trace of a run has many of."""
+    """Return a page of one list of a run's trace."""
     standing = await context.app.engine.standing(run_id)
     return reply(await trace_page(standing, query.list, query.limit, query.cursor))
 
@@ -236,7 +236,7 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> Response:
-    """Stream what has happened in a run and what happens, each event once; with `text` answers as they come in."""
+    """Stream the events of a run, past and new, each once; `text` adds answers as they come in."""
     after = query.after
     if last_id := context.request.headers.get("last-event-id"):
         # A client that comes back says what it has had.
@@ -270,9 +270,9 @@ def _piece(event: RunEvent) -> bytes:
 
 
 async def answer_questions(context: RequestContext, run_id: str, body: AnswersBody) -> Response:
-    """Answer questions of a coached run; the reply has the next ones.
+    """Answer questions of a coached run; the reply has the next questions.
 
-    Of answers that cannot be read (`answer_refused`) nothing is taken; the error's `run` says where the run stands.
+    Unreadable answers are refused (`answer_refused`); the error's `run` has the state of the run.
     """
     try:
         await context.supervisor.answer(context.app, run_id, body.answers, body.participants())
@@ -289,7 +289,7 @@ async def cancel_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def pause_run(context: RequestContext, run_id: str) -> Response:
-    """Begin nothing new in a run; what is in flight still comes in."""
+    """Pause a run: no new calls start, and calls in flight finish."""
     await context.supervisor.pause(context.app, run_id)
     return await read_run(context, run_id)
 
@@ -317,7 +317,7 @@ async def set_limits(context: RequestContext, run_id: str, body: ChangedLimits) 
 
 
 async def delete_run(context: RequestContext, run_id: str) -> Response:
-    """Forget a run that has ended, and the session of its thoughts."""
+    """Delete a run that has ended, and the session of its thoughts."""
     return reply(await context.app.delete_run(run_id))
 
 

@@ -83,7 +83,7 @@ class SessionQuery(GetSession, frozen=True, kw_only=True):
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
-    """What of a session can be set."""
+    """The settings of a session."""
 
     pinned: bool
     """A session that is pinned never expires."""
@@ -125,7 +125,7 @@ class _ThoughtMembers(TypedDict, total=False):
 
 
 class ThoughtDocument(_ThoughtMembers):
-    """A thought; what is not set is left out."""
+    """A thought; unset members are left out."""
 
     seq: int
     thought_number: int
@@ -188,12 +188,12 @@ class DeletedSessionDocument(TypedDict):
 
 
 async def begin_session(context: RequestContext, body: NewThought) -> Response:  # pyright: ignore
-    """Begin a session with its first thought."""
+    """Start a session with its first thought."""
     return _begun(await _think(context, body))
 
 
 async def add_thought(context: RequestContext, session_id: str, body: NewThought) -> Response:  # pyright: ignore
-    """Add a thought to a session. It is kept, on disk, when this is answered."""
+    """Add a thought to a session. The reply comes when the thought is on disk."""
     return reply(await _think(context, body, session_id), 201)
 
 
@@ -227,16 +227,16 @@ def _in_snake(document: Any) -> Any:
 
 
 async def list_sessions(context: RequestContext, query: SessionsQuery) -> Response:
-    """List sessions, last used first: those of agents (`guided`), and those that runs write.
+    """List sessions of agents (`guided`) and of runs, last used first.
 
-    `query` finds those whose purpose or thoughts contain a text; `since_ms` and `until_ms` bound the last use.
+    `query` finds a text in purposes and thoughts; `since_ms` and `until_ms` bound the last use.
     """
     filters = {name: getattr(query, name) for name in SessionsQuery.__annotations__}
     return reply(await context.sessions.list(query, **filters))
 
 
 async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
-    """Search the thoughts of all sessions, or of one, for a text, whatever its case."""
+    """Search the thoughts of all sessions, or of one, for a text in any case."""
     return await _show(context, "search", query)
 
 
@@ -281,7 +281,7 @@ async def keep_session(context: RequestContext, session_id: str, body: KeepSessi
 
 
 async def delete_session(context: RequestContext, query: OneSession) -> Response:
-    """Forget a session and its thoughts for good, with the run that wrote it, if any."""
+    """Delete a session and its thoughts for good, with the run that wrote it, if any."""
     return await _show(context, "delete", query)
 
 

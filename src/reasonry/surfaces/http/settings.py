@@ -40,7 +40,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         tokens: Principals by the SHA-256 of their token; none: whoever reaches the server is the operator.
         allowed_hosts: Names by which the server may be called, besides those of this machine.
         usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
-        requests_per_minute: Of one principal; more are refused.
+        requests_per_minute: Requests of a principal in any minute; more are refused.
         concurrency: Jobs that the server drives at once; 0: none.
         max_queued: Jobs that wait; more are refused.
         max_connections: Connections that are open at once; another ends the one that has waited for its client longest.

@@ -46,34 +46,34 @@ async def solve(
     policy: Policy | None = None,
     observer: Observer | None = None,
 ) -> Result:
-    """Solve a problem and return what came of it.
+    """Solve a problem and return the result.
 
     Args:
         problem: None: the first thought of the session.
         session: A session of the store whose thoughts come with the problem, as quoted text: its id, the beginning of
             it, or `last`.
         strategy: A name of the registry, or a strategy of your own.
-        model: What `--model` takes, or an object of the `Model` port; None: what the environment offers.
+        model: A value of `--model`, or an object of the `Model` port; None: the environment's model.
         options: Options of the strategy, by name.
         prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
             for those, `{problem}` for the problem.
         budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
-        store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        verifier: What `--verifier` takes, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
+        store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
             whether the candidate claims to be the answer, as a third parameter.
-        judge_model: Values thoughts; None: the model does.
+        judge_model: Scores thoughts; None: the model does.
         draft_model: Proposes thoughts that are valued afterwards; None: the model does.
         tools: Python callables, or objects of the `Tool` port.
         mcp: Servers whose tools may be called, as `--mcp` takes them.
         context: Files that a strategy may search.
-        sandbox: Where code that a model writes is run; None: the default one.
-        price: What the models cost, in dollars per million tokens: `IN/OUT`, or `MODEL=IN/OUT`, or several of these. A
+        sandbox: Sandbox for code from a model; None: the default.
+        price: Price of the models, in dollars per million tokens: `IN/OUT`, or `MODEL=IN/OUT`, or several of these. A
             limit on dollars needs it where no price list has the price; it counts whatever a list or a provider says.
-        policy: How patient and how wide; calls that are given the same one share its rate limits.
-        observer: Told what happens, as it happens.
+        policy: Concurrency, timeouts, attempts and rate limits; calls with the same policy share its rate limits.
+        observer: Called as the run proceeds.
 
     Raises:
-        UsageError: Something about the call is wrong; nothing was written or paid.
+        UsageError: An argument is wrong; nothing was written or paid.
         StoreError: The store cannot be used.
     """
     named = Participants(
@@ -175,13 +175,13 @@ async def coach(
     context: Sequence[str] = (),
     sandbox: str | None = None,
 ) -> Coaching:
-    """Start a run whose questions you answer, or with `run_id` take one up again.
+    """Start a run whose questions you answer, or with `run_id` resume one.
 
     The arguments are those of `solve`. A run that is resumed keeps its strategy and options; it needs the tools
     it began with, the verifier if that was an object, and the strategy if it is one of your own.
 
     Raises:
-        UsageError: Something about the call is wrong; nothing was written.
+        UsageError: An argument is wrong; nothing was written.
         NotFoundError: There is no such run.
     """
     has_text = problem is not None or session is not None or bool(options and options.get("claims"))

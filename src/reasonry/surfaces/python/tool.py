@@ -84,7 +84,7 @@ def thinking_tool(
 
     Args:
         session_id: Binds the tool to one session, which is begun under exactly this id if need be.
-        store: What `--store` takes, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
         ttl_s: Seconds of disuse after which the sessions of the store expire: those of all its tools, when this one
             is used. None: `REASONRY_SESSION_TTL_S`, else 1,800; so do the next three.
         on_expiry: What becomes of them then: `archive` or `delete`.
@@ -139,7 +139,7 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
 
 
 async def clear_session(session_id: str, *, store: Where = None) -> bool:
-    """Forget a session; return whether there was one."""
+    """Delete a session; return whether there was one."""
     try:
         await sessions_of(store).delete({"session_id": session_id})
     except NotFoundError:
@@ -148,7 +148,7 @@ async def clear_session(session_id: str, *, store: Where = None) -> bool:
 
 
 async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> int:
-    """Forget all sessions of the store but those that runs wrote; return how many.
+    """Delete all sessions of the store but those of runs; return how many.
 
     Args:
         confirm: Must be true for a store that outlives the process: it may hold the work of others.

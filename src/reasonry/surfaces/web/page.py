@@ -23,7 +23,7 @@ FORMAT = 2
 
 
 class PageCost(Struct, frozen=True):
-    """What was spent; `usd` is None where no price is known."""
+    """The usage; `usd` is null if the price is unknown."""
 
     calls: int = 0
     tokens: int = 0

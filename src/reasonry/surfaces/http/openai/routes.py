@@ -55,7 +55,7 @@ class ModelDocument(TypedDict):
 
 
 class ModelListDocument(TypedDict):
-    """All that may be named as a model."""
+    """All models."""
 
     object: Literal["list"]
     data: list[ModelDocument]
@@ -99,13 +99,13 @@ class DeletedResponseDocument(TypedDict):
 
 
 async def list_models(context: RequestContext) -> Response:
-    """List what may be named as a model: each strategy, alone and with each model of this server."""
+    """List the models: each strategy, alone and with each model of this server."""
     names = model_ids(context.app.strategies, context.app.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 
 
 async def read_model(context: RequestContext, name: str) -> Response:
-    """Return what may be named as a model, or that it may not."""
+    """Return a model of the list."""
     read_name(name, context.app.strategies, context.app.allowed)
     return reply(_model_document(name))
 
@@ -126,7 +126,7 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> R
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
-    """Solve what is put in, and reply with the answer as a response; in the `background`, with where it stands."""
+    """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
     named = read_name(body.model, context.app.strategies, context.app.allowed)
     wanted = body.as_chat(await _said_before(context, body.previous_response_id))
     asked = structs.replace(body, stream=False)
@@ -231,7 +231,7 @@ async def _exhaust(events: AsyncGenerator[Document]) -> None:
 
 
 async def read_response(context: RequestContext, response_id: str) -> Response:
-    """Return a response again, or where the run stands that is to bring it."""
+    """Return a response, or the status of its run."""
     completion, telling = await _find_response(context, response_id)
     row = await context.app.store.run(completion.run_id)
     if row.status == "active" and row.outcome != "waiting":
@@ -245,14 +245,14 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
 
 
 async def cancel_response(context: RequestContext, response_id: str) -> Response:
-    """End the run that is to bring a response."""
+    """End the run of a response."""
     completion, _ = await _find_response(context, response_id)
     await context.supervisor.cancel(context.app, completion.run_id)
     return await read_response(context, response_id)
 
 
 async def delete_response(context: RequestContext, response_id: str) -> Response:
-    """Forget a response, and the run behind it."""
+    """Delete a response, and its run."""
     completion, _ = await _find_response(context, response_id)
     await context.app.delete_run(completion.run_id)
     return reply({"id": response_id, "object": "response", "deleted": True})
