@@ -161,11 +161,18 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
 
     model: str | None = None
     max_usd: Amount | None = None
+    run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
         limits = Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
         return self._request(limits, self.model)
+
+    def budget_after(self, recorded: Budget) -> Budget | None:
+        """Return a run's limits with those that are named; None: none is."""
+        named = {"calls": self.max_calls, "usd": self.max_usd, "seconds": self.max_seconds}
+        changes = {name: limit for name, limit in named.items() if limit is not None}
+        return structs.replace(recorded, **changes) if changes else None
 
 
 CoachCall = NewRun | RefuteClaims | OneRun | OpenedRun | ListRuns

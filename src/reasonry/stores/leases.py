@@ -224,7 +224,7 @@ GIVE_BACK = (
 GIVE_BACK_ALL = "UPDATE lease SET holder = NULL WHERE holder = $1"
 DROP = "DELETE FROM lease WHERE key = $1"
 
-JOB = "run.status = 'active' AND run.unattended = 1 AND run.paused = 0"
+JOB = "run.status = 'active' AND run.unattended = 1 AND run.paused = 0 AND run.outcome IS NOT 'waiting'"
 HOLDERS = f"""
 SELECT DISTINCT holder FROM run INDEXED BY run_job JOIN lease ON lease.key = run.key
 WHERE {JOB} AND holder IS NOT NULL AND until_ms > $1

@@ -62,6 +62,9 @@ DEFAULT_STRATEGY = AUTO
 REFUTER = PROVE_AND_REFUTE.name
 """The strategy that has other eyes look at what was thought."""
 
+INQUIRER = ANALYSIS.name
+"""The strategy whose plans may have the user answer a question."""
+
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy, and its options, that asks one question for one short answer, such as a verdict."""
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..app.wiring import App
+from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
 from ..records import RunRow
 from .supervisor import Supervisor
@@ -83,10 +84,11 @@ class Jobs:
             return
         self._at_work[row.owner] += 1
 
-        def note_end(_: object) -> None:
+        def note_end(ended: asyncio.Future[Result]) -> None:
             self._at_work[row.owner] -= 1
-            # Where it has not ended, it stands still until its caller answers.
-            self._resting[row.run_id] = time.monotonic() + REST_S
+            if ended.cancelled() or ended.exception() or ended.result().status == "active":
+                # It stands still until its caller answers.
+                self._resting[row.run_id] = time.monotonic() + REST_S
             self._supervisor.has_job.set()
 
         ended.add_done_callback(note_end)

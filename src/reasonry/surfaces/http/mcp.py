@@ -19,6 +19,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...app.agent_app import AgentApp
+from ...app.participants import Participants
+from ...core.budget import Budget
 from ...engine.engine import Order
 from ...engine.policy import Performers
 from ...engine.result import Result
@@ -27,6 +29,7 @@ from ...supervisor import Supervisor
 from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
+from ..mcp.run_tasks import RunTasks
 from ..mcp.tools import CallContext, Document, Report
 from .context import RequestContext, Wiring, page_url
 from .operations import Operation
@@ -45,7 +48,7 @@ class SupervisedWork(RunWork):
     """Works on runs by way of the server's supervisor."""
 
     def __init__(self, app: AgentApp, supervisor: Supervisor, draining: asyncio.Event) -> None:
-        super().__init__(app)
+        super().__init__(app, RunTasks(app, supervisor))
         self._supervisor = supervisor
         self._draining = draining
         self._tasks = set[asyncio.Task[Any]]()
@@ -53,6 +56,16 @@ class SupervisedWork(RunWork):
     async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
         """See `RunWork`."""
         run_id, _ = await self._supervisor.start(self.app, order, performers)
+        return await self._see_through(run_id, context)
+
+    async def resume(
+        self, run_id: str, participants: Participants, budget: Budget | None, context: CallContext
+    ) -> Document:
+        """See `RunWork`."""
+        await self._supervisor.resume(self.app, run_id, participants, budget)
+        return await self._see_through(run_id, context)
+
+    async def _see_through(self, run_id: str, context: CallContext) -> Document:
         try:
             result = await self._wait(run_id, context)
         except asyncio.CancelledError:
@@ -160,7 +173,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
             servers[context.principal] = app_server(context.app, context.sessions, work=work, guard=guard)
         return servers[context.principal]
 
-    bridge = sdk_server(server_for, page_url)
+    bridge = sdk_server(server_for, page_url, has_tasks=AgentApp(wiring.app).has_model)
     wiring.mcp = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )

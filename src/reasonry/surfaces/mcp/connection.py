@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,10 @@ from msgspec import Struct
 from ...errors import ReasonryError, UsageError, WorldError
 from ...guided.thinker import Thinker
 from . import frames
-from .frames import RefusedError
-from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, read_params, server_info
-from .page_tool import shows_pages
-from .tools import CallContext, CurrentRuns, Document, error_document
+from .frames import RefusedError, read_params
+from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, note_abilities, server_info
+from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
+from .tools import CallContext, CurrentRuns, Document, TaskDocument, error_document
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSION = "2026-07-28"
@@ -71,7 +72,7 @@ class ProtocolVersion:
         """Return a result as JSON."""
         if method in self._cache_hints:
             result = {"ttlMs": self._cache_hints[method], "cacheScope": "private", **result}
-        return _encode({**result, **self._members})
+        return _encode({**self._members, **result})
 
 
 class Connection:
@@ -123,6 +124,9 @@ class Connection:
 
     async def finish(self) -> None:
         """Return once every request that was read is answered."""
+        for task, (_, method, _) in list(self._working.items()):
+            if method == LISTEN:
+                task.cancel()
         while self._working:
             await asyncio.wait(list(self._working))
 
@@ -162,7 +166,9 @@ class Connection:
             self._send(frames.result(id, self._discovery(version)))
         elif method == "tools/call":
             self._start(id, self._call(params, version), _name_of(method, params), version)
-        elif method in self._server.methods:
+        elif method == LISTEN and version is self._stateless and self._server.tasks is not None:
+            self._start(id, self._listen(id, self._server.tasks, params), method, version)
+        elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
             self._start(id, self._fetch(method, params, version), method, version)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
@@ -198,7 +204,7 @@ class Connection:
             )
             raise RefusedError(frames.INVALID_REQUEST, message)
         envelope = read_params(Envelope, meta)
-        self._note(envelope.capabilities)
+        self._note(envelope.capabilities, is_stateless=True)
         if envelope.version != STATELESS_VERSION:
             raise _version_error("Unsupported protocol version", envelope.version)
         self._version = self._stateless
@@ -210,7 +216,7 @@ class Connection:
             message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
             raise _version_error(message, offered)
         self._version = self._handshake
-        self._note(asked.capabilities)
+        self._note(asked.capabilities, is_stateless=False)
         answer = {
             "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": CAPABILITIES,
@@ -219,15 +225,14 @@ class Connection:
         }
         return self._handshake.encode("initialize", answer)
 
-    def _note(self, capabilities: Document) -> None:
+    def _note(self, capabilities: Document, *, is_stateless: bool) -> None:
         """Note what the client can do, as of the request at hand."""
-        if shows_pages(capabilities) != self._context.shows_pages:
-            self._context = replace(self._context, shows_pages=not self._context.shows_pages)
+        self._context = note_abilities(self._context, capabilities, is_stateless=is_stateless)
 
     def _discovery(self, version: ProtocolVersion) -> bytes:
         answer = {
             "supportedVersions": [STATELESS_VERSION],
-            "capabilities": CAPABILITIES,
+            "capabilities": {**CAPABILITIES, **({"extensions": {TASKS: {}}} if self._server.tasks else {})},
             "instructions": INSTRUCTIONS,
         }
         return version.encode("server/discover", answer)
@@ -263,6 +268,8 @@ class Connection:
         if token is not None:
             context = replace(context, report=self._reporter(token))
         document, is_error = await self._server.call(params, context)
+        if isinstance(document, TaskDocument):
+            return version.encode("tools/call", {**document, "resultType": "task"})
         shown = self._server.shorten(params, document, is_error)
         return frames.tool_result(document, is_error, version.tool_suffix, shown)
 
@@ -275,8 +282,14 @@ class Connection:
         return report
 
     async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
-        shown = self._context.shows_pages
-        return version.encode(method, await self._server.answer(method, params, shows_pages=shown))
+        return version.encode(method, await self._server.answer(method, params, self._context))
+
+    async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
+        """Tell the client of its tasks, until all of them have ended."""
+        async with aclosing(tasks.listen(id, params, self._context)) as notices:
+            async for method, content in notices:
+                self._send(frames.notification(method, content))
+        return self._stateless.encode(LISTEN, about_subscription(id))
 
 
 def _name_of(method: str, params: Document) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import structs
@@ -26,14 +26,19 @@ from ...app.agent_calls import (
     read_run_call,
 )
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
+from ...app.participants import Participants
+from ...core.budget import Budget
 from ...core.machine import Step
 from ...engine.answers import answered_ids
 from ...engine.engine import Order
 from ...engine.follow import Observer
+from ...engine.journal import CALLER
 from ...engine.policy import Performers
+from ...engine.result import Result
 from ...engine.run import Run
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
+from .run_tasks import RunTasks
 from .tools import CallContext, CurrentRuns, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
@@ -59,15 +64,30 @@ SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the a
 
 
 class RunWork:
-    """Works on the runs that are begun and looked at: each in the call itself."""
+    """Works on the runs that are begun and looked at: each in the call itself, or as a task.
 
-    def __init__(self, app: AgentApp) -> None:
-        self.app = app
+    Args:
+        tasks: Takes the runs of clients that take tasks; None: there are no tasks.
+    """
+
+    def __init__(self, app: AgentApp, tasks: RunTasks | None = None) -> None:
+        self.app, self.tasks = app, tasks
 
     async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
         """Drive a run; return its result document, or where it stands when the call has waited long enough."""
+        return await self._drive(context, lambda watch: self.app.solve(order, performers, watch))
+
+    async def resume(
+        self, run_id: str, participants: Participants, budget: Budget | None, context: CallContext
+    ) -> Document:
+        """Resume a run; return as `solve`."""
+        return await self._drive(context, lambda watch: self.app.resume(run_id, participants, budget, watch))
+
+    async def _drive(
+        self, context: CallContext, drive: Callable[[Observer | None], Awaitable[Result]]
+    ) -> Document:
         watch = _Reporter(context.report) if context.report else None
-        result = await self.app.solve(order, performers, watch)
+        result = await drive(watch)
         if watch is not None:
             await watch.wait()
         return result.document(nodes=False)
@@ -213,9 +233,27 @@ async def _resume(app: AgentApp, run_id: str, call: ResumeRun) -> Document:
 async def _solve(
     app: AgentApp, work: RunWork, schema: Document, arguments: Document, context: CallContext
 ) -> Document:
-    arguments = name_known_arguments("solve", arguments, schema)
-    order, performers = await app.receive(read_run_call(SolveCall, arguments).request())
-    return await work.solve(order, performers, context)
+    call = read_run_call(SolveCall, name_known_arguments("solve", arguments, schema))
+    tasks, runs = work.tasks if context.takes_tasks else None, context.runs or CurrentRuns()
+    if call.run_id is None:
+        if tasks is None:
+            return await work.solve(*await app.receive(call.request()), context)
+        document = await tasks.start(call.request(), can_ask=context.can_ask)
+        runs.add(document["taskId"])
+        return document
+    for name in ("problem", "session_id", "strategy", "options"):
+        if getattr(call, name) != getattr(SolveCall(), name):
+            raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
+    run_id = await app.run_id(call.run_id, runs.ids)
+    source = await app.engine.recorded_run(run_id)
+    participants = await app.participants_again(source, call, call.model)
+    if not (call.model or call.verifier or call.tools or call.documents or source.row.model == CALLER):
+        participants = app.recorded_participants(source.participants)
+    budget = call.budget_after(source.budget)
+    runs.add(run_id)
+    if tasks is None:
+        return await work.resume(run_id, participants, budget, context)
+    return await tasks.resume(run_id, participants, budget)
 
 
 class _Reporter(Observer):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ...errors import ReasonryError, TooLargeError
 from ...masking import SECRETS
 
+T = TypeVar("T")
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
 _encode = msgspec.json.Encoder().encode
@@ -39,6 +42,18 @@ class RefusedError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+def read_params(form: type[T], params: dict[str, Any]) -> T:
+    """Return the parameters of a request, read; members that are not known are passed over.
+
+    Raises:
+        RefusedError: They are not of the form.
+    """
+    try:
+        return msgspec.convert(params, form)
+    except msgspec.ValidationError as error:
+        raise RefusedError(INVALID_PARAMS, f"Invalid params: {error}") from None
 
 
 class UnreadableError(Exception):

@@ -5,7 +5,8 @@ Importing this takes half a second; nothing over standard input and output does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
 from typing import Any, TypeAlias
 
 import mcp_types as types
@@ -18,68 +19,92 @@ from ...errors import ReasonryError
 from ...masking import SECRETS
 from .connection import STATELESS_VERSION
 from .frames import INVALID_PARAMS, RefusedError, tool_text
-from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, server_info
-from .page_tool import shows_pages
-from .tools import CallContext, Document
+from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, server_info
+from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
+from .tools import CallContext, Document, TaskDocument
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 
 def sdk_server(
-    server_for: Callable[[Any], McpServer], page_url: Callable[[Any], str | None] = lambda _: None
+    server_for: Callable[[Any], McpServer],
+    page_url: Callable[[Any], str | None] = lambda _: None,
+    *,
+    has_tasks: bool = False,
 ) -> Server[Any]:
     """Return the SDK's server, which asks ours for every answer. Its calls share no session.
 
     Args:
         server_for: The server of whoever made an HTTP request.
         page_url: Where the page is served to whoever made it; None: nowhere.
+        has_tasks: Whether these servers have tasks.
     """
-
-    def handler(method: str) -> Any:
-        async def answer(context: RequestContext, _: Any) -> Document:
-            server, params = server_for(context.request), dict(context.params or {})
-            try:
-                result = await server.answer(method, params, shows_pages=_shows_pages(context))
-            except (ReasonryError, RefusedError) as error:
-                raise _protocol_error(error) from error
-            return _complete(context, result)
-
-        return answer
-
-    async def call_tool(context: RequestContext, _: types.CallToolRequestParams) -> Any:
-        server, params = server_for(context.request), dict(context.params or {})
-        has_token = bool(context.meta) and "progress_token" in context.meta
-        call = CallContext(
-            report=context.session.report_progress if has_token else None,
-            shows_pages=_shows_pages(context),
-            page_url=page_url(context.request),
-            ends_when_left=context.protocol_version == STATELESS_VERSION,
-        )
-        try:
-            document, is_error = await server.call(params, call)
-        except (ReasonryError, RefusedError) as error:
-            raise _protocol_error(error) from error
-        content = [{"type": "text", "text": tool_text(server.shorten(params, document, is_error))}]
-        result = {"content": content, "structuredContent": document, "isError": is_error}
-        return _complete(context, result)
-
-    about = server_info()
+    about, bridge = server_info(), _Bridge(server_for, page_url)
     cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
-    return Server(
+    server = Server[Any](
         name=about["name"],
         title=about["title"],
         version=about["version"],
         instructions=INSTRUCTIONS,
         cache_hints=cache_hints,
         get_tool_input_schema=lambda _: None,
-        on_list_tools=handler("tools/list"),
-        on_call_tool=call_tool,
-        on_list_resources=handler("resources/list"),
-        on_list_resource_templates=handler("resources/templates/list"),
-        on_read_resource=handler("resources/read"),
-        on_list_prompts=handler("prompts/list"),
-        on_get_prompt=handler("prompts/get"),
+        on_list_tools=bridge.answer,
+        on_call_tool=bridge.call_tool,
+        on_list_resources=bridge.answer,
+        on_list_resource_templates=bridge.answer,
+        on_read_resource=bridge.answer,
+        on_list_prompts=bridge.answer,
+        on_get_prompt=bridge.answer,
     )
+    if has_tasks:
+        server.extensions[TASKS] = {}
+        for method in TASK_METHODS:
+            server.add_request_handler(method, types.RequestParams, bridge.answer)
+        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, bridge.listen)
+    return server
+
+
+class _Bridge:
+    """The SDK's handlers of requests, answered by ours; the arguments are those of `sdk_server`."""
+
+    def __init__(self, server_for: Callable[[Any], McpServer], page_url: Callable[[Any], str | None]) -> None:
+        self._server_for, self._page_url = server_for, page_url
+
+    async def answer(self, context: RequestContext, _: Any) -> Any:
+        """Answer a request that is no call of a tool."""
+        server, params = self._server_for(context.request), dict(context.params or {})
+        with _protocol_errors():
+            result = await server.answer(context.method, params, _note_abilities(context, CallContext()))
+        return _complete(context, result)
+
+    async def call_tool(self, context: RequestContext, _: types.CallToolRequestParams) -> Any:
+        """Call a tool."""
+        server, params = self._server_for(context.request), dict(context.params or {})
+        has_token = bool(context.meta) and "progress_token" in context.meta
+        call = CallContext(
+            report=context.session.report_progress if has_token else None,
+            page_url=self._page_url(context.request),
+            ends_when_left=context.protocol_version == STATELESS_VERSION,
+        )
+        with _protocol_errors():
+            document, is_error = await server.call(params, _note_abilities(context, call))
+        if isinstance(document, TaskDocument):
+            return {**document, "resultType": "task"}
+        content = [{"type": "text", "text": tool_text(server.shorten(params, document, is_error))}]
+        result = {"content": content, "structuredContent": document, "isError": is_error}
+        return _complete(context, result)
+
+    async def listen(self, context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
+        """Tell a client of its tasks, until all of them have ended."""
+        server, params = self._server_for(context.request), dict(context.params or {})
+        assert server.tasks is not None, "only then listening is served"
+        call = _note_abilities(context, CallContext())
+        with _protocol_errors():
+            async with aclosing(server.tasks.listen(context.request_id, params, call)) as notices:
+                async for method, content in notices:
+                    message: Any = types.Notification[Document, str](method=method, params=content)
+                    await context.session.send_notification(message, context.request_id)
+        return _complete(context, about_subscription(context.request_id))
 
 
 def _complete(context: RequestContext, result: Document) -> Document:
@@ -87,14 +112,23 @@ def _complete(context: RequestContext, result: Document) -> Document:
     return {"resultType": "complete", **result} if is_stateless else result
 
 
-def _shows_pages(context: RequestContext) -> bool:
+def _note_abilities(context: RequestContext, call: CallContext) -> CallContext:
     declared = context.session.client_capabilities
-    return declared is not None and shows_pages(declared.model_dump(by_alias=True, exclude_none=True))
+    capabilities = {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
+    is_stateless = context.protocol_version == STATELESS_VERSION
+    return note_abilities(call, capabilities, is_stateless=is_stateless)
 
 
-def _protocol_error(error: ReasonryError | RefusedError) -> MCPError:
-    if isinstance(error, RefusedError):
-        code, data = error.code, error.data
-    else:
-        code, data = INVALID_PARAMS, error.document()
-    return MCPError(code=code, message=SECRETS.mask(error.message), data=SECRETS.mask_data(data))
+@contextmanager
+def _protocol_errors() -> Generator[None]:
+    """Have our errors be errors of the SDK."""
+    try:
+        yield
+    except RefusedError as error:
+        raise _protocol_error(error.code, error.message, error.data) from error
+    except ReasonryError as error:
+        raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
+
+
+def _protocol_error(code: int, message: str, data: Any) -> MCPError:
+    return MCPError(code=code, message=SECRETS.mask(message), data=SECRETS.mask_data(data))

@@ -43,7 +43,9 @@ def app_server(
     from .page_tool import page_tool
 
     tools = [*run_tools(app, work), page_tool(app), *extras]
-    return open_server(sessions, app.strategies, tools, guard)
+    server = open_server(sessions, app.strategies, tools, guard)
+    server.tasks = work.tasks if work is not None and app.has_model else None
+    return server
 
 
 def open_server(

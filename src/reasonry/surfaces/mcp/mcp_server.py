@@ -6,8 +6,9 @@ The connection over standard input and output and the SDK's server for HTTP both
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
@@ -17,14 +18,13 @@ from ...core.describe import describe_stage
 from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
-from .frames import INVALID_PARAMS, RefusedError
-from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource
-from .tools import CallContext, Document, Guard, McpTool, brief_error, error_document
+from .frames import read_params
+from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
+from .run_tasks import TASK_METHODS, TASKS, RunTasks
+from .tools import CallContext, Document, Guard, McpTool, brief_error, declared_extension, error_document
 
 if TYPE_CHECKING:
     from ...guided.sessions import Sessions
-
-T = TypeVar("T")
 
 NAME = "reasonry"
 INSTRUCTIONS = (
@@ -77,16 +77,17 @@ class PromptParams(Struct, frozen=True):
     arguments: dict[str, str] | None = None
 
 
-def read_params(form: type[T], params: Document) -> T:
-    """Return the parameters of a request, read; members that are not known are passed over.
-
-    Raises:
-        RefusedError: They are not of the form.
-    """
-    try:
-        return msgspec.convert(params, form)
-    except msgspec.ValidationError as error:
-        raise RefusedError(INVALID_PARAMS, f"Invalid params: {error}") from None
+def note_abilities(
+    context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
+) -> CallContext:
+    """Return the context of a client with what it declares that it can do."""
+    elicitation = capabilities.get("elicitation")
+    return replace(
+        context,
+        shows_pages=shows_pages(capabilities),
+        takes_tasks=is_stateless and declared_extension(capabilities, TASKS) is not None,
+        can_ask=isinstance(elicitation, dict) and (not elicitation or "form" in elicitation),
+    )
 
 
 def server_info() -> Document:
@@ -106,6 +107,7 @@ class McpServer:
     Attributes:
         watch: Told of every successful tool call: tool, arguments, document.
         methods: What `answer` answers.
+        tasks: The runs that are tasks; None: there are none.
     """
 
     def __init__(
@@ -119,7 +121,8 @@ class McpServer:
         self._sessions, self._strategies = sessions, strategies
         self.watch: Callable[[str, Document, Document], None] | None = None
         self._guard = guard
-        self.methods: dict[str, tuple[type[Struct], Callable[[Any], Any]]] = {
+        self.tasks: RunTasks | None = None
+        self.methods: dict[str, tuple[type[Struct], Callable[[Any, CallContext], Any]]] = {
             "tools/list": (ListParams, self._list_tools),
             "resources/list": (ListParams, self._list_resources),
             "resources/templates/list": (ListParams, self._list_templates),
@@ -128,23 +131,17 @@ class McpServer:
             "prompts/get": (PromptParams, self._get_prompt),
         }
 
-    async def answer(self, method: str, params: Document, *, shows_pages: bool = False) -> Document:
+    async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of one of `methods`.
 
-        Args:
-            shows_pages: Whether the client shows pages; only then it is told of them.
-
         Raises:
-            RefusedError: The parameters are not of the method's form.
+            RefusedError: The parameters are not of the method's form, or the client does not declare what it takes.
             NotFoundError: They name something that there is not.
         """
+        if method in TASK_METHODS and self.tasks is not None:
+            return await self.tasks.answer(method, params, context)
         form, handler = self.methods[method]
-        result = await handler(read_params(form, params))
-        if not shows_pages:
-            return result
-        if method == "tools/list":
-            return {"tools": [tool.listing(shows_pages=True) for tool in self.tools.values()]}
-        return {"resources": [PAGE_LISTING, *result["resources"]]} if method == "resources/list" else result
+        return await handler(read_params(form, params), context)
 
     def shorten(self, params: Document, document: Document, is_error: bool) -> Document:
         """Return what the text of a call's result says of its document."""
@@ -178,10 +175,11 @@ class McpServer:
             asyncio.get_running_loop().call_soon(self.watch, tool.name, arguments, document)
         return document, False
 
-    async def _list_tools(self, _: ListParams) -> Document:
-        return {"tools": [tool.listing() for tool in self.tools.values()]}
+    async def _list_tools(self, _: ListParams, context: CallContext) -> Document:
+        listings = [tool.listing(shows_pages=context.shows_pages) for tool in self.tools.values()]
+        return {"tools": listings}
 
-    async def _list_resources(self, _: ListParams) -> Document:
+    async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
         """Return every strategy, and the sessions used last."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
@@ -194,16 +192,17 @@ class McpServer:
             }
             for strategy in self._strategies.values()
         ]
-        return {"resources": strategies + [_session_listing(session) for session in found["sessions"]]}
+        sessions = [_session_listing(session) for session in found["sessions"]]
+        return {"resources": [*([PAGE_LISTING] if context.shows_pages else []), *strategies, *sessions]}
 
-    async def _list_templates(self, _: ListParams) -> Document:
+    async def _list_templates(self, _: ListParams, context: CallContext) -> Document:
         about = "A way of thinking: its stages, what each is for, and what may follow."
         strategy = {"uriTemplate": STRATEGY_URI + "{name}", "name": "strategy", "description": about}
         about = "A thinking session with all its thoughts."
         session = {"uriTemplate": SESSION_URI + "{id}", "name": "session", "description": about}
         return {"resourceTemplates": [{**form, "mimeType": _JSON} for form in (strategy, session)]}
 
-    async def _read_resource(self, params: ResourceParams) -> Document:
+    async def _read_resource(self, params: ResourceParams, context: CallContext) -> Document:
         if params.uri == PAGE_URI:
             return {"contents": [read_page_resource()]}
         document = await self._read_document(params.uri)
@@ -220,7 +219,7 @@ class McpServer:
             return await self._sessions.export({"session_id": session_id, "format": "json"})
         raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
 
-    async def _list_prompts(self, _: ListParams) -> Document:
+    async def _list_prompts(self, _: ListParams, context: CallContext) -> Document:
         problem = {"name": "problem", "description": "What to think about.", "required": False}
         prompts = [
             {
@@ -233,7 +232,7 @@ class McpServer:
         ]
         return {"prompts": prompts}
 
-    async def _get_prompt(self, params: PromptParams) -> Document:
+    async def _get_prompt(self, params: PromptParams, context: CallContext) -> Document:
         """Return the prompt that teaches an agent to walk a strategy."""
         strategy = self._strategies.get(params.name)
         if strategy is None:

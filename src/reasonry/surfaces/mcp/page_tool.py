@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from ...app.wiring import App
 from ...guided.read_calls import read_call
 from ...guided.thinking_tool import tool_schema
-from .tools import CallContext, Document, McpTool
+from .tools import CallContext, Document, McpTool, declared_extension
 
 if TYPE_CHECKING:
     from ..web.page import PageDocument
@@ -50,9 +50,8 @@ class ShowPage(Struct, frozen=True, kw_only=True):
 
 def shows_pages(capabilities: Mapping[str, Any]) -> bool:
     """Whether a client with these capabilities shows pages."""
-    extensions = capabilities.get("extensions")
-    declared = extensions.get(EXTENSION) if isinstance(extensions, dict) else None
-    types = declared.get("mimeTypes") if isinstance(declared, dict) else None
+    declared = declared_extension(capabilities, EXTENSION)
+    types = declared.get("mimeTypes") if declared is not None else None
     return isinstance(types, list) and MIME_TYPE in types
 
 

@@ -30,6 +30,8 @@ GRACE_S = 3.0
 """How long calls in flight may take to finish once the input has ended."""
 _LEAVING_S = 0.8
 """The same, once a signal has come."""
+_LET_GO_S = 1.5
+"""The same of tasks, which stay jobs of the store."""
 _DRAIN_S = 0.5
 """How long the client may take to read its last answers."""
 _MAX_TOLD = 20
@@ -80,6 +82,8 @@ def main(
     """
     from ...app.agent_app import AgentApp
     from ...app.wiring import App
+    from .driven import RunWork
+    from .run_tasks import RunTasks
 
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
@@ -87,7 +91,12 @@ def main(
 
     async def serve() -> None:
         async with app:
-            await run_stdio(app_server(agents, app.sessions(), extras=extras), environ)
+            tasks = RunTasks(agents)
+            try:
+                work = RunWork(agents, tasks)
+                await run_stdio(app_server(agents, app.sessions(), work=work, extras=extras), environ)
+            finally:
+                await tasks.drain(_LET_GO_S)
 
     with masked_output(environ):
         asyncio.run(serve())

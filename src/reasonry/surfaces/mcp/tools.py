@@ -47,6 +47,8 @@ class CallContext:
         shows_pages: Whether the client shows the pages of tools.
         page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
         ends_when_left: Whether a call that the client gives up ends the run that it began.
+        takes_tasks: Whether the client takes a task in place of a result.
+        can_ask: Whether the client puts questions to its user.
     """
 
     thinker: Thinker | None = None
@@ -55,6 +57,19 @@ class CallContext:
     shows_pages: bool = False
     page_url: str | None = None
     ends_when_left: bool = True
+    takes_tasks: bool = False
+    can_ask: bool = False
+
+
+class TaskDocument(Document):
+    """A task of the protocol, which stands for the document that a call will come to."""
+
+
+def declared_extension(capabilities: Mapping[str, Any], name: str) -> Document | None:
+    """Return what a client declares of an extension; None: it does not know it."""
+    extensions = capabilities.get("extensions")
+    declared = extensions.get(name) if isinstance(extensions, dict) else None
+    return declared if isinstance(declared, dict) else None
 
 
 @dataclass(frozen=True)

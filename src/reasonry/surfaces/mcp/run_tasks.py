@@ -1,0 +1,351 @@
+"""Runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
+
+Rule 1: a task is a job of the store, its id the run's. Nothing else is stored of it: status, message, question and
+        result are read off the run's record.
+Rule 2: a met limit, or a question of the run, waits for its user for `ASK_MS`; then, or where the user declines, the
+        run is stopped. Secrets are never asked for.
+Rule 3: a task that has ended stays so, unless a call of its own resumes its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct, structs
+
+from ...app.agent_app import AgentApp
+from ...app.participants import Participants
+from ...app.use_cases import RunRequest
+from ...core.budget import Budget
+from ...core.effects import CallTool
+from ...core.text import clip
+from ...core.toolcard import ToolCard
+from ...engine.callers import result_events, waiting_calls
+from ...engine.engine import BY_USER
+from ...engine.run import Run
+from ...errors import ConflictError, NotFoundError, OverloadedError
+from ...guided.replies import instant
+from ...patterns import lazy_pattern
+from ...records import JobOptions, RunRow
+from ...strategies import INQUIRER
+from ...tools.catalog import CallersTool
+from .. import present
+from ..run_report import thought_title
+from .frames import MISSING_CAPABILITY, RefusedError, read_params, tool_text
+from .tools import CallContext, Document, TaskDocument
+
+if TYPE_CHECKING:
+    from ...supervisor import Supervisor
+
+TASKS: Final = "io.modelcontextprotocol/tasks"
+"""The extension, which only the stateless version has."""
+TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
+LISTEN: Final = "subscriptions/listen"
+ASK_MS: Final = 3_600_000
+"""How long a task waits for its user."""
+RETRY_S: Final = 0.02
+"""After how long a run that another client, or the drive that has just ended, still holds is tried again."""
+POLL_MS, LOOK_S = 1_000, 0.5
+"""How often a client is to ask for a task, and how often a task that is listened to is looked at."""
+
+ASK_USER = ToolCard(
+    "ask_user",
+    "Asks the user one question, about what only the user can know. Never for passwords, keys or other secrets.",
+    {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+)
+_NO_SECRETS = "Users are not asked for secrets. Do without."
+_SECRET = lazy_pattern(
+    r"(?i)\b(?:pass(?:word|phrase|code)s?|secrets?|credentials?|(?:api|private|access|secret)[ _-]?(?:key|token)s?"
+    r"|(?:auth|bearer)[ _-]?tokens?|pin(?: code| number)?|cvv|credit card)\b"
+)
+_UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
+_LIMITS: Final = {f"max_{name}": name for name in ("calls", "tokens", "usd", "seconds", "thoughts", "nodes")}
+"""The limit of a budget that has ended a run, by the reason of its end."""
+
+
+class ElicitReply(Struct, frozen=True):
+    """What a user does with a question."""
+
+    action: str
+    content: dict[str, Any] | None = None
+
+
+class TaskParams(Struct, frozen=True, rename="camel"):
+    """Of a request about a task."""
+
+    task_id: str
+    input_responses: dict[str, ElicitReply] = {}
+
+
+class ListenParams(Struct, frozen=True):
+    """Of `subscriptions/listen`; other kinds of notifications are passed over."""
+
+    notifications: dict[str, Any]
+
+
+class UserQuestion(NamedTuple):
+    """A question that a task puts to its user.
+
+    Attributes:
+        key: Of no other question of the task.
+        raised: The limits that a yes gives to a run which met one of its own; None: a tool of the run asks.
+    """
+
+    key: str
+    message: str
+    raised: Budget | None = None
+
+    def request(self) -> Document:
+        """Return the question as the protocol puts it to a user."""
+        properties = {} if self.raised else {"answer": {"type": "string", "title": "Answer"}}
+        schema = {"type": "object", "properties": properties, "required": [*properties]}
+        params = {"mode": "form", "message": self.message, "requestedSchema": schema}
+        return {"method": "elicitation/create", "params": params}
+
+
+class RunTasks:
+    """The tasks of one principal.
+
+    Args:
+        supervisor: Its process drives the jobs of the store; None: this object drives those tasks that it is asked for.
+    """
+
+    def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
+        self._app = app
+        self._drives = supervisor is None
+        if supervisor is not None:
+            self._supervisor = supervisor
+
+    @cached_property
+    def _supervisor(self) -> Supervisor:
+        from ...supervisor import Supervisor
+
+        return Supervisor(self._app, reopen=self._app.recorded_participants)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let the runs go that are driven here; they stay jobs."""
+        if self._drives and "_supervisor" in vars(self):
+            await self._supervisor.drain(timeout_s)
+
+    async def answer(self, method: str, params: Document, context: CallContext) -> Document:
+        """Return the result of one of `TASK_METHODS`; raises as `McpServer.answer`."""
+        _check_takes_tasks(context)
+        wanted = read_params(TaskParams, params)
+        match method:
+            case "tasks/get":
+                return await self.read(wanted.task_id, can_ask=context.can_ask)
+            case "tasks/update":
+                await self._update(wanted.task_id, wanted.input_responses)
+            case _:
+                await self._cancel(wanted.task_id)
+        return {}
+
+    # -- begun
+
+    async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
+        """Accept a run as a task; `can_ask` lets the run ask its user. Returns the task once it is durable."""
+        order, performers = await self._app.receive(request)
+        if can_ask and order.strategy.name == INQUIRER:
+            parts = request.participants
+            parts = replace(parts, tools=[*parts.tools, CallersTool(ASK_USER)])
+            asking = replace(request, strategy=INQUIRER, participants=parts)
+            order, performers = await self._app.receive(asking)
+        run_id, _ = await self._supervisor.start(self._app, order, performers, job=JobOptions())
+        return await self._begun(run_id)
+
+    async def resume(self, run_id: str, participants: Participants, budget: Budget | None) -> TaskDocument:
+        """Resume a run as a task; see `Supervisor.resume`."""
+        await self._supervisor.resume(self._app, run_id, participants, budget, job=JobOptions())
+        return await self._begun(run_id)
+
+    async def _begun(self, run_id: str) -> TaskDocument:
+        await self._attend(run_id)
+        return TaskDocument(await self.read(run_id))
+
+    async def _attend(self, run_id: str) -> None:
+        """Drive a task that nobody drives, where no server or worker does."""
+        if self._drives and not self._supervisor.is_driven(run_id):
+            with suppress(ConflictError, OverloadedError):
+                await self._supervisor.take_up(run_id)
+
+    # -- looked at
+
+    async def listen(
+        self, id: Any, params: Document, context: CallContext
+    ) -> AsyncGenerator[tuple[str, Document]]:
+        """Yield what a client is told that listens to tasks, until all have ended; `id` is that of its request."""
+        _check_takes_tasks(context)
+        wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
+        shown, left = dict[str, Document](), list[str]()
+        for run_id in map(str, wanted):
+            with suppress(NotFoundError):
+                left.append((await self._row(run_id)).run_id)
+        about = about_subscription(id)
+        yield "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [*left]}, **about}
+        while left and not self._supervisor.draining:
+            for run_id in list(left):
+                task = await self.read(run_id, can_ask=context.can_ask)
+                if task != shown.get(run_id):
+                    yield "notifications/tasks", {**task, **about}
+                shown[run_id] = task
+                if task["status"] in ("completed", "cancelled"):
+                    left.remove(run_id)
+            await asyncio.sleep(LOOK_S if left else 0)
+
+    async def read(self, run_id: str, *, can_ask: bool = True) -> Document:
+        """Return a task as it stands.
+
+        Args:
+            can_ask: Whether the client can ask its user; otherwise a limit that was met is not raised.
+
+        Raises:
+            NotFoundError: There is no such task.
+        """
+        row, run, question = await self._settle(run_id, can_ask=can_ask)
+        if question is not None:
+            asked = {question.key: question.request()}
+            return {**_task(row, "input_required", question.message), "inputRequests": asked}
+        if row.status == "active":
+            if not row.paused and row.outcome != "waiting":
+                await self._attend(run_id)
+            return _task(row, "working", _message(run) if run is not None else "")
+        document = (await self._app.engine.result(run_id)).document(nodes=False)
+        message = present.end_text(document)
+        if row.status == "cancelled":
+            return _task(row, "cancelled", message)
+        content = [{"type": "text", "text": tool_text(document)}]
+        result = {"resultType": "complete", "content": content, "structuredContent": document}
+        return {**_task(row, "completed", message), "result": {**result, "isError": False}}
+
+    # -- steered
+
+    async def _cancel(self, run_id: str) -> None:
+        """End a task as cancelled; one that has ended stays as it is."""
+        row, _, question = await self._settle(run_id)
+        while question is not None:
+            await self._stop(run_id, question, "cancelled", BY_USER)
+            row, _, question = await self._settle(run_id)
+        if row.status == "active":
+            with suppress(ConflictError):
+                await self._supervisor.cancel(self._app, run_id)
+
+    async def _update(self, run_id: str, replies: Mapping[str, ElicitReply]) -> None:
+        """Take what the user says to the open question of a task; any other key is passed over."""
+        _, _, question = await self._settle(run_id)
+        while question is not None and (reply := replies.get(question.key)) is not None:
+            if reply.action != "accept":
+                await self._stop(run_id, question, "declined", f"the user declined: {question.message}")
+            elif question.raised:
+                with suppress(ConflictError):
+                    await self._supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
+            else:
+                await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
+            # Where another holds the run, the question is still open.
+            await asyncio.sleep(RETRY_S)
+            _, _, question = await self._settle(run_id)
+        await self._attend(run_id)
+
+    async def _settle(
+        self, run_id: str, *, can_ask: bool = True
+    ) -> tuple[RunRow, Run | None, UserQuestion | None]:
+        """Return how a task stands, and its open question, if it has one that is still to be asked."""
+        while True:
+            row = await self._row(run_id)
+            is_met = row.outcome == "stopped" and row.reason in _LIMITS
+            if row.status != "active" and not is_met:
+                return row, None, None
+            read = await self._app.engine.read_on(run_id)
+            question = _question_of(read.row, read.run, read.chain.seq)
+            if question is None:
+                return read.row, read.run, None
+            if not question.raised and _SECRET.search(question.message):
+                await self._answer(run_id, question.key, _NO_SECRETS)
+            elif time.time_ns() // 1_000_000 > row.updated_at_ms + ASK_MS:
+                await self._stop(run_id, question, "unanswered", f"nobody answered: {question.message}")
+            elif question.raised and not can_ask:
+                await self._stop(run_id, question, "declined", f"nobody could be asked: {question.message}")
+            else:
+                return read.row, read.run, question
+            await asyncio.sleep(RETRY_S)
+
+    async def _row(self, run_id: str) -> RunRow:
+        row = await self._app.store.run(run_id)
+        if not row.unattended:
+            raise NotFoundError(f"run {run_id} is no task; `coach` shows and resumes it", run_id=run_id)
+        return row
+
+    async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
+        """End a run that waits for its user, for good as far as its task goes."""
+        with suppress(ConflictError):
+            async with self._app.engine.open(run_id) as opened:
+                if _question_of(opened.row, opened.run, opened.chain.seq) != question:
+                    return
+                if opened.run.snapshot.status != "active":
+                    await opened.reopen()
+                await opened.stop(reason, detail)
+
+    async def _answer(self, run_id: str, key: str, text: str) -> None:
+        """Give a run what its user says, unless it has been told already, and have it continue."""
+        with suppress(ConflictError):
+            async with self._app.engine.open(run_id) as opened:
+                at_ms = max(opened.run.snapshot.at_ms, 0)
+                await opened.take_answers(result_events(opened.run, {key: text}, at_ms))
+                await opened.reopen(job=JobOptions())
+        self._supervisor.has_job.set()
+
+
+def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
+    """Return what the user of a run has to say before it can continue, if anything."""
+    if row.status == "active":
+        calls = [] if run.paused or row.outcome != "waiting" else waiting_calls(run)
+        asked = [(call.id, call.effect) for call in calls if isinstance(call.effect, CallTool)]
+        return next((UserQuestion(id, str(call.arguments.get("question"))) for id, call in asked), None)
+    name = _LIMITS.get(row.reason or "")
+    if name is None:
+        return None
+    limit = getattr(run.budget, name)
+    more = getattr(run.begun.budget, name) or limit
+    used = _UNITS.get(name, f"{{:,}} {name if limit > 1 else name[:-1]}").format(limit)
+    best = f"best so far: {clip(row.answer, 200)}" if row.answer else "no answer so far"
+    message = f"{used} used, {best}; continue with {_UNITS.get(name, '{:,}').format(more)} more?"
+    raised = structs.replace(run.budget, **{name: limit + more})
+    return UserQuestion(f"limit-{seq}", message, raised)
+
+
+def _message(run: Run) -> str:
+    """Return the line that a terminal has printed last for a run."""
+    if not run.thoughts:
+        return f"{run.strategy.name} at the stage {run.snapshot.stage}"
+    thought = run.thoughts[-1]
+    first, *_ = present.thought_lines(thought.text, thought.data, 160)
+    return f"{thought_title(run.counts.thoughts, thought)}: {first}"
+
+
+def about_subscription(id: Any) -> Document:
+    """Return the metadata of what is sent for a request to listen."""
+    return {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
+
+
+def _check_takes_tasks(context: CallContext) -> None:
+    """Raise a RefusedError unless a client declares that it takes tasks."""
+    if not context.takes_tasks:
+        data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", data)
+
+
+def _task(row: RunRow, status: str, message: str) -> Document:
+    return {
+        "taskId": row.run_id,
+        "status": status,
+        "statusMessage": message,
+        "createdAt": instant(row.created_at_ms),
+        "lastUpdatedAt": instant(row.updated_at_ms),
+        "ttlMs": None,
+        "pollIntervalMs": POLL_MS,
+    }
