@@ -12,8 +12,10 @@ import pytest
 from reasonry.app.agent_calls import RefuteClaims
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.guided.findings import false_claims
+from reasonry.guided.findings import false_claims, keep, open_questions
+from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.thinker import Thinker
+from reasonry.records import ThoughtRow
 
 from .desk import desk
 
@@ -208,3 +210,18 @@ async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -
         answer = {"thoughts": [{"thought": step, "score": score} for step, score in steps]}
         reply = await app.coach_answer(run["run_id"], {run["questions"][0]["id"]: answer}, brief=True)
         assert reply["refuted"] == [{"thought": steps[1][0], "reason": "5 + 5 is 10, not 11"}]
+
+
+def test_a_question_of_two_parts_is_open_while_one_is() -> None:
+    asked = "What decides: does the application do DDL in those 20 h, and are there large objects?"
+    texts = [asked, "A list of sequences and large objects comes first.", "DDL is frozen."]
+
+    def open_in(*texts: str) -> list[int]:
+        rows = [
+            ThoughtRow(place, place, text, None, encode(ThoughtRecord()))
+            for place, text in enumerate(texts, 1)
+        ]
+        return [number for number, _ in open_questions(keep(rows))]
+
+    assert open_in("Plan it.", *texts) == [2]
+    assert open_in("Plan it.", *texts[:2], "The application does no DDL then.") == []

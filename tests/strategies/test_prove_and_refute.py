@@ -11,6 +11,7 @@ import pytest
 from reasonry import solve
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
+from reasonry.core.problem import with_quoted
 from reasonry.strategies.prove_and_refute import LENSES, Attack, Claim, judge
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +76,7 @@ async def test_arithmetic_settles_a_claim_without_a_reader() -> None:
 async def test_a_failure_without_a_place_in_the_text_does_not_count() -> None:
     found = await refute(Reader({("Counting", lens): "fails" for lens in LENSES}, quote="not there"), COUNT)
     assert found[COUNT]["verdict"] == "undecided"
+    assert found[COUNT]["reason"].startswith("true: fails (no place of the text), shown; follows: fails")
 
 
 async def test_where_every_claim_is_refuted_the_result_warns() -> None:
@@ -91,4 +93,22 @@ def test_the_table_is_exhaustive(verdicts: tuple[Any, ...]) -> None:
     fails, holds = verdicts.count("fails"), verdicts.count("holds")
     expected = "refuted" if fails >= 2 or verdicts[0] == "fails" else "undecided"
     assert judged.verdict == ("confirmed" if not fails and holds >= 2 else expected)
-    assert judged.reason == "shown"
+    each = "; ".join(f"{lens}: {verdict}, shown" for lens, verdict in zip(LENSES, verdicts, strict=True))
+    assert judged.reason == (each if judged.verdict == "undecided" else "shown")
+
+
+async def test_thoughts_are_searched_for_claims_without_a_reader_and_a_run_settles_its_own() -> None:
+    quoted = (
+        "Thought 1: How long is the move?\nThought 2 (ran): The copy took 28 h at 20 MB/s.\n"
+        f"Thought 3: {COUNT}\nThought 4: So it is over in 28 h and 20 s."
+    )
+    problem, reader = with_quoted("Refute these.", quoted), Reader({("Counting", "true"): "fails"})
+    result = await solve(problem, strategy="refute", model=reader, store="memory")
+    found = {claim["claim"]: claim for claim in result.details["claims"]}
+    assert (found[COUNT]["verdict"], found[COUNT]["thought"]) == ("refuted", 3)
+    assert {claim["thought"] for claim in found.values()} == {3}
+    asked = len(reader.asked)
+    options = {"claims": ["The copy took 28 h at 20 MB/s."]}
+    result = await solve(problem, strategy="refute", model=reader, store="memory", options=options)
+    (claim,) = result.details["claims"]
+    assert (claim["verdict"], claim["settled_by"], len(reader.asked)) == ("confirmed", "run", asked)

@@ -39,10 +39,13 @@ _ANSWERS: Final = lazy_pattern(
     r"\A\W*(?:it|that|because|not|since|so|by|both|neither)\b|\b(?:yes|no)\b", re.IGNORECASE
 )
 _IS_PROBLEM: Final = lazy_pattern(r"\s*(?:question|problem|task|asked)\b", re.IGNORECASE)
-_WORD: Final = lazy_pattern(r"[^\W\d]{4,}|\w*[\d_]\w{3,}")
+_WORD: Final = lazy_pattern(r"[^\W\d]{4,}|\w*[\d_]\w{3,}|\b[A-Z]{2,3}\b")
+_AND_ASKED: Final = lazy_pattern(
+    r",?\s(?:and|or)\s(?=(?:is|are|was|do|does|did|can|could|will|would|should|has|have|how|what|which|who|why|when|where)\b)"
+)
 _EMPTY: Final = """
 what which where when does will would should could there here this that then than have with from into only also each
-they them their about because after before thought thoughts step still really just more some such
+they them their those these about because after before thought thoughts step still really just more some such
 """
 _EMPTY_WORDS: Final = frozenset(_EMPTY.split())
 _CONFIRMS: Final = lazy_pattern(
@@ -283,7 +286,7 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
             claim["thought"],
             claim["verdict"],
             first_words(claim["claim"], _DECIDED_CHARS),
-            first_words(claim["reason"], _DECIDED_CHARS),
+            first_words(claim["reason"], 2 * _DECIDED_CHARS),
             is_new=True,
         )
         for claim in claims
@@ -345,14 +348,19 @@ def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
             if not sentence.endswith("?") or is_problem:
                 continue
             question = sentence.rpartition(": ")[2]
-            words, following = _words_of(question), "".join(sentences[index + 1 : index + 2])
-            if _ANSWERS.search(following) or words & _words_of(following):
+            following = "".join(sentences[index + 1 : index + 2])
+            if _ANSWERS.search(following) or _words_of(question) & _words_of(following):
                 continue
-            needed = max(2, (len(words) + 1) // 2)
             known = [_words_of(" ".join(sentences[index + 2 :])), *later]
-            if words and not any(len(words & others) >= needed for others in known):
+            if any(_is_open(_words_of(part), known) for part in _AND_ASKED.split(question)):
                 yield row.number, _last_words(question)
         later.append(_words_of(row.text))
+
+
+def _is_open(words: set[str], known: Sequence[set[str]]) -> bool:
+    """Whether no later text has half of the words of a question, and two of them."""
+    needed = max(2, (len(words) + 1) // 2)
+    return bool(words) and not any(len(words & others) >= needed for others in known)
 
 
 def _last_words(text: str) -> str:

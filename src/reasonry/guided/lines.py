@@ -93,6 +93,11 @@ class Head(Struct, frozen=True, omit_defaults=True):
         return self.main if branch is None else self.branches[branch]
 
     @property
+    def main_name(self) -> str:
+        """The `branchId` that names the main line; empty where a branch bears that name."""
+        return "" if MAIN in self.branches else MAIN
+
+    @property
     def stage(self) -> str:
         """The stage of the latest thought."""
         return self.line(self.latest).stage

@@ -203,7 +203,7 @@ class RefusedMove(NamedTuple):
             return
         for branch in self._other_lines():
             if walk(self.strategy, [self.head.line(branch).stage], self.stages) is not None:
-                yield {"branchId": branch or ""}
+                yield {"branchId": branch or self.head.main_name}
         if (way := self.path()) is not None:
             yield {"stage": list(way.stages)}
         for thought in reversed(self.view.latest(self.head.thoughts)):

@@ -29,8 +29,8 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     is_revision: bool = False
     revises_thought: ThoughtNumber | None = None
     branch_from_thought: ThoughtNumber | None = None
-    branch_id: Annotated[str | None, Meta(description="None: main line")] = None
-    """Empty: expressly on the main line."""
+    branch_id: Annotated[str | None, Meta(description='"main": main line')] = None
+    """None: the line that fits. Empty: the main line, in a transcript; calls fill the argument so and mean none."""
     needs_more_thoughts: bool = False
     session_id: Annotated[
         str | None, Meta(description="Session to continue; none: this connection's, else a new one")

@@ -307,12 +307,12 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
             choices=list(head.branches),
         )
     if call.merge_branch == branch:
-        name, parent = show_name(call.merge_branch), head.branches[call.merge_branch].parent or ""
+        name, parent = show_name(call.merge_branch), head.branches[call.merge_branch].parent or head.main_name
         instead = {"branchId": parent}
         raise UsageError(
             f"mergeBranch: a thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
             f"Where the lines stand: {show_lines(head)}. "
-            f"This would be accepted: {show_arguments(instead)}{'' if parent else ' (the main line)'}.",
+            f"This would be accepted: {show_arguments(instead)}.",
             field="mergeBranch",
             instead=instead,
         )

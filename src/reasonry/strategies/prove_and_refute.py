@@ -6,12 +6,14 @@ Verification-and-Refinement Pipeline", arXiv:2507.15855), without the solvers.
 Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does it follow, what is missing):
 
     c_1 … c_n ← given, or the claims that carry x, unchecked      claim_selection
-    c_i with a false equation, or settled by a verifier: exempt   claim_attack
+    c_i false by arithmetic, run, or settled by a verifier: exempt claim_attack
     v_il, quote, reason ~ p(v | x, c_i, l), each by itself        claim_attack
     V_i ← the table of the v_il                                   claim_attack, verdict_table
 
 The table is exhaustive: `refuted` where two lenses fail the claim, or the lens of truth does; `confirmed` where none
 does and two hold; `undecided` else. A verdict counts only with a reason, and a failure only with a quoted place.
+
+The claims of quoted thoughts are found without a model (`core/carrying_claims.py`), those of other texts by a reader.
 
 *Differs from the paper*: the claims are given, so there is nothing to solve and to correct; three different lenses
 replace many equal attackers, as equal ones find the same; no attacker sees a score, another attacker's verdict, or who
@@ -23,14 +25,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
-from ..core.problem import MARK
 from ..core.strategy import (
     SHORT_REPLY,
     Body,
@@ -58,7 +61,7 @@ stands, with the number of the thought it is in. Leave out what a run, a test or
 marked `ran`).
 {{"claims": [{{"claim": "quoted", "thought": 3 or null}}]}}"""
 
-ATTACK = """A claim of this text: "{claim}"
+ATTACK = """A claim of this text: {place}"{claim}"
 
 Now {task} Quote the place of the text that decides it, word for word, and say why. Say `fails` only if you can show \
 it, `holds` only if you checked it, else `unsure`.
@@ -66,7 +69,8 @@ it, `holds` only if you checked it, else `unsure`.
 
 Lens = Literal["true", "follows", "complete"]
 LENSES: Final[dict[Lens, str]] = {
-    "true": "test whether it is true. Compute it again, recall what is known, look for a case in which it is false.",
+    "true": "test whether it is true. Compute it again, recall what is known, look for a case in which it is false. A "
+    "figure that is only estimated fails if your own reckoning, from usual sizes and rates, comes out far from it.",
     "follows": "test whether it follows from what the text says before it, or is only asserted there.",
     "complete": "look for what is missing: what else would have to hold, was not checked, and would overturn it.",
 }
@@ -89,7 +93,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     claims: Annotated[
         tuple[str, ...], Meta(max_length=50, description="The claims; none: the strategy selects them.")
     ] = ()
-    max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 4
+    max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 8
     lenses: Annotated[tuple[Lens, ...], Meta(min_length=1, description="Tests of each claim.")] = (
         "true",
         "follows",
@@ -144,19 +148,23 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def select(s: State) -> Body:
     """c_1 … c_n: those given, else those that carry x unchecked."""
-    if s.options.claims:
-        claims = tuple(Claim(text, _thought_of(s.problem, text)) for text in s.options.claims)
-        return go(replace(s, claims=claims), "claim_attack", *(Thought(claim.text) for claim in claims))
-    task = SELECT.format(count=s.options.max_claims)
-    (reply,) = yield request(s, _question(s, "selection", task, count=s.options.max_claims))
-    found: Selection = reply.value
-    claims = tuple(Claim(claim.claim, claim.thought) for claim in found.claims[: s.options.max_claims])
+    count = s.options.max_claims
+    claims = tuple(Claim(text, _thought_of(s.problem, text)) for text in s.options.claims)
+    claims = claims or tuple(
+        Claim(text, number) for text, number in carrying_claims(quoted_thoughts(s.problem), count)
+    )
+    if not claims:
+        task = SELECT.format(count=count)
+        (reply,) = yield request(s, _question(s, "selection", task, count=count))
+        found: Selection = reply.value
+        claims = tuple(Claim(claim.claim, claim.thought) for claim in found.claims[:count])
     return go(replace(s, claims=claims), "claim_attack", *(Thought(claim.text) for claim in claims))
 
 
 def attack(s: State) -> Body:
-    """v_il: each open claim is put to each lens by itself; exact arithmetic and the verifier come first."""
-    claims = tuple(_by_arithmetic(claim) for claim in s.claims)
+    """v_il: each open claim is put to each lens by itself; arithmetic, runs and the verifier come first."""
+    ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
+    claims = tuple(_by_arithmetic(_by_run(claim, ran)) for claim in s.claims)
     if s.options.verify and claims:
         looks = [Verify(s.problem, (claim.text,), about=_name(place)) for place, claim in enumerate(claims)]
         verdicts = yield request(s, *looks, give_failures=True)
@@ -172,7 +180,11 @@ def attack(s: State) -> Body:
         _question(
             s,
             lens,
-            ATTACK.format(claim=first_words(claims[place].text, _CLAIM_CHARS), task=LENSES[lens]),
+            ATTACK.format(
+                place=_place(claims[place]),
+                claim=first_words(claims[place].text, _CLAIM_CHARS),
+                task=LENSES[lens],
+            ),
             about=_name(place),
         )
         for place, lens in put
@@ -215,6 +227,8 @@ def judge(problem: str, claim: Claim) -> Claim:
         verdict, side = "undecided", "fails" if votes["fails"] else "unsure"
     deciding = [found for _, found in counted if found.verdict == side] or [found for _, found in claim.found]
     reason = deciding[0].reason if deciding else "no reader gave a verdict with a reason"
+    if verdict == "undecided":
+        reason = "; ".join(_why(problem, claim, lens, found) for lens, found in claim.found) or reason
     quote = next((found.quote for found in deciding if _is_quoted(problem, found.quote)), "")
     return replace(claim, verdict=verdict, reason=reason, quote=quote)
 
@@ -225,9 +239,23 @@ def _counts(problem: str, claim: Claim, found: Attack) -> bool:
     return bool(found.reason.strip()) and is_placed
 
 
+def _why(problem: str, claim: Claim, lens: Lens, found: Attack) -> str:
+    """Return what a lens found of a claim that the table cannot decide."""
+    why = found.reason.strip().rstrip(".") or "no reason"
+    is_out = found.verdict == "fails" and not _counts(problem, claim, found)
+    return f"{lens}: {found.verdict}{' (no place of the text)' * is_out}, {why}"
+
+
 def _is_quoted(text: str, quote: str) -> bool:
     wanted = _WORD.sub(" ", quote.casefold()).strip()[:_QUOTED_CHARS].strip()
     return bool(wanted) and wanted in _WORD.sub(" ", text.casefold())
+
+
+def _by_run(claim: Claim, ran: Collection[int | None]) -> Claim:
+    if claim.thought is None or claim.thought not in ran:
+        return claim
+    reason = f"thought {claim.thought} is marked as run"
+    return replace(claim, settled_by="run", verdict="confirmed", reason=reason)
 
 
 def _by_arithmetic(claim: Claim) -> Claim:
@@ -247,9 +275,9 @@ def _by_verifier(claim: Claim, verdict: Any) -> Claim:
 
 def _thought_of(problem: str, text: str) -> int | None:
     """Return the number of the thought that a given claim is in, where thoughts are quoted below the problem."""
-    parts = re.split(rf"^{re.escape(MARK)}Thought (\d+)(?: \([^)]*\))?: ", problem, flags=re.MULTILINE)
-    pairs = zip(parts[1::2], parts[2::2], strict=True)
-    return next((int(number) for number, content in pairs if _is_quoted(content, text)), None)
+    return next(
+        (thought.number for thought in quoted_thoughts(problem) if _is_quoted(thought.text, text)), None
+    )
 
 
 def conclude(state: State) -> Conclusion:

@@ -58,6 +58,10 @@ def _fork(given: Given) -> list[str]:
     return [command, "fork", given["run"], f"--at={given['at']}", *_terms(given)]
 
 
+def _refute(given: Given) -> list[str]:
+    return [*_new_run("coach", "refute")(given), *(f"--claim={claim}" for claim in given.get("claims", ()))]
+
+
 def _think(given: Given) -> list[str]:
     place = f"--session={given['session']}" if "session" in given else "--new"
     more = "--next" if given["next_thought_needed"] else "--done"
@@ -67,6 +71,7 @@ def _think(given: Given) -> list[str]:
 _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "solve": _new_run("solve"),
     "start": _new_run("coach", "start"),
+    "refute": _refute,
     "answer": lambda given: ["coach", "answer", given["run"], json.dumps(given["answers"])],
     "status": _on_run("coach", "status"),
     "cancel": _on_run("runs", "cancel"),

@@ -15,6 +15,7 @@ _RUN, _SESSION = "/api/runs/{run}", "/api/sessions/{session}"
 _REQUESTS = {
     "solve": ("POST", "/api/runs"),
     "start": ("POST", "/api/runs"),
+    "refute": ("POST", "/api/runs"),
     "answer": ("POST", f"{_RUN}/answers"),
     "cancel": ("POST", f"{_RUN}/cancel"),
     "pause": ("POST", f"{_RUN}/pause"),
@@ -79,7 +80,10 @@ def _body(use: str, given: Given) -> Given:
     renamed = {
         {"at": "from", "session": "session_id"}.get(name, name): value for name, value in given.items()
     }
-    is_coached = renamed.pop("coached", use == "start")
-    if use in ("start", "resume", "fork"):
+    if use == "refute":
+        claims = renamed.pop("claims", [])
+        renamed |= {"strategy": use, "options": {"claims": claims} if claims else {}}
+    is_coached = renamed.pop("coached", use in ("start", "refute"))
+    if use in ("start", "refute", "resume", "fork"):
         renamed["mode"] = "coached" if is_coached else "driven"
     return {**renamed, **({"pinned": True} if use == "pin" else {})}

@@ -12,7 +12,7 @@ _CALLS = {
     "think": ("sequentialthinking", ""),
     **{
         action: ("coach", action)
-        for action in ("start", "answer", "status", "cancel", "list", "resume", "fork")
+        for action in ("start", "refute", "answer", "status", "cancel", "list", "resume", "fork")
     },
     "show": ("coach", "read"),
     "sessions": ("sessions", "list"),

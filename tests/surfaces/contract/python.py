@@ -38,6 +38,9 @@ class Package:
                 return (await reasonry.solve(**named)).document()
             case "start":
                 return await self._coached(given)
+            case "refute":
+                claims = {"claims": given.pop("claims")} if "claims" in given else {}
+                return await self._coached({**given, "strategy": use, "options": claims})
             case "resume":
                 return await self._coached({**run, **given})
             case "answer" | "cancel":

@@ -146,6 +146,21 @@ class Leaves(NamedTuple):
     on: tuple[str, ...] = NAMES
 
 
+HERONS = "There are 40 herons."
+REFUTED = (
+    ("think", {**THOUGHT, "thought": HERONS}),
+    ("refute", {"session": "$", "claims": [HERONS]}),
+    (
+        "answer",
+        {
+            "run": "$",
+            "answers": {
+                f"e{place}": {"quote": HERONS, "reason": "nobody counted", "verdict": verdict}
+                for place, verdict in enumerate(("unsure", "fails", "fails"), 1)
+            },
+        },
+    ),
+)
 VAIN: Given = {**SOLVED, "problem": "Use 1, 1, 1 and 1 to make 24"}
 VOTED = (
     ("start", {"problem": "6 * 7", "strategy": "self_consistency", "options": {"samples": 3}}),
@@ -186,6 +201,13 @@ RECORDS = [
         (PUZZLED, ("solve", {"session": "$", "strategy": "tree_of_thoughts"})),
         "solved",
     ),
+    Leaves(
+        "arithmetic refutes a claim", (("refute", {"problem": SUM, "claims": ["17 + 25 = 43"]}),), "answered"
+    ),
+    Leaves("other eyes are asked", (("refute", {"claims": [HERONS]}),), "waiting"),
+    Leaves("other eyes look at a plan", (("refute", {"problem": HERONS}),), "waiting"),
+    Leaves("other eyes look at a session", (REFUTED[0], ("refute", {"session": "$"})), "waiting"),
+    Leaves("other eyes refute a session's claim", REFUTED, "answered"),
     Leaves("it begins with a session", (THINK, ("start", {"session": "$", "strategy": "linear"})), "waiting"),
 ]
 
@@ -337,6 +359,11 @@ BAD, NOT_THERE, CONFLICT = "invalid_request", "not_found", "conflict"
 REFUSED = [
     Refused("solve: nothing", "solve", {"strategy": "linear"}, named="problem is missing"),
     Refused("start: nothing", "start", {"strategy": "linear"}, named="problem"),
+    Refused("refute: nothing", "refute", {}, on=("http", "python"), named="problem is missing"),
+    Refused(
+        "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
+    ),
+    of_no_session("refute", NAMES),
     *new_runs("no problem", {"problem": ""}),
     *new_runs("a problem with NUL", {"problem": "make\0me"}, on=("mcp", "http", "python"), named="NUL"),
     *new_runs("a problem of blanks", {"problem": "  "}),

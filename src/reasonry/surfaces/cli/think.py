@@ -39,7 +39,7 @@ OPTIONS = {
 _HELP = {
     "number": "Number of this thought; none: the next one of its line",
     "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
-    "branch": "Branch it is on; none: the main line",
+    "branch": "Branch it is on; main: the main line",
     "branch_from": "Number of the thought it branches from",
     "revises": "Number of the thought it revises",
     "more": "It was the last one, but more are needed",

@@ -1,0 +1,150 @@
+"""The claims that a line of thoughts rests on, found without a model: the clauses that carry it and nobody checked.
+
+Rule 1: what is settled or given is no claim: a thought that was run or revised, a question, the figures of the problem.
+Rule 2: a figure is claimed where it comes first, and carries more where a later thought uses it; of a total that is
+        used, so does its largest part.
+Rule 3: at equal weight the claim nearer to the conclusion comes first; no thought takes all the places, and no figure
+        is named twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence, Set
+from typing import Final
+
+from msgspec import Struct
+
+from ..patterns import lazy_pattern
+from .problem import MARK
+
+MAX_OF_A_THOUGHT: Final = 2
+_LEAST_WORDS: Final = 3
+_LONG_CHARS: Final = 160
+"""A clause that is longer is split at its commas too."""
+
+_THOUGHT: Final = re.compile(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
+_REVISES: Final = re.compile(r"revises thought (\d+)")
+_BRANCH: Final = re.compile(r"branch (.+?)(?: back in)?(?:, |$)")
+_CLAUSE_END: Final = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|;\s+|\n+")
+_COMMA: Final = re.compile(r"(?<=[,:])\s+")
+_FIGURE: Final = lazy_pattern(
+    r"(?<![\w.])\d[\d.,]*(?:\s?(?:-|–|to)\s?(?P<upper>\d[\d.,]*))?\s?"
+    r"(?P<unit>%|[€$£]|(?:[munµ]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|h|days?|weeks?|months?|years?"
+    r"|[kmgtp]i?b(?:it)?s?|[km]?bytes?|rows?|req(?:uest)?s?|queries|users?|k|times|fold|x|[km]?w|°?c|km|m)"
+    r"(?:\s?/\s?\w+|\s(?:per|an?)\s\w+)?(?!\w))|[€$£]\s?\d[\d.,]*",
+    re.IGNORECASE,
+)
+_STRONG: Final = lazy_pattern(
+    r"\b(?:never|always|cannot|can't|no|nothing|none|only|every|all|enough|safe\w*|impossible|guarantee\w*|must|so"
+    r"|thus|because|since|therefore|hence|cause[sd]?|means|without|at (?:most|least)"
+    r"|under|split|same|lossless|idempotent)\b",
+    re.IGNORECASE,
+)
+
+
+class QuotedThought(Struct, frozen=True):
+    """A thought as it is quoted below a problem."""
+
+    number: int | None
+    text: str
+    evidence: str = ""
+    """`ran`, `read`, `reasoned` or `assumed`, where its thinker says so."""
+    branches: tuple[str, ...] = ()
+    """The branch it is on and the one that it takes back in."""
+    revises: int | None = None
+
+
+def quoted_thoughts(problem: str) -> list[QuotedThought]:
+    """Return the thoughts that are quoted below a problem."""
+    parts = _THOUGHT.split(problem)
+    found: list[QuotedThought] = []
+    for number, about, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        about = about or ""
+        revises = _REVISES.search(about)
+        words = about.rpartition(", ")[2]
+        found.append(
+            QuotedThought(
+                int(number),
+                text.replace(f"\n{MARK}", "\n").strip(),
+                words if words in ("ran", "read", "reasoned", "assumed") else "",
+                tuple(_BRANCH.findall(about)),
+                int(revises[1]) if revises else None,
+            )
+        )
+    return found
+
+
+def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int | None]]:
+    """Return the claims that carry the conclusion of thoughts and were not checked, each with its thought's number.
+
+    Args:
+        count: Claims at most; those that carry most come first.
+    """
+    weighed: list[tuple[int, int, str, int | None]] = []
+    known, last = set[str](), len(thoughts) - 1
+    for place, thought in enumerate(thoughts):
+        after, is_problem = thoughts[place + 1 :], place == 0 < last
+        if any(other.revises == thought.number for other in after):
+            continue
+        is_beside = _is_beside(thought, thoughts[last])
+        if thought.evidence != "ran" and not is_problem:
+            uses = [other.text for other in after if not _is_beside(other, thoughts[last])]
+            weight = 4 * (thought.evidence == "assumed") + (place == last) - 4 * is_beside
+            weighed += [
+                (weight + own, place, clause, thought.number)
+                for clause, own in _weigh_clauses(thought.text, known, _figures(" ".join(uses)).keys())
+            ]
+        known |= set[str]() if is_beside else _figures(thought.text).keys()
+    taken, counts, named = list[tuple[str, int | None]](), Counter[int](), set[str]()
+    for _, place, clause, number in sorted(weighed, key=lambda found: (-found[0], -found[1])):
+        figures = _figures(clause).keys()
+        if counts[place] < MAX_OF_A_THOUGHT and len(taken) < count and named.isdisjoint(figures):
+            counts[place] += 1
+            named |= figures
+            taken.append((clause, number))
+    return taken
+
+
+def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
+    """Whether a thought is on a branch other than the one that the last thought is on or takes back in."""
+    return bool(last.branches and thought.branches) and not {*last.branches} & {*thought.branches}
+
+
+def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[str, int]]:
+    """Return the clauses of a thought that claim something, each with what it carries."""
+    clauses = [clause for clause in _clauses(text) if not clause.endswith("?")]
+    figures = [_figures(clause) for clause in clauses]
+    used = [own.keys() & later - known for own in figures]
+    totals = {figures[place][figure][1] for place, found in enumerate(used) for figure in found}
+    parts = [
+        max((value for value, unit in own.values() if unit in totals), default=0.0) if not found else 0.0
+        for own, found in zip(figures, used, strict=True)
+    ]
+    weighed = []
+    for clause, own, found, part in zip(clauses, figures, used, parts, strict=True):
+        weight = 2 * bool(own.keys() - known) + 2 * bool(found) + bool(_STRONG.search(clause))
+        weight += (1 + (part == max(parts))) * bool(part)
+        if weight and len(clause.split()) >= _LEAST_WORDS:
+            weighed.append((clause, weight))
+    return weighed
+
+
+def _clauses(text: str) -> list[str]:
+    found = [clause.strip() for clause in _CLAUSE_END.split(text)]
+    pieces = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
+    return [piece.strip().rstrip(",;") for split in pieces for piece in split if piece.strip()]
+
+
+def _figures(text: str) -> dict[str, tuple[float, str]]:
+    """Return the figures with a unit that a text names, each with its upper value and the unit."""
+    found: dict[str, tuple[float, str]] = {}
+    for match in _FIGURE.finditer(text):
+        digits = re.sub(r"[^\d.]", "", match["upper"] or re.split(r"\s?(?:-|–|to)\s?", match[0])[0]).strip(
+            "."
+        )
+        unit = (match["unit"] or match[0][0]).lower()
+        name = re.sub(r"\s", "", match[0].lower())
+        found[name] = (float(digits) if digits.count(".") < 2 and digits else 0.0, unit)
+    return found
