@@ -178,6 +178,15 @@ def test_everything_that_is_missing_or_wrong_is_said_in_one_error() -> None:
     assert (caught.value.details["field"], caught.value.details["fields"]) == ("thoughtNumber", fields)
 
 
+@pytest.mark.parametrize("name", ["content", "text", "message"])
+def test_another_name_for_the_only_text_gets_the_hint(name: str) -> None:
+    told = {**THINKING, name: THINKING["thought"]}
+    del told["thought"]
+    message = f"thought is missing; there is no '{name}': did you mean thought\\?"
+    with pytest.raises(UsageError, match=message):
+        read_thought(told, SessionSettings())
+
+
 def test_a_name_that_is_none_of_the_choices_gets_the_nearest() -> None:
     assert read_action(ACTIONS, {"Action": " LIST "}) == "list"
     with pytest.raises(UsageError, match=r"Did you mean resume\?"):

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from reasonry.core.text import inert
 from reasonry.ids import find_id, new_id, shorten_ids
 from reasonry.surfaces.cli.arguments import local_time
+from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.tables import Column, print_table
 
 COLUMNS = (
@@ -133,3 +134,17 @@ def test_instants_are_short_and_clear() -> None:
     assert ago[800] == (now - timedelta(days=800)).date().isoformat()
     assert local_time("0001-01-01T00:00:00.000Z") == "0001-01-01"
     assert local_time("") == ""
+
+
+def test_the_lines_of_a_thought_hang_beside_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    branch = {"branch_id": "b", "branch_from_thought": 1}
+    thoughts = [
+        {"seq": 1, "thought_number": 1, "thought": "one\ntwo"},
+        {"seq": 2, "thought_number": 2, "thought": "word " * 20, **branch},
+    ]
+    draw_session({"session_id": "s"}, thoughts)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["  1 one", "    two", "  ⎇ b"]
+    assert lines[4].startswith("      2 word")
+    assert all(line.startswith("        word") for line in lines[5:])
+    assert len(lines) > 5

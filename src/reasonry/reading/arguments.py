@@ -141,7 +141,8 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
     listed = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
-        near = closest_names(name, missing)
+        # The only one that is out of place stands for the first that is missing, whatever its name.
+        near = closest_names(name, missing) or (missing[:1] if len(unknown) == 1 else [])
         message += f"; there is no {show_value(name)}: did you mean {' or '.join(near)}?" if near else ""
     return message
 

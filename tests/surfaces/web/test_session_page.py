@@ -92,4 +92,5 @@ async def test_branches_a_revision_and_a_merge_are_where_they_were_thought() -> 
     assert (by_id["t5"].parent, by_id["t6"].parent) == ("t3", "t3")
     assert by_id["t4"].revises == "t2"
     assert by_id["t9"].merges == ["t8"]
+    assert (by_id["t7"].score, by_id["t8"].score, by_id["t9"].score) == (0.1, 0.9, None)
     assert (by_id["t10"].state, by_id["t8"].state, by_id["t7"].state) == ("answer", "on_path", "expanded")

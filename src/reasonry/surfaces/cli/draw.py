@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -88,11 +88,17 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
 
 
 def _draw_row(console: Console, row: Row) -> list[str]:
+    """Draw a row; the first of several texts is the margin that the others stand beside, line for line."""
     indent, pieces = row
     plain = " " * indent + "".join(text for text, _ in pieces)
     if console.color_system is None and plain.isascii() and "\n" not in plain and len(plain) <= console.width:
         return [plain]
-    return draw_lines(console, Padding(Text.assemble(*pieces), (0, 0, 0, indent), expand=False))
+    margin = pieces[:-1][:1]
+    grid = Table.grid()
+    grid.add_column(width=indent + sum(len(text) for text, _ in margin), no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text.assemble(" " * indent, *margin), Text.assemble(*pieces[len(margin) :]))
+    return draw_lines(console, grid)
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:

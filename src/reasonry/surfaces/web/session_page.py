@@ -76,7 +76,9 @@ class _SessionNodes:
         name, branch = f"t{thought['seq']}", thought.get("branch_id") or ""
         left = self._find_thought(thought, "branch_from_seq", "branch_from_thought")
         parent = self.ends.get(branch) or left or self.ends.get("") or ROOT
-        number, score = thought["thought_number"], thought.get("score")
+        number, data = thought["thought_number"], thought.get("data") or {}
+        score = thought.get("score", data.get("score"))
+        score = score if isinstance(score, int | float) else None
         at = _instant_ms(thought["at"]) - self.begun_at_ms if "at" in thought else None
         before = self.nodes.get(parent)
         node = PageNode(
@@ -92,7 +94,7 @@ class _SessionNodes:
             begun_at_ms=at if before is None or before.ended_at_ms is None else before.ended_at_ms,
             ended_at_ms=None if at is None else max(at, 0),
             revises=self._find_thought(thought, "revises_seq", "revises_thought"),
-            data=thought.get("data") or {},
+            data=data,
         )
         merged = thought.get("merge_branch")
         if merged is not None and merged in self.ends:
