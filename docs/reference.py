@@ -122,7 +122,7 @@ def command_rows() -> str:
 
 def _option_table(rows: Sequence[tuple[str, str]]) -> str:
     lines = [f"| `{_cell(name)}` | {_cell(_coded(text))} |" for name, text in rows]
-    return "\n".join(["| | |", "|---|---|", *lines])
+    return "\n".join(["| option | meaning |", "|---|---|", *lines])
 
 
 def _anchor(title: str) -> str:
