@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from ..mcp.raw import ENVELOPE, thought
+from ..mcp.task_frames import web_client
 from .serving import TOKENS, Serving
 
 MODES = ["legacy", "2026-07-28"]
@@ -212,3 +213,22 @@ async def test_fifty_clients_with_the_same_ids_get_their_own_replies(serving: Se
     async with httpx2.AsyncClient(base_url=serving.url, timeout=20, limits=limits) as client:
         heard = await asyncio.gather(*(converse(client, number) for number in range(50)))
     assert heard == [[(id, [f"of-{number}-{id}"]) for id in (1, 2)] for number in range(50)]
+
+
+@pytest.mark.anyio
+async def test_a_task_of_another_principal_is_none(guarded: Serving) -> None:
+    async with (
+        web_client(guarded.url, TOKENS["ana"]) as ana,
+        web_client(guarded.url, TOKENS["ben"]) as ben,
+    ):
+        task = await ana.solve()
+        assert (await ana.settled(task))["status"] == "completed"
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            mine = await ben.ask(method, taskId=task, inputResponses={})
+            nobodys = await ben.ask(method, taskId="nobody", inputResponses={})
+            assert mine["error"]["code"] == nobodys["error"]["code"] == -32602
+            assert mine["error"]["message"].replace(task, "nobody") == nobodys["error"]["message"]
+        heard = await ben.told("subscriptions/listen", notifications={"taskIds": [task]})
+        assert heard[0]["params"]["notifications"] == {"taskIds": []}
+        resumed = await ben.ask("tools/call", name="solve", arguments={"run_id": task})
+        assert resumed["result"]["structuredContent"]["error"]["code"] == "not_found"

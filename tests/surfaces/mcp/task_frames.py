@@ -224,7 +224,8 @@ async def local_client(store: str = "memory", **environ: str) -> AsyncGenerator[
 
 
 @asynccontextmanager
-async def web_client(url: str) -> AsyncGenerator[WebClient]:
+async def web_client(url: str, token: str = "") -> AsyncGenerator[WebClient]:
     """Be a client of a server over HTTP."""
-    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
         yield WebClient(client)
