@@ -121,6 +121,11 @@ def read_judge(spec: str) -> Judge | None:
     return judges[spec.strip()]
 
 
+def reads_the_same(read: Callable[[str], Any]) -> Judge:
+    """Return the judge that reads the right answer and a candidate alike, and wants the same of both."""
+    return lambda item, candidate: read(candidate.answer) == read(item.expected or "")
+
+
 def check_items(items: Sequence[Item], spec: str) -> None:
     """Check that a judge can be used on a data set.
 

@@ -24,8 +24,9 @@ from .zebra import ZEBRA
 
 __all__ = ["DATASETS", "LEVELS", "Dataset"]
 
-_ALL = (GAME24, COUNTDOWN, ARITHMETIC, STORIES, KNIGHTS, ZEBRA, SORTING, INTERSECTION, KEYWORDS)
-_MORE = (FACTS, FACTS_TEXT, GRIDS, CLAIMS, PLANTED)
-
-DATASETS: Mapping[str, Dataset] = {dataset.name: dataset for dataset in (*_ALL, *_MORE)}
+_ALL = (
+    *(GAME24, COUNTDOWN, ARITHMETIC, STORIES, KNIGHTS, ZEBRA, SORTING, INTERSECTION, KEYWORDS),
+    *(FACTS, FACTS_TEXT, GRIDS, CLAIMS, PLANTED),
+)
+DATASETS: Mapping[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 """Every data set, by its name."""

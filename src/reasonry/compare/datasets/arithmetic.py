@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import Candidate, Item, number_in
-from .dataset import Dataset, Made
+from ..judging import Item, number_in, reads_the_same
+from .dataset import Dataset
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Make a chain of 3, 6 or 9 operations with numbers of up to 2, 3 or 4 digits."""
     value = random.randint(10, 10 ** (level + 1) - 1)
     steps = [f"Start with {value}."]
@@ -22,13 +22,11 @@ def make(random: Random, level: int) -> Made:
             case _:
                 value, step = value * factor, f"Multiply by {factor}."
         steps.append(step)
-    return Made(f"{' '.join(steps)} What number do you get?", str(value))
+    return Item(f"{' '.join(steps)} What number do you get?", str(value))
 
 
-def is_exactly(item: Item, candidate: Candidate) -> bool:
-    """Whether the last number of a candidate is the right one, to the last digit."""
-    return number_in(candidate.answer) == number_in(item.expected or "")
-
+is_exactly = reads_the_same(number_in)
+"""Whether the last number of a candidate is the right one, to the last digit."""
 
 ARITHMETIC = Dataset(
     "arithmetic",

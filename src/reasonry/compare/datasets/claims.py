@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from ..judging import Candidate, Item
+from ..judging import Item, reads_the_same
 from .arithmetic import is_exactly
-from .dataset import Dataset, Made
+from .dataset import Dataset
 
 SIGNS = {"Add": "+", "Subtract": "-", "Multiply by": "*"}
 Step = tuple[str, int]
@@ -56,19 +56,19 @@ def _derive_wrongly(random: Random, start: int, steps: list[Step]) -> str:
     )
 
 
-def make_claim(random: Random, level: int) -> Made:
+def make_claim(random: Random, level: int) -> Item:
     """Show a derivation of 3, 6 or 10 steps, which is right as often as not."""
     start, steps = _task(random, (3, 6, 10)[level - 1])
     is_right = random.random() < 0.5
     shown = _derive(start, steps) if is_right else _derive_wrongly(random, start, steps)
-    return Made(
+    return Item(
         f"The task was: {_write_task(start, steps)}\n\nSomeone wrote:\n{shown}\n\n"
         "Is every step of it right, and does it do what the task says? Answer with one word: yes or no.",
         "yes" if is_right else "no",
     )
 
 
-def make_planted(random: Random, level: int) -> Made:
+def make_planted(random: Random, level: int) -> Item:
     """Show 3, 5 or 8 drafts, of which one is right."""
     start, steps = _task(random, 4)
     right = _derive(start, steps)
@@ -78,16 +78,11 @@ def make_planted(random: Random, level: int) -> Made:
     shown = sorted(drafts)
     random.shuffle(shown)
     listed = "\n\n".join(f"Draft {number}:\n{draft}" for number, draft in enumerate(shown, 1))
-    return Made(
+    return Item(
         f"The task was: {_write_task(start, steps)}\n\n{listed}\n\n"
         "Exactly one draft is right. Which one? Answer with its number alone.",
         str(shown.index(right) + 1),
     )
-
-
-def says_yes_or_no(item: Item, candidate: Candidate) -> bool:
-    """Whether a candidate says the right one of yes and no, and not the other."""
-    return set(re.findall(r"\b(?:yes|no)\b", candidate.answer.lower())) == {item.expected}
 
 
 CLAIMS = Dataset(
@@ -95,7 +90,8 @@ CLAIMS = Dataset(
     "Say whether a derivation is right.",
     "refuting: false alarms and misses",
     make_claim,
-    says_yes_or_no,
+    # Who says both says nothing.
+    reads_the_same(lambda text: set(re.findall(r"\b(?:yes|no)\b", text.lower()))),
 )
 PLANTED = Dataset(
     "planted",

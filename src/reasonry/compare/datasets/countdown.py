@@ -7,14 +7,15 @@ from random import Random
 
 from ...puzzles import Term
 from ...puzzles.term import joins
-from .dataset import Dataset, Made
+from ..judging import Item
+from .dataset import Dataset
 from .game24 import is_solution, write_puzzle
 
 MAX_VALUE = 999
 """The largest number on the way."""
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Join 4, 5 or 6 numbers to a target of 10 to 999, with positive whole numbers on the way."""
     while True:
         large = random.sample((25, 50, 75, 100), random.randint(1, 2))

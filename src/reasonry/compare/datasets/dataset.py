@@ -13,18 +13,12 @@ from random import Random
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..judging import Item, Judge
 
 LEVELS = (1, 2, 3)
 """How hard the problems are; 1 is the easiest."""
-
-
-class Made(Struct, frozen=True):
-    """A problem and its right answer."""
-
-    problem: str
-    answer: str
 
 
 class Dataset(Struct, frozen=True):
@@ -33,7 +27,7 @@ class Dataset(Struct, frozen=True):
     Attributes:
         summary: What the problems ask for.
         measures: The ability that the problems test.
-        make: Makes a problem of a level with a random generator that nothing else uses.
+        make: Makes a problem of a level, without an id, with a random generator that nothing else uses.
         version: Changes whenever `make` makes other problems.
         tools: Those that the problems tell of.
         needs: A key of `COMPARED`: which strategies are compared where the user names none.
@@ -42,7 +36,7 @@ class Dataset(Struct, frozen=True):
     name: str
     summary: str
     measures: str
-    make: Callable[[Random, int], Made]
+    make: Callable[[Random, int], Item]
     judge: Judge
     version: int = 1
     tools: tuple[Callable[..., Any], ...] = ()
@@ -56,5 +50,4 @@ class Dataset(Struct, frozen=True):
         """Return one problem of a seed and a level."""
         name = f"{self.name}-{self.version}-{seed}-{level}-{index}"
         # A text as seed is hashed the same way by every version of Python.
-        made = self.make(Random(name), level)
-        return Item(made.problem, made.answer, name)
+        return replace(self.make(Random(name), level), id=name)

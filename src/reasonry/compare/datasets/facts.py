@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import says_the_same
-from .dataset import Dataset, Made
+from ..judging import Item, says_the_same
+from .dataset import Dataset
 
 SYLLABLES = ("ba", "del", "fo", "gri", "ka", "lun", "mer", "no", "pil", "ras", "sto", "tu", "vel", "zan")
 TRADES = ("baker", "carpenter", "doctor", "farmer", "painter", "teacher")
@@ -49,7 +49,7 @@ def look_up(name: str) -> str:
     return f"Nothing is known about {name.strip()[:60]!r}."
 
 
-def _ask(random: Random, level: int) -> Made:
+def _ask(random: Random, level: int) -> Item:
     """Ask for a fact that is 2, 3 or 4 facts away from the person named."""
     person = phrase = random.choice(sorted(PEOPLE))
     for _ in range(level - 1):
@@ -61,21 +61,21 @@ def _ask(random: Random, level: int) -> Made:
             (f"On which river lies the town in which {phrase} was born?", river, "name"),
         )
     )
-    return Made(f"{question} Answer with the {kind} alone.", answer)
+    return Item(f"{question} Answer with the {kind} alone.", answer)
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Ask a question whose facts the tool `look_up` has."""
     made = _ask(random, level)
-    return Made(f"{made.problem} The tool `look_up` knows each person and each town by name.", made.answer)
+    return Item(f"{made.problem} The tool `look_up` knows each person and each town by name.", made.answer)
 
 
-def make_text(random: Random, level: int) -> Made:
+def make_text(random: Random, level: int) -> Item:
     """Ask a question behind a text that holds all facts, in random order."""
     made = _ask(random, level)
     facts = [look_up(name) for name in (*PEOPLE, *TOWNS)]
     random.shuffle(facts)
-    return Made(f"{' '.join(facts)}\n\n{made.problem}", made.answer)
+    return Item(f"{' '.join(facts)}\n\n{made.problem}", made.answer)
 
 
 FACTS = Dataset(

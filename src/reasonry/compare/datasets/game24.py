@@ -7,10 +7,10 @@ from random import Random
 
 from ...puzzles import Term, format_number, read_puzzle, solve_numbers
 from ..judging import Candidate, Item, makes
-from .dataset import Dataset, Made
+from .dataset import Dataset
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Draw four numbers: up to 9 at level 1, up to 13 at level 2, with a division on the way at level 3."""
     while True:
         numbers = sorted(random.randint(1, 9 if level == 1 else 13) for _ in range(4))
@@ -19,11 +19,11 @@ def make(random: Random, level: int) -> Made:
             return write_puzzle(numbers, term)
 
 
-def write_puzzle(numbers: list[int], solution: Term) -> Made:
+def write_puzzle(numbers: list[int], solution: Term) -> Item:
     """Return the puzzle that a solution solves."""
     listed = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
     target = format_number(solution.value)
-    return Made(
+    return Item(
         f"Use {listed}, each exactly once, with + - * / and parentheses to make {target}.", str(solution)
     )
 

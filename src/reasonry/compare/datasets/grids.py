@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import groupby, product
 from random import Random
 
-from ..judging import Candidate, Item
-from .dataset import Dataset, Made
+from ..judging import Item, reads_the_same
+from .dataset import Dataset
 
 Grid = tuple[tuple[int, ...], ...]
 Rule = Callable[[Grid], Grid]
@@ -43,7 +43,7 @@ GRID_RULES: tuple[Rule, ...] = (
 )
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Apply one rule to rows, one to grids of 3 to 5 rows, or two to grids."""
     rules = list(_rules(level))
     while True:
@@ -58,7 +58,7 @@ def make(random: Random, level: int) -> Made:
         f"Example {at + 1}, input:\n{_write(before[at])}\nExample {at + 1}, output:\n{_write(after[at])}"
         for at in range(3)
     )
-    return Made(
+    return Item(
         f"One rule turns each input into its output.\n\n{shown}\n\nInput:\n{_write(before[3])}\n"
         "Write the output alone, one row on each line.",
         _write(after[3]),
@@ -82,19 +82,18 @@ def _write(grid: Grid) -> str:
     return "\n".join(" ".join(map(str, row)) for row in grid)
 
 
-def draws_the_same(item: Item, candidate: Candidate) -> bool:
-    """Whether the last rows of digits in a candidate are the right grid."""
-    wanted, found = _rows(item.expected or ""), _rows(candidate.answer)
-    return found[-len(wanted) :] == wanted and len(found) % len(wanted) == 0
-
-
-def _rows(text: str) -> list[str]:
+def _last_grid(text: str) -> list[str]:
+    """Return the last lines of digits in a text that stand one after the other."""
     lines = re.split(r"\n|(?<=\])\s*,\s*(?=\[)", text)
-    return [
-        re.sub(r"\D", "", line) for line in lines if re.fullmatch(r"[\s\d,;|\[\]]*\d[\s\d,;|\[\]]*", line)
-    ]
+    row = re.compile(r"[\s\d,;|\[\]]*\d[\s\d,;|\[\]]*")
+    grids = [list(rows) for found, rows in groupby(lines, lambda line: bool(row.fullmatch(line))) if found]
+    return [re.sub(r"\D", "", line) for line in grids[-1]] if grids else []
 
 
 GRIDS = Dataset(
-    "grids", "Find the rule behind three examples and apply it.", "induction", make, draws_the_same
+    "grids",
+    "Find the rule behind three examples and apply it.",
+    "induction",
+    make,
+    reads_the_same(_last_grid),
 )

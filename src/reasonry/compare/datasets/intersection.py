@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import Candidate, Item
-from .dataset import Dataset, Made
+from ..judging import Item, reads_the_same
+from .dataset import Dataset
 from .sorting import numbers_listed
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Make two lists of 8, 16 or 32 numbers that share a quarter to a half of them."""
     size = 4 * 2**level
     shared = random.randint(size // 4, size // 2)
@@ -18,18 +18,17 @@ def make(random: Random, level: int) -> Made:
     answer = sorted(set(first) & set(other))
     random.shuffle(first)
     random.shuffle(other)
-    return Made(
+    return Item(
         f"Which numbers are in both lists? List them separated by commas, in any order.\n"
         f"First list: {', '.join(map(str, first))}\nSecond list: {', '.join(map(str, other))}",
         ", ".join(map(str, answer)),
     )
 
 
-def has_the_same_members(item: Item, candidate: Candidate) -> bool:
-    """Whether a candidate lists the right numbers, each once, in any order."""
-    return sorted(numbers_listed(candidate.answer)) == sorted(numbers_listed(item.expected or ""))
-
-
 INTERSECTION = Dataset(
-    "intersection", "Find the numbers that two lists share.", "long exact work", make, has_the_same_members
+    "intersection",
+    "Find the numbers that two lists share.",
+    "long exact work",
+    make,
+    reads_the_same(lambda text: sorted(numbers_listed(text))),
 )

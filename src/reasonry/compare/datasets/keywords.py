@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from random import Random
 
-from ..judging import Candidate, Item
-from .dataset import Dataset, Made
+from ..judging import Item, reads_the_same
+from .dataset import Dataset
 
 FRUITS = ("banana", "cherry", "fig", "grape", "lemon", "mango", "peach", "pear", "plum", "quince")
 SENTENCES = (
@@ -21,7 +21,7 @@ SENTENCES = (
 )
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Write 6, 15 or 30 sentences; each names up to three fruits."""
     counts = Counter[str]()
     sentences: list[str] = []
@@ -30,23 +30,19 @@ def make(random: Random, level: int) -> Made:
         fruits = [random.choice(FRUITS[: 4 + 2 * level]) for _ in range(sentence.count("{}"))]
         counts.update(fruits)
         sentences.append(sentence.format(*fruits))
-    return Made(
+    return Item(
         "Count how often each fruit is named in this text. Answer with one line, in the form “fig: 2, pear: 1”, and "
         f"leave out fruits that are not named.\n\n{' '.join(sentences)}",
         ", ".join(f"{fruit}: {counts[fruit]}" for fruit in sorted(counts)),
     )
 
 
-def counts_the_same(item: Item, candidate: Candidate) -> bool:
-    """Whether a candidate gives each fruit the right number, and no fruit two numbers."""
-    return _read_counts(candidate.answer) == _read_counts(item.expected or "")
-
-
 def _read_counts(text: str) -> list[tuple[str, int]]:
+    # A fruit that is given two numbers stands there twice.
     found = re.findall(r"\b([a-z]+)\b[*\"'`]*\s*[:=]\s*[*\"'`]*(\d+)\b", text.lower())
     return sorted((word, int(count)) for word, count in found if int(count))
 
 
 KEYWORDS = Dataset(
-    "keywords", "Count the fruits that a text names.", "long exact work", make, counts_the_same
+    "keywords", "Count the fruits that a text names.", "long exact work", make, reads_the_same(_read_counts)
 )

@@ -3,76 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from itertools import product
 from random import Random
 
-from ..judging import Candidate, Item
-from .dataset import Dataset, Made
+from ..judging import Item, reads_the_same
+from .dataset import Dataset
 
 NAMES = "ABCDE"
-Statement = tuple[str, int, int]
-"""Kind (`knight`, `knave`, `same`, `differ`), and whom it is about: one person, or two."""
+STATEMENTS: Mapping[str, Callable[[bool, bool], bool]] = {
+    "{} is a knight": lambda first, other: first,
+    "{} is a knave": lambda first, other: not first,
+    "{} and {} are of the same kind": lambda first, other: first == other,
+    "{} and {} are of different kinds": lambda first, other: first != other,
+}
+"""What may be said about two people or the first of them, and when it holds, by who is a knight."""
 
 
-def _holds(statement: Statement, knights: Sequence[bool]) -> bool:
-    kind, first, other = statement
-    match kind:
-        case "knight":
-            return knights[first]
-        case "knave":
-            return not knights[first]
-        case "same":
-            return knights[first] == knights[other]
-        case _:
-            return knights[first] != knights[other]
-
-
-def _say(statement: Statement) -> str:
-    kind, first, other = statement
-    if kind in ("knight", "knave"):
-        return f"{NAMES[first]} is a {kind}"
-    beings = "of the same kind" if kind == "same" else "of different kinds"
-    return f"{NAMES[first]} and {NAMES[other]} are {beings}"
-
-
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Let 2, 3 or 5 people make one statement each, until exactly one assignment fits."""
-    count = {1: 2, 2: 3, 3: 5}[level]
-    while True:
-        statements: list[Statement] = []
-        for speaker in range(count):
-            kind = random.choice(("knight", "knave", "same", "differ"))
-            first, other = random.sample(range(count), 2)
-            is_about_self = kind in ("knight", "knave") and first == speaker
-            statements.append((kind, other, first) if is_about_self else (kind, first, other))
+    count, fitting = {1: 2, 2: 3, 3: 5}[level], list[tuple[bool, ...]]()
+    said: list[tuple[str, int, int]] = []
+    while len(fitting) != 1:
+        said = [_draw_statement(random, speaker, count) for speaker in range(count)]
         fitting = [
             knights
             for knights in product((True, False), repeat=count)
             if all(
-                _holds(statement, knights) == knights[speaker] for speaker, statement in enumerate(statements)
+                STATEMENTS[words](knights[first], knights[other]) == knights[speaker]
+                for speaker, (words, first, other) in enumerate(said)
             )
         ]
-        if len(fitting) == 1:
-            break
     speech = " ".join(
-        f"{NAMES[speaker]} says: “{_say(statement)}.”" for speaker, statement in enumerate(statements)
+        f"{NAMES[speaker]} says: “{words.format(NAMES[first], NAMES[other])}.”"
+        for speaker, (words, first, other) in enumerate(said)
     )
-    names = f"{', '.join(NAMES[: count - 1])} and {NAMES[count - 1]}"
-    answer = ", ".join(
-        f"{name}: {'knight' if is_knight else 'knave'}"
-        for name, is_knight in zip(NAMES, fitting[0], strict=False)
-    )
-    return Made(
-        f"Knights always tell the truth and knaves always lie. {names} are each a knight or a knave. {speech} What is "
-        f"each of them? Answer in the form “A: knight, B: knave”.",
-        answer,
+    kinds = ["knight" if is_knight else "knave" for is_knight in fitting[0]]
+    return Item(
+        f"Knights always tell the truth and knaves always lie. {', '.join(NAMES[: count - 1])} and {NAMES[count - 1]} "
+        f"are each a knight or a knave. {speech} What is each of them? Answer in the form “A: knight, B: knave”.",
+        ", ".join(map("{}: {}".format, NAMES, kinds)),
     )
 
 
-def assigns_the_same(item: Item, candidate: Candidate) -> bool:
-    """Whether a candidate calls each person, and each only once, what the right answer does."""
-    return bool(candidate.answer) and _read_kinds(candidate.answer) == _read_kinds(item.expected or "")
+def _draw_statement(random: Random, speaker: int, count: int) -> tuple[str, int, int]:
+    words = random.choice(list(STATEMENTS))
+    first, other = random.sample(range(count), 2)
+    # Nobody says alone of themselves what they are.
+    return (words, other, first) if first == speaker and words.count("{}") == 1 else (words, first, other)
 
 
 def _read_kinds(text: str) -> list[tuple[str, str]]:
@@ -81,5 +59,5 @@ def _read_kinds(text: str) -> list[tuple[str, str]]:
 
 
 KNIGHTS = Dataset(
-    "knights", "Find out who tells the truth and who lies.", "deduction", make, assigns_the_same
+    "knights", "Find out who tells the truth and who lies.", "deduction", make, reads_the_same(_read_kinds)
 )

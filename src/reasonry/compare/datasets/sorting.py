@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 from random import Random
 
-from ..judging import Candidate, Item
-from .dataset import Dataset, Made
+from ..judging import Item, reads_the_same
+from .dataset import Dataset
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Shuffle 12, 32 or 64 digits, as in the sorting task of arXiv:2308.09687."""
     numbers = [random.randint(0, 9) for _ in range((12, 32, 64)[level - 1])]
-    return Made(
+    return Item(
         f"Sort these numbers in ascending order and write all of them in one line, separated by commas: "
         f"{', '.join(map(str, numbers))}",
         ", ".join(map(str, sorted(numbers))),
     )
-
-
-def lists_the_same(item: Item, candidate: Candidate) -> bool:
-    """Whether the longest list of numbers in a candidate is the right one, in its order."""
-    return numbers_listed(candidate.answer) == numbers_listed(item.expected or "")
 
 
 def numbers_listed(text: str) -> list[int]:
@@ -30,4 +25,6 @@ def numbers_listed(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"-?\d+", max(lists, key=len, default=""))]
 
 
-SORTING = Dataset("sorting", "Sort a list of digits.", "long exact work", make, lists_the_same)
+SORTING = Dataset(
+    "sorting", "Sort a list of digits.", "long exact work", make, reads_the_same(numbers_listed)
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from ..judging import Item
 from .arithmetic import is_exactly
-from .dataset import Dataset, Made
+from .dataset import Dataset
 
 DISTRACTORS = (
     "The oldest person who helps is {n} years old.",
@@ -69,13 +70,13 @@ def _trip(random: Random) -> Story:
 STORY_MAKERS: tuple[Callable[[Random], Story], ...] = (_bakery, _bus, _tank, _library, _trip)
 
 
-def make(random: Random, level: int) -> Made:
+def make(random: Random, level: int) -> Item:
     """Tell a story, with 0, 2 or 4 sentences that do not matter."""
     story, question, answer = random.choice(STORY_MAKERS)(random)
     sentences = [line.strip() for line in story.splitlines()]
     for sentence in random.sample(DISTRACTORS, 2 * (level - 1)):
         sentences.insert(random.randint(1, len(sentences)), sentence.format(n=random.randint(3, 90)))
-    return Made(f"{' '.join(sentences)} {question}", str(answer))
+    return Item(f"{' '.join(sentences)} {question}", str(answer))
 
 
 STORIES = Dataset(
