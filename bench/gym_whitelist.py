@@ -1,10 +1,10 @@
 """Which data sets of reasoning-gym can be judged: all names that may stand behind `gym/`.
 
-    uv run python bench/gym_whitelist.py
+    uv run python bench/gym_whitelist.py [NAME ...]
 
-About 20 minutes, with the extra `gym`. A data set is listed where a seed makes the same problems again within 20
-seconds, its own answers get the full score, and an empty answer gets at most 0.05. Left out besides: `acre`, which is
-made from GPL data, and `syllogism`, whose answers are wrong for two forms. Target: each name of `WHITELIST` holds to
+About 20 minutes for all, with the extra `gym`. A data set is listed where a seed makes the same problems again within
+20 seconds, its own answers get the full score, and an empty answer gets at most 0.05. Left out besides: `acre`, which
+is made from GPL data, and `syllogism`, whose answers are wrong for two forms. Target: each name of `WHITELIST` holds to
 this.
 """
 
@@ -36,8 +36,9 @@ def fault(gym: Any, name: str) -> str | None:
                 return "its own answer does not get the full score"
             if data.score_answer("", entry) > MAX_EMPTY:
                 return "an empty answer gets a score"
-            if data.score_answer("I do not know.", entry) > MAX_EMPTY:
-                return "a text without an answer gets a score"
+            # The judge takes the full score alone for right, so a part of it does no harm.
+            if data.score_answer("I do not know.", entry) == 1.0:
+                return "a text without an answer gets the full score"
     taken = time.monotonic() - began
     return f"it takes {taken:.0f} s" if taken > MAX_S else None
 
@@ -50,7 +51,7 @@ def main() -> int:
         print("reasoning-gym is not installed: uv sync --extra gym")
         return 2
     failed = 0
-    for name in sorted(DATASETS):
+    for name in sys.argv[1:] or sorted(DATASETS):
         try:
             why = "it is left out" if name in LEFT_OUT else fault(reasoning_gym, name)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Figures of a comparison: intervals, fronts, standings."""
+"""Figures of a comparison: intervals, tests, fronts, standings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.compare.standings import Trial, describe_ties, pareto_front, standings, wilson
+from reasonry.compare.standings import (
+    Trial,
+    describe_differences,
+    describe_ties,
+    pareto_front,
+    sign_test,
+    standings,
+    wilson,
+)
 
 
 def trial(strategy: str, right: bool | None, **settings: Any) -> Trial:
     given: dict[str, Any] = {
         "item": "1",
-        "problem": "p",
         "run_id": "r",
         "status": "done",
         "reason": "success",
@@ -104,16 +111,69 @@ def test_what_was_right_nowhere_is_on_no_front_however_cheap() -> None:
     assert [(row.front_by_usd, row.front_by_calls) for row in rows] == [(False, False), (True, True)]
     none = standings([trial("a", False), trial("b", False)], "ab")
     assert not any(row.front_by_calls for row in none)
-    assert describe_ties(none) == ["no answer was right, so there is no frontier"]
+    assert describe_differences([], none) == ["no answer was right, so there is no frontier"]
 
 
 def test_ties_are_said_as_ties() -> None:
     same = standings([trial("a", True, calls=2, usd=0.1), trial("b", True, calls=2, usd=0.1)], "ab")
-    assert describe_ties(same)[0] == "a and b tie: equally accurate and equally cheap"
-    apart = standings(
-        [*[trial("a", True, calls=2)] * 50, *[trial("b", number == 0, calls=1) for number in range(50)]], "ab"
-    )
+    assert describe_ties(same) == ["a and b tie: equally accurate and equally cheap"]
+    apart = standings([trial("a", True, usd=0.2), trial("b", True, usd=0.1)], "ab")
     assert describe_ties(apart) == []
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "likely"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 0.0625),
+        (6, 0, 0.03125),
+        (9, 1, 0.021484),
+        (8, 2, 0.109375),
+        (3, 3, 1.0),
+    ],
+)
+def test_the_sign_test_is_that_of_the_tables(won: int, lost: int, likely: float) -> None:
+    assert sign_test(won, lost) == sign_test(lost, won) == pytest.approx(likely, abs=1e-6)
+
+
+def outcomes(**of: str) -> list[Trial]:
+    """Return the trials of strategies on the same problems, a `+` where one is right."""
+    return [
+        trial(name, mark == "+", item=str(at)) for name, marks in of.items() for at, mark in enumerate(marks)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        # The intervals overlap, and six problems that only one solved tell them apart all the same.
+        (
+            "+" * 16,
+            "+" * 10 + "-" * 6,
+            "a is better than b: of 16 problems it alone is right on 6, the other alone on 0",
+        ),
+        ("+" * 16, "+" * 11 + "-" * 5, "a and b cannot be told apart with 16 problems"),
+        # As many right answers as above, but on other problems.
+        (
+            "+" * 13 + "-" * 3,
+            "-" * 3 + "+" * 7 + "-" * 3 + "+" * 3,
+            "a and b cannot be told apart with 16 problems",
+        ),
+        ("+", "-", "a and b cannot be told apart with 1 problem"),
+    ],
+)
+def test_strategies_are_told_apart_by_the_problems_that_one_alone_solves(a: str, b: str, said: str) -> None:
+    trials = outcomes(a=a, b=b)
+    assert describe_differences(trials, standings(trials, "ab")) == [said]
+
+
+def test_all_that_the_best_is_not_told_apart_from_are_named_together_and_only_shared_problems_count() -> None:
+    trials = outcomes(a="+" * 9, b="+" * 8 + "-", c="+" * 7 + "--", d="-" * 9, e="-" * 5)
+    assert describe_differences(trials, standings(trials, "abcde")) == [
+        "a is better than d: of 9 problems it alone is right on 9, the other alone on 0",
+        "a, b, c and e cannot be told apart with 9 problems",
+    ]
 
 
 def test_why_there_is_no_answer_is_the_code_and_what_is_known() -> None:

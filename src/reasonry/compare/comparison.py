@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.composition import read_composition
 from ..core.registry import strategy_names
-from ..core.strategy import Strategy
 from ..engine.engine import Order
 from ..engine.follow import Observer
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
@@ -37,9 +36,10 @@ from ..errors import NotFoundError, ReasonryError, UsageError
 from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from .judging import Candidate, Item, Judge, candidates_of, check_items, read_judge
-from .standings import Report, Trial, standings
-from .trial_table import ENDED, PREFIX, ComparisonPlan, TrialTable, judged_answer
+from .judging import Item, Judge, candidates_of, check_items, judged_answer
+from .problem_set import find_judge
+from .standings import ComparisonPlan, Report, Trial
+from .trial_table import ENDED, PREFIX, TrialTable
 
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
@@ -92,36 +92,29 @@ class Job(NamedTuple):
     run: Wanted
 
 
-class Verdict(NamedTuple):
-    """What a judge says of a run; see `Trial`."""
-
-    right: bool | None
-    any_right: bool | None
-    code: str | None
-
-
 def check_strategies(names: Iterable[str], app: App) -> list[str]:
     """Return the names of strategies to compare, each as the registry writes it; `auto` is one.
 
     Raises:
         UsageError: No strategy is named, or a strategy is unknown, named twice, or cannot be run by a model.
     """
-    written = [name.strip() for name in names if name.strip()]
-    if not written:
-        raise UsageError(
-            "--strategies takes names with commas between them",
-            option="strategies",
-            choices=[*strategy_names(app.strategies), AUTO],
-        )
     checked: list[str] = []
-    for name in written:
-        written_as = read_composition(name)
-        strategy = None if name.lower() == AUTO else app.strategy(written_as.name)
-        checked.append(AUTO if strategy is None else written_as.spell(strategy.name))
-        if checked[-1] in checked[:-1]:
-            raise UsageError(f"--strategies names {checked[-1]} twice", option="strategies")
-        if strategy is not None and not strategy.is_driven:
+    for name in filter(None, map(str.strip, names)):
+        if name.lower() == AUTO:
+            checked.append(AUTO)
+            continue
+        written = read_composition(name)
+        strategy = app.strategy(written.name)
+        if not strategy.is_driven:
             raise UsageError(f"{strategy.name} cannot be run by a model", option="strategies")
+        checked.append(written.spell(strategy.name))
+    if not checked:
+        choices = [*strategy_names(app.strategies), AUTO]
+        message = "--strategies takes names with commas between them"
+        raise UsageError(message, option="strategies", choices=choices)
+    for name, times in Counter(checked).items():
+        if times > 1:
+            raise UsageError(f"--strategies names {name} twice", option="strategies")
     return checked
 
 
@@ -150,13 +143,11 @@ class Comparison:
     ) -> None:
         self.app, self.engine, self.terms, self.on_trial = app, app.engine, terms, on_trial
         self.observer = observer or Observer()
-        self.strategies = list(strategies)
-        self.judge = judge or read_judge(terms.judge)
-        if judge is None:
-            check_items(items, terms.judge)
+        self.strategies, self.items = list(strategies), list(items)
+        self.judge = judge or find_judge(terms.judge)
+        check_items(items, terms.judge)
         self.participants = _settle_model(app, participants, items[0].problem)
-        self.items = list(items)
-        self.jobs = self._jobs(items)
+        self.jobs = list(self._plan_jobs())
         if terms.total_usd is not None:
             self._check_priced()
         self.trials: dict[tuple[str, str], Trial] = {}
@@ -168,46 +159,32 @@ class Comparison:
         self._slots = asyncio.Semaphore(terms.parallel)
         self._locks: dict[str, asyncio.Lock] = {job.run.key: asyncio.Lock() for job in self.jobs}
 
-    def _jobs(self, items: Sequence[Item]) -> list[Job]:
-        jobs, seen = list[Job](), Counter[str]()
-        for item in items:
+    def _plan_jobs(self) -> Iterator[Job]:
+        seen, terms = Counter[str](), self.terms
+        for item in self.items:
             for strategy in self.strategies:
+                request = RunRequest(
+                    problem=item.problem,
+                    strategy=strategy,
+                    options=terms.options.get(strategy, {}),
+                    budget=terms.budget,
+                    participants=self.participants,
+                )
                 try:
-                    options = self.terms.options.get(strategy, {})
-                    run = self._plan_run(
-                        item.problem,
-                        strategy,
-                        options,
-                        self.terms.budget,
-                        self.participants,
-                        seen[item.problem],
-                    )
+                    yield Job(item, strategy, self._plan_run(request, seen[item.problem]))
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
-                jobs.append(Job(item, strategy, run))
             seen[item.problem] += 1
-        return jobs
 
-    def _plan_run(
-        self,
-        problem: str,
-        strategy: str | Strategy[Any, Any],
-        options: Mapping[str, Any],
-        budget: Budget,
-        participants: Participants,
-        same: int = 0,
-    ) -> Wanted:
+    def _plan_run(self, request: RunRequest, same: int = 0) -> Wanted:
         """Return a run that is wanted.
 
         Args:
             same: How many equal problems stand before it in the data set.
         """
-        request = RunRequest(
-            problem=problem, strategy=strategy, options=options, budget=budget, participants=participants
-        )
         order, performers = self.app.order(request)
-        return Wanted(order, performers, participants, self._key(order, same))
+        return Wanted(order, performers, request.participants, self._key(order, same))
 
     def _check_priced(self) -> None:
         working = [self.jobs[0].run.performers]
@@ -233,18 +210,15 @@ class Comparison:
         asked = (self.terms.dataset, self.terms.judge, [job.run.key for job in self.jobs])
         return PREFIX + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what is compared, for the report's document."""
-        order = self.jobs[0].run.order
-        return {
+    def plan(self) -> ComparisonPlan:
+        """Return what is compared."""
+        order, terms = self.jobs[0].run.order, self.terms
+        facts = {
             "kind": "comparison",
             "id": self.id,
-            "dataset": self.terms.dataset,
-            "problems": len(self.items),
-            "items": msgspec.to_builtins(self.items),
-            "compared": self.strategies,
-            "judge": self.terms.judge,
-            "series": self.terms.series,
+            "dataset": terms.dataset,
+            "judge": terms.judge,
+            "series": terms.series,
             "model": order.participants.model,
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
@@ -253,15 +227,7 @@ class Comparison:
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-
-    async def _open_table(self) -> tuple[TrialTable, dict[tuple[str, str], Trial]]:
-        """Return the table of this comparison, and the trials that it has."""
-        width = len(self.strategies)
-        keys = [job.run.key for job in self.jobs]
-        rows = [keys[at : at + width] for at in range(0, len(keys), width)]
-        table = TrialTable(self.engine.store, self.id)
-        await table.begin(ComparisonPlan(self.facts(), self.strategies, self.items, rows))
-        return table, (await table.read())[1]
+        return ComparisonPlan(facts, self.strategies, self.items, [job.run.key for job in self.jobs])
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
@@ -279,7 +245,9 @@ class Comparison:
             ReasonryError: The store cannot be used, or somebody else drives one of the runs.
             asyncio.CancelledError: The caller was cancelled; `report` has what is there.
         """
-        table, written = await self._open_table()
+        table = TrialTable(self.engine.store, self.id)
+        await table.begin(self.plan())
+        _, written, _ = await table.read()
         try:
             async with asyncio.TaskGroup() as group:
                 for job in self.jobs:
@@ -293,15 +261,7 @@ class Comparison:
 
     def report(self) -> Report:
         """Return what is there so far."""
-        order = {(str(job.item.id), job.strategy): at for at, job in enumerate(self.jobs)}
-        trials = [self.trials[key] for key in sorted(self.trials, key=order.__getitem__)]
-        return Report(
-            standings=standings(trials, self.strategies),
-            trials=trials,
-            wanted=len(self.jobs),
-            reused=self.reused,
-            spent=self.spent,
-        )
+        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.spent)
 
     # -- one run
 
@@ -310,10 +270,9 @@ class Comparison:
             result = await self._result(job.run, count=True)
             if result is None:
                 return
-            verdict = await self._verdict(job, result)
-        if verdict is None:
+            trial = await self._judge(job, result)
+        if trial is None:
             return
-        trial = _trial(job, result, verdict)
         if written.get((trial.item, trial.strategy)) != trial:
             await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
@@ -334,19 +293,13 @@ class Comparison:
         self._open[session_id] = before
         try:
             if run_id is not None:
-                result = await self.app.resume(run_id, run.participants, observer=self.observer)
-            else:
-                order = msgspec.structs.replace(run.order, session_id=session_id)
-                result = await self.app.solve(order, run.performers, self.observer)
-        except BaseException:
+                return await self.app.resume(run_id, run.participants, observer=self.observer)
+            order = msgspec.structs.replace(run.order, session_id=session_id)
+            return await self.app.solve(order, run.performers, self.observer)
+        finally:
             taken = await self._usage_so_far(session_id)
             # Not one statement: what others add during the await would be lost.
             self.spent += taken
-            raise
-        else:
-            self.spent += _difference(result.usage, before)
-            return result
-        finally:
             del self._open[session_id]
 
     async def _is_spent(self) -> bool:
@@ -398,40 +351,47 @@ class Comparison:
 
     # -- judging
 
-    async def _verdict(self, job: Job, result: Result) -> Verdict | None:
-        """Return what the judge says; None where nothing may be spent any more."""
-        answer = judged_answer(result)
-        found = candidates_of({**result.document(), "answer": answer})
+    async def _judge(self, job: Job, result: Result) -> Trial | None:
+        """Return the trial with the judge's verdict; None where nothing may be spent any more."""
+        trial = _trial(job, result, await self._failure(result))
         if self.judge is not None:
-            right = answer is not None and self.judge(job.item, found[0])
-            any_right = any(self.judge(job.item, candidate) for candidate in found)
-            return Verdict(right, any_right, await self._failure(result))
-        if answer is None:
-            return Verdict(False, None, await self._failure(result))
-        return await self._ask_judge(job.item, Candidate(answer))
+            verdicts = [self.judge(job.item, candidate) for candidate in candidates_of(result.document())]
+            is_right = trial.answer is not None and verdicts[0]
+            return msgspec.structs.replace(trial, right=is_right, any_right=any(verdicts))
+        if trial.answer is None:
+            return msgspec.structs.replace(trial, right=False)
+        judging = await self._ask_judge(job.item, trial.answer)
+        if judging is None:
+            return None
+        right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
+        return msgspec.structs.replace(trial, right=right, code=await self._failure(judging))
 
     def _judging_participants(self) -> Participants:
         model = self.participants.judge_model or self.participants.model
         name = model if model is None or isinstance(model, str) else model.name
         return Participants(model=model, price=prices_of(self.participants.prices, [name]))
 
-    async def _ask_judge(self, item: Item, candidate: Candidate) -> Verdict | None:
+    async def _ask_judge(self, item: Item, answer: str) -> Result | None:
+        """Return the run in which the judge model says yes or no."""
+        is_known = item.expected is not None
         question = VERDICT.format(
             problem=item.problem,
-            expected=f"Right answer: {item.expected}\n\n" if item.expected is not None else "",
-            hint=" It may be worded otherwise." if item.expected is not None else "",
-            answer=candidate.answer[:JUDGED_CHARS],
+            expected=f"Right answer: {item.expected}\n\n" if is_known else "",
+            hint=" It may be worded otherwise." if is_known else "",
+            answer=answer[:JUDGED_CHARS],
         )
         strategy, options = SHORT_ANSWER
         run = self._plan_run(
-            question, strategy, {**options, "temperature": 0.0}, Budget(), self._judging_participants()
+            RunRequest(
+                problem=question,
+                strategy=strategy,
+                options={**options, "temperature": 0.0},
+                budget=Budget(),
+                participants=self._judging_participants(),
+            )
         )
         async with self._locks.setdefault(run.key, asyncio.Lock()):
-            judging = await self._result(run)
-        if judging is None:
-            return None
-        right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
-        return Verdict(right, None, await self._failure(judging))
+            return await self._result(run)
 
 
 def _settle_model(app: App, participants: Participants, problem: str) -> Participants:
@@ -450,17 +410,19 @@ def _difference(after: Usage, before: Usage) -> Usage:
     return Usage(**taken)
 
 
-def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
+def _trial(job: Job, result: Result, code: str | None) -> Trial:
+    """Return a run that nobody has judged yet."""
     usage = result.usage
     return Trial(
         item=str(job.item.id),
-        problem=job.item.problem,
         strategy=job.strategy,
         run_id=result.run_id,
         status=result.status,
         reason=result.termination.reason,
         detail=result.termination.detail,
-        answer=judged_answer(result),
+        answer=judged_answer(result.document()),
+        right=None,
+        any_right=None,
         calls=usage.calls,
         rounds=result.rounds,
         tokens=usage.tokens,
@@ -468,5 +430,5 @@ def _trial(job: Job, result: Result, verdict: Verdict) -> Trial:
         usd=usage.usd if usage.tokens else usage.usd or 0.0,
         seconds=result.duration_ms / 1000,
         ran=job.run.order.strategy.name,
-        **verdict._asdict(),
+        code=code,
     )

@@ -6,6 +6,7 @@ Rule 2: it is a guess: how long a real model thinks, and when it finds the answe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,17 +73,12 @@ class StandIn:
 async def estimate(comparison: Comparison) -> Estimate:
     """Return about how much is missing."""
     missing, total = await comparison.missing(), NOTHING
-    by_strategy: dict[str, list[Job]] = {}
-    for job in missing:
-        by_strategy.setdefault(job.strategy, []).append(job)
+    firsts = {job.strategy: job for job in reversed(missing)}
     async with App("memory", environ={}, strategies=comparison.app.strategies) as app:
-        for jobs in by_strategy.values():
-            taken = await _rehearse(app, jobs[0])
-            total += Usage(
-                *(len(jobs) * count for count in (taken.calls, taken.input_tokens, taken.output_tokens))
-            )
+        for strategy, times in Counter(job.strategy for job in missing).items():
+            total = sum([await _rehearse(app, firsts[strategy])] * times, total)
     if comparison.judge is None:
-        total += Usage(len(missing), total.input_tokens // max(1, total.calls) * len(missing), 0)
+        total += Usage(len(missing), total.input_tokens // max(1, total.calls) * len(missing))
     return Estimate(len(missing), total.calls, total.tokens, _cost(missing, total))
 
 

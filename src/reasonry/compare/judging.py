@@ -177,15 +177,20 @@ def number_in(text: str) -> Fraction | None:
     return numbers[-1] if numbers else None
 
 
+def judged_answer(document: Mapping[str, Any]) -> str | None:
+    """Return what is judged: the answer, or the best so far of a run that a limit stopped, for all had the same one."""
+    is_stopped = (document.get("outcome"), document.get("status")) == ("stopped", "done")
+    return document.get("best_answer" if is_stopped else "answer")
+
+
 def candidates_of(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """Return all that a result document says was found, the answer first."""
-    found: list[Candidate] = []
-    answer = document.get("answer")
-    if isinstance(answer, str):
-        found.append(Candidate(answer))
-    for candidate in document.get("candidates") or ():
-        found.append(
-            Candidate(str(candidate.get("content", "")), tuple(map(str, candidate.get("path_text") or ())))
-        )
-    found += [Candidate(str(vote.get("answer", ""))) for vote in document.get("votes") or ()]
-    return tuple(found)
+    answer = judged_answer(document)
+    return (
+        *([] if answer is None else [Candidate(answer)]),
+        *(
+            Candidate(str(found.get("content", "")), tuple(map(str, found.get("path_text") or ())))
+            for found in document.get("candidates") or ()
+        ),
+        *(Candidate(str(vote.get("answer", ""))) for vote in document.get("votes") or ()),
+    )

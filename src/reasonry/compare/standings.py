@@ -1,6 +1,7 @@
 """Comparing strategies: how sure an accuracy is, and which strategy is worth its price.
 
-Rule 1: an accuracy is given with its interval; strategies whose intervals overlap are not told apart by it.
+Rule 1: an accuracy is given with its interval. Two strategies are told apart by the problems that only one of them
+        solved: all problems are the same for both, so a problem that both solved, or neither, says nothing.
 Rule 2: `right` is about the answer that was given; `any_right` about all that was found: the answer, the candidates of
         a search, the answers that were voted on.
 Rule 3: a run without an answer, and an answer nobody could judge, count as not right.
@@ -9,14 +10,18 @@ Rule 4: what was right nowhere is not worth its price, however low: it is on no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import comb, sqrt
 from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..core.budget import Usage
+from ..core.budget import NOTHING, Usage
+from .judging import Item
+
+SIGNIFICANT = 0.05
+"""How likely chance may make a difference that is still called one."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -29,7 +34,6 @@ class Trial(Struct, frozen=True, kw_only=True):
     """
 
     item: str
-    problem: str
     strategy: str
     run_id: str
     status: str
@@ -92,40 +96,81 @@ class Standing(Struct, frozen=True, kw_only=True):
     front_by_usd: bool | None = None
     front_by_calls: bool = False
 
+    @property
+    def is_front(self) -> bool:
+        """Whether it is on the front: by dollars where every price is known, else by calls."""
+        return self.front_by_calls if self.front_by_usd is None else self.front_by_usd
+
+
+class ComparisonPlan(Struct, frozen=True):
+    """Which runs a comparison takes.
+
+    Attributes:
+        facts: How they are run and judged, as a report's document has it.
+        keys: The sessions of the runs of each problem, one for each strategy.
+    """
+
+    facts: dict[str, Any]
+    strategies: list[str]
+    items: list[Item]
+    keys: list[str]
+
+    def places(self) -> dict[tuple[str, str], str]:
+        """Return the session of each problem and strategy."""
+        places = ((str(item.id), name) for item in self.items for name in self.strategies)
+        return dict(zip(places, self.keys, strict=True))
+
 
 class Report(Struct, frozen=True, kw_only=True):
     """What came of a comparison.
 
     Attributes:
-        wanted: How many runs it takes.
+        found: Every trial that is there, by problem and strategy.
         reused: How many of them were there before.
         spent: By this call alone, judging included, and what was cut off in flight.
     """
 
-    standings: list[Standing]
-    trials: list[Trial]
-    wanted: int
-    reused: int
-    spent: Usage
+    plan: ComparisonPlan
+    found: Mapping[tuple[str, str], Trial]
+    reused: int = 0
+    spent: Usage = NOTHING
+
+    @property
+    def wanted(self) -> int:
+        """How many runs it takes."""
+        return len(self.plan.keys)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What is there, problem by problem."""
+        return [self.found[place] for place in self.plan.places() if place in self.found]
+
+    @property
+    def standings(self) -> list[Standing]:
+        """How the strategies stand."""
+        return standings(self.trials, self.plan.strategies)
 
     @property
     def complete(self) -> bool:
         """Whether every strategy has been run on every problem."""
-        return len(self.trials) == self.wanted
+        return len(self.found) == self.wanted
 
-    def document(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the report as one JSON document.
+    def findings(self) -> list[str]:
+        """Return what the figures say, and what they do not say, in sentences."""
+        return [*describe_ties(self.standings), *describe_differences(self.trials, self.standings)]
 
-        Args:
-            facts: What was compared; see `Comparison.facts`.
-        """
+    def document(self) -> dict[str, Any]:
+        """Return the report as one JSON document."""
         return {
-            **facts,
+            **self.plan.facts,
+            "problems": len(self.plan.items),
+            "items": to_builtins(self.plan.items),
+            "compared": self.plan.strategies,
             "complete": self.complete,
-            "runs": {"wanted": self.wanted, "there": len(self.trials), "reused": self.reused},
+            "runs": {"wanted": self.wanted, "there": len(self.found), "reused": self.reused},
             "spent": to_builtins(self.spent),
-            "strategies": [to_builtins(standing) for standing in self.standings],
-            "findings": describe_ties(self.standings),
+            "strategies": to_builtins(self.standings),
+            "findings": self.findings(),
             "trials": [{**to_builtins(trial), "why": trial.why_no_answer} for trial in self.trials],
         }
 
@@ -142,6 +187,12 @@ def wilson(right: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
     middle = (share + spread / 2) / (1 + spread)
     half = z * sqrt(share * (1 - share) / runs + spread / (4 * runs)) / (1 + spread)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def sign_test(won: int, lost: int) -> float:
+    """Return how likely chance alone divides so many problems at least so unevenly (exact, two-sided; McNemar 1947)."""
+    outcomes = won + lost
+    return min(1.0, 2 * sum(comb(outcomes, at) for at in range(min(won, lost) + 1)) / 2**outcomes)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
@@ -164,42 +215,61 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
     rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
     # Where nothing costs dollars, calls tell what is cheap.
     priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
-    by_usd = _front(rows, [row.usd or 0.0 for row in rows]) if priced else set[int]()
-    by_calls = _front(rows, [row.calls for row in rows])
+    by_usd, by_calls = _front(rows, lambda row: row.usd or 0.0), _front(rows, lambda row: row.calls)
     return [
-        replace(row, front_by_usd=at in by_usd if priced else None, front_by_calls=at in by_calls)
-        for at, row in enumerate(rows)
+        replace(
+            row,
+            front_by_usd=row.strategy in by_usd if priced else None,
+            front_by_calls=row.strategy in by_calls,
+        )
+        for row in rows
     ]
 
 
-def _front(rows: Sequence[Standing], costs: Sequence[float]) -> set[int]:
-    """Return the positions of the rows on the front; rule 4."""
-    right = [at for at, row in enumerate(rows) if row.right]
-    return {right[at] for at in pareto_front([(costs[at], rows[at].accuracy) for at in right])}
+def _front(rows: Sequence[Standing], cost: Callable[[Standing], float]) -> set[str]:
+    """Return the strategies on the front; rule 4."""
+    right = [row for row in rows if row.right]
+    return {right[at].strategy for at in pareto_front([(cost(row), row.accuracy) for row in right])}
 
 
 def describe_ties(rows: Sequence[Standing]) -> list[str]:
-    """Return the strategies that the figures do not tell apart: equal rows, and accuracies whose intervals overlap."""
-    sentences: list[str] = []
-    by_price = all(row.front_by_usd is not None for row in rows)
-    groups: dict[tuple[float, float], list[str]] = {}
+    """Return the strategies on the front that are alike in both accuracy and cost."""
+    alike: dict[tuple[float, float], list[str]] = {}
     for row in rows:
-        if row.front_by_usd if by_price else row.front_by_calls:
-            cost = (row.usd or 0.0) if by_price else row.calls
-            groups.setdefault((row.accuracy, cost), []).append(row.strategy)
-    sentences += [
+        if row.is_front:
+            cost = row.calls if row.front_by_usd is None else row.usd or 0.0
+            alike.setdefault((row.accuracy, cost), []).append(row.strategy)
+    return [
         f"{' and '.join(names)} tie: equally accurate and equally cheap"
-        for names in groups.values()
+        for names in alike.values()
         if len(names) > 1
     ]
+
+
+def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
+    """Return which strategies the best one beats, and which it cannot be told apart from; rule 1."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
-    close = [row.strategy for row in rows if row is not best and row.right and row.high >= best.low]
+    right = {row.strategy: dict[str, bool]() for row in rows}
+    for trial in trials:
+        right[trial.strategy][trial.item] = trial.right is True
+    sentences, close = list[str](), list[str]()
+    for name in [row.strategy for row in rows if row is not best]:
+        pairs = [
+            (right[best.strategy][item], right[name][item])
+            for item in right[name]
+            if item in right[best.strategy]
+        ]
+        won, lost = pairs.count((True, False)), pairs.count((False, True))
+        if won > lost and sign_test(won, lost) <= SIGNIFICANT:
+            alone = f"it alone is right on {won}, the other alone on {lost}"
+            sentences.append(f"{best.strategy} is better than {name}: of {len(pairs)} problems {alone}")
+        else:
+            close.append(name)
     if close:
-        count = f"{best.runs} problem{'' if best.runs == 1 else 's'}"
         names = f"{', '.join([best.strategy, *close[:-1]])} and {close[-1]}"
-        sentences.append(f"{names} cannot be told apart with {count}")
+        sentences.append(f"{names} cannot be told apart with {best.runs} problem{'s' * (best.runs != 1)}")
     return sentences
 
 

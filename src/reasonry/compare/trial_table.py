@@ -15,17 +15,15 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..app.wiring import App
-from ..core.budget import Usage
 from ..core.text import clip
-from ..engine.result import Result
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
 from ..reading.vote import agree, normalise
 from ..records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from ..strategies import STRATEGIES
-from .judging import Item, Judge, candidates_of
+from .judging import Candidate, Item, Judge, judged_answer
 from .problem_set import find_judge
-from .standings import Report, Trial, standings
+from .standings import ComparisonPlan, Report, Trial
 
 PREFIX = "comparison-"
 """How the id of a comparison begins."""
@@ -34,31 +32,6 @@ ENDED = ("done", "failed")
 """The status of a run that is not run again."""
 
 _PAGE = 500
-
-
-class ComparisonPlan(Struct, frozen=True):
-    """What is compared.
-
-    Attributes:
-        facts: As a report's document has them.
-        keys: The session of the run of each problem, for each strategy.
-    """
-
-    facts: dict[str, Any]
-    strategies: list[str]
-    items: list[Item]
-    keys: list[list[str]]
-
-    def item(self, id: str) -> Item:
-        """Return the problem of an id.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        for item in self.items:
-            if str(item.id) == id:
-                return item
-        raise NotFoundError(f"the comparison has no problem {id[:60]!r}")
 
 
 class Repeat(Struct, frozen=True):
@@ -81,10 +54,8 @@ class TrialTable:
 
     async def begin(self, plan: ComparisonPlan) -> None:
         """Write the plan, unless it is there."""
-        facts = plan.facts
-        purpose = (
-            f"Comparison: {facts['problems']} problems of {facts['dataset']} × {', '.join(plan.strategies)}"
-        )
+        problems = f"{len(plan.items)} problems of {plan.facts['dataset']}"
+        purpose = f"Comparison: {problems} × {', '.join(plan.strategies)}"
         await self._append(purpose, {"plan": to_builtins(plan)}, is_first=True)
 
     async def add(self, entry: Trial | Repeat) -> None:
@@ -135,60 +106,36 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
         NotFoundError: There is no such comparison.
     """
     plan, trials, repeats = await TrialTable(app.store, id).read()
-    places = [
-        (str(item.id), name, key)
-        for item, keys in zip(plan.items, plan.keys, strict=True)
-        for name, key in zip(plan.strategies, keys, strict=True)
-    ]
-    present = [trials[item, name] for item, name, _ in places if (item, name) in trials]
-    calls, tokens = (sum(getattr(trial, count) for trial in present) for count in ("calls", "tokens"))
-    spent = Usage(calls, tokens, usd=sum(trial.usd or 0.0 for trial in present))
-    report = Report(
-        standings=standings(present, plan.strategies),
-        trials=present,
-        wanted=len(places),
-        reused=0,
-        spent=spent,
-    )
-    running = [await _running(app, place) for place in places if place[:2] not in trials]
-    judge = find_judge(plan.facts["judge"])
+    report, judge = Report(plan=plan, found=trials), find_judge(plan.facts["judge"])
+    items = {str(item.id): item for item in plan.items}
+    missing = {key: place for place, key in plan.places().items() if place not in trials}
+    active = await app.store.runs(limit=_PAGE, status="active") if missing else []
     return {
-        **report.document(plan.facts),
-        "running": [run for run in running if run is not None],
+        **report.document(),
+        "running": [
+            {"item": item, "strategy": strategy, "run_id": run.run_id}
+            for run in active
+            if run.session_id in missing
+            for item, strategy in [missing[run.session_id]]
+        ],
         "repeats": [
-            await _repeat(
-                app, repeat, plan.item(repeat.item), trials.get((repeat.item, repeat.strategy)), judge
+            await _describe_repeat(
+                app, repeat, items[repeat.item], trials[repeat.item, repeat.strategy], judge
             )
             for repeat in repeats
         ],
     }
 
 
-async def _running(app: App, place: tuple[str, str, str]) -> dict[str, Any] | None:
-    item, strategy, key = place
-    try:
-        session = await app.store.session(key)
-    except NotFoundError:
-        return None
-    return {"item": item, "strategy": strategy, "run_id": session.run_id}
-
-
-async def _repeat(
-    app: App, repeat: Repeat, item: Item, first: Trial | None, judge: Judge | None
+async def _describe_repeat(
+    app: App, repeat: Repeat, item: Item, first: Trial, judge: Judge | None
 ) -> dict[str, Any]:
-    answer, right = None, None
-    row = await app.store.run(repeat.run_id)
-    if row.status in ENDED:
-        result = await app.engine.result(repeat.run_id)
-        answer = judged_answer(result)
-        found = candidates_of({**result.document(), "answer": answer})
-        right = None if judge is None else answer is not None and judge(item, found[0])
-    earlier = first.answer if first else None
-    is_same = None not in (answer, earlier) and agree(normalise(answer or ""), normalise(earlier or ""))
-    return {**to_builtins(repeat), "status": row.status, "answer": answer, "right": right, "same": is_same}
-
-
-def judged_answer(result: Result) -> str | None:
-    """Return what is judged: the answer, or the best so far of a run that a limit stopped, for all had the same one."""
-    is_stopped = result.outcome == "stopped" and result.status == "done"
-    return result.best_answer if is_stopped else result.answer
+    document = (await app.engine.result(repeat.run_id)).document()
+    answer, status = judged_answer(document), document["status"]
+    right = None
+    if judge is not None and status in ENDED:
+        right = answer is not None and judge(item, Candidate(answer))
+    is_same = None not in (answer, first.answer) and agree(
+        normalise(answer or ""), normalise(first.answer or "")
+    )
+    return {**to_builtins(repeat), "status": status, "answer": answer, "right": right, "same": is_same}

@@ -31,7 +31,7 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
             with open_dataset(f"game24:{size}") as problems:
                 terms, offline = Terms(dataset="game24", judge="game24"), Participants(model="offline")
                 made = Comparison(app, problems.items, names, offline, terms, judge=problems.judge)
-                return made.id, (await made.run()).document(made.facts())
+                return made.id, (await made.run()).document()
 
     # The browser has an event loop in this thread.
     with ThreadPoolExecutor(1) as pool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -19,7 +19,7 @@ from ...compare.comparison import Comparison, Terms, check_strategies
 from ...compare.estimate import Estimate, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Report, Standing, Trial, describe_ties
+from ...compare.standings import Report, Standing, Trial
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.composition import split_outside
 from ...core.text import clip
@@ -93,7 +93,7 @@ def compare(
         check_writable(html)
     note = print_note if sys.stderr.isatty() or not settings.common.as_data else _silent
 
-    async def work(app: App, problems: ProblemSet) -> tuple[Report, dict[str, Any], bool] | None:
+    async def work(app: App, problems: ProblemSet) -> tuple[Report, bool] | None:
         items, own_judge = problems.items[:limit], problems.judge if judge is None else None
         names = check_strategies(split_outside(strategies or problems.strategies), app)
         budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
@@ -110,36 +110,36 @@ def compare(
         named = settings.participants()
         named = replace(named, tools=(*named.tools, *problems.tools))
         participants = await app.equip(named, budget, shared=True)
-        heard_by = _teller(note), Pauses(note)
-        comparison = Comparison(app, items, names, participants, terms, *heard_by, judge=own_judge)
-        facts = comparison.facts()
+        watcher = Progress(note)
+        comparison = Comparison(
+            app, items, names, participants, terms, watcher.report_trial, watcher, judge=own_judge
+        )
+        model = comparison.jobs[0].run.order.participants.model
         why = f" ({app.pool.model_why})" if app.pool.model_why else ""
         size = f"{present.count_of(len(items), 'problem')} × {', '.join(names)}"
-        note(f"{size} · model {facts['model']}{why} · judge {terms.judge}")
+        note(f"{size} · model {model}{why} · judge {terms.judge}")
         expected = await estimate(comparison)
         if expected.runs:
             note(_describe_estimate(expected))
-            note(
-                f"The table fills at #/comparisons/{comparison.id} of the page that `reasonry serve --open` shows."
-            )
+            note(f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}")
         if expected.usd and not yes and confirm("Run them?") is False:
             return None
         try:
-            return await comparison.run(), facts, False
+            return await comparison.run(), False
         except asyncio.CancelledError:
-            return comparison.report(), facts, True
+            return comparison.report(), True
 
     with _open_problems(file, dataset, seed, level) as problems:
         outcome = settings.do(lambda app: work(app, problems))
     if outcome is None:
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
-    report, facts, interrupted = outcome
-    whole = report.document(facts)
+    report, is_interrupted = outcome
+    whole = report.document()
     if html is not None:
-        write_text(html, html_page(whole, f"Comparison: {facts['dataset']}"))
+        write_text(html, html_page(whole, f"Comparison: {whole['dataset']}"))
     settings.common.show(whole, lambda: _print_report(report, html))
-    if interrupted:
+    if is_interrupted:
         return present.EXIT_CODES["cancelled"]
     return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
 
@@ -179,11 +179,15 @@ def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str
     return options
 
 
-class Pauses(Observer):
-    """Says why nothing moves."""
+class Progress(Observer):
+    """Says what came of each run, and why nothing moves."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
+
+    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
+        """Say what came of a run."""
+        self.note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
@@ -193,7 +197,7 @@ class Pauses(Observer):
 
 _COLUMNS = (
     Column("STRATEGY", lambda row: row.strategy),
-    Column("FRONT", lambda row: "*" if _is_front(row) else ""),
+    Column("FRONT", lambda row: "*" * row.is_front),
     Column("RIGHT", lambda row: _right(row), align_right=True),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
@@ -204,10 +208,6 @@ _COLUMNS = (
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
     Column("SECONDS", lambda row: f"{row.seconds:.2f}", rank=2, align_right=True),
 )
-
-
-def _is_front(row: Standing) -> bool:
-    return bool(row.front_by_calls if row.front_by_usd is None else row.front_by_usd)
 
 
 def _right(row: Standing) -> str:
@@ -226,20 +226,13 @@ def _silent(_: str) -> None:
     pass
 
 
-def _teller(note: Callable[[str], None]) -> Callable[[Trial, int, int], None]:
-    def report_trial(trial: Trial, done: int, wanted: int) -> None:
-        note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
-
-    return report_trial
-
-
 def _print_report(report: Report, html: Path | None) -> None:
     print_table(_COLUMNS, report.standings)
     cost = "dollars" if any(row.front_by_usd is not None for row in report.standings) else "calls"
     notes = [
         f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate and "
         f"takes no more {cost}, or is as accurate and takes fewer.",
-        *describe_ties(report.standings),
+        *report.findings(),
         _describe_unjudged(report),
         *_describe_unanswered(report),
         _ending(report) + (f"; report: {html}" if html else ""),

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...compare.trial_table import Repeat, TrialTable, read_comparison
+from ...errors import NotFoundError
 from ...records import JobOptions
 from .context import RequestContext
 from .documents import reply
@@ -45,13 +46,14 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
     """Begin more runs on one problem, of each strategy that has one; how far they agree shows how stable it is."""
     app, table = context.app, TrialTable(context.app.store, comparison_id)
     plan, trials, _ = await table.read()
-    item = str(plan.item(body.item).id)
-    for trial in [trials[item, name] for name in plan.strategies if (item, name) in trials]:
+    if body.item not in {str(item.id) for item in plan.items}:
+        raise NotFoundError(f"the comparison has no problem {body.item[:60]!r}")
+    for trial in [trials[place] for place in plan.places() if place[0] == body.item and place in trials]:
         source = await app.engine.recorded_run(trial.run_id)
         participants = await app.participants_again(source, ForkBody(start=0))
         for _ in range(body.times):
             run_id, _ = await context.supervisor.fork(app, source, 0, participants, job=JobOptions())
-            await table.add(Repeat(item, trial.strategy, run_id))
+            await table.add(Repeat(body.item, trial.strategy, run_id))
     return reply(await read_comparison(app, comparison_id), 201)
 
 

@@ -11,7 +11,7 @@ const ROW_FILTERS = {
 };
 const STANDING_HEADS = ["Strategy", "Right", "Accuracy", "95 % interval", "Any", "Calls", "Rounds", "Tokens", "$", "Seconds", "Frontier"];
 const STANDING_NOTES =
-  "Accuracy has its 95 % interval (Wilson). A run without an answer, and an answer that could not be judged, count as not right. " +
+  "Accuracy has its 95 % interval (Wilson). Strategies are told apart by the problems that only one of them solved (sign test, 5 %). A run without an answer, and an answer that could not be judged, count as not right. " +
   "Any also counts problems for which another candidate or vote was right. Calls, rounds, tokens, dollars and seconds are means " +
   "per run. The frontier has the strategies that no other beats in both accuracy and cost.";
 const [PLOT_WIDTH, PLOT_HEIGHT, PLOT_LEFT, PLOT_BOTTOM] = [560, 240, 44, 34];
