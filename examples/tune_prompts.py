@@ -4,19 +4,15 @@
     python examples/tune_prompts.py arithmetic openai:gpt-6-luna
 
 GEPA (arXiv:2507.19457) shows a model which answers were wrong, has it rewrite a prompt, and keeps what does better.
-Each proposal becomes a strategy of its own, and a comparison runs it. The runs are in the store, so the same command
-continues after Ctrl-C, and nothing is paid for twice.
+Each proposal is a strategy of its own, and its runs are in the store: the same command continues after Ctrl-C.
 """
-
-from __future__ import annotations
 
 import asyncio
 import hashlib
 import sys
-from typing import Any
+from itertools import groupby
 
-import gepa
-from gepa.core.adapter import EvaluationBatch
+from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, optimize_anything
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -30,36 +26,29 @@ from reasonry.core.effects import Ask
 from reasonry.core.strategy import go, request
 
 SEED = {"drafting": "Answer the problem.", "checking": "Check the draft and give the answer."}
-FORM = 'Reply with JSON: {"answer": "…"}'
 
 
 class State(Struct, frozen=True):
-    """A draft, and the answer that comes of it."""
+    """The problem, and the answer so far."""
 
     problem: str
     options: AnswerOptions
-    draft: str = ""
     answer: str = ""
 
 
-def strategy_with(prompts: dict[str, str]) -> Strategy[Any, Any]:
+def strategy_with(prompts):
     """Return the strategy whose stages ask with these prompts; other prompts, another name."""
 
-    def draft(s):
-        (reply,) = yield request(s, Ask(f"{s.problem}\n\n{prompts['drafting']} {FORM}"))
-        return go(replace(s, draft=reply.value.text), "checking", Thought(reply.value.text))
+    def asking(stage, then):
+        def ask(s):
+            draft = f"Draft: {s.answer}\n\n" if s.answer else ""
+            task = f'{prompts[stage]} Reply with JSON: {{"answer": "…"}}'
+            (reply,) = yield request(s, Ask(f"{s.problem}\n\n{draft}{task}"))
+            return go(replace(s, answer=reply.value.text), then, Thought(reply.value.text))
 
-    def check(s):
-        question = f"{s.problem}\n\nDraft: {s.draft}\n\n{prompts['checking']} {FORM}"
-        (reply,) = yield request(s, Ask(question))
-        return go(replace(s, answer=reply.value.text), "final_response", Thought(reply.value.text))
+        return Stage(stage, (then,), body=ask, reply=AnswerReply, example={"answer": "4"})
 
-    stages = (
-        Stage("problem_reception", ("drafting",)),
-        Stage("drafting", ("checking",), body=draft, reply=AnswerReply, example={"answer": "4"}),
-        Stage("checking", ("final_response",), body=check, reply=AnswerReply, example={"answer": "4"}),
-        Stage("final_response"),
-    )
+    drafting, checking = asking("drafting", "checking"), asking("checking", "final_response")
     return Strategy(
         name=f"tuned_{hashlib.sha256(repr(sorted(prompts.items())).encode()).hexdigest()[:10]}",
         title="Draft and check",
@@ -67,62 +56,40 @@ def strategy_with(prompts: dict[str, str]) -> Strategy[Any, Any]:
         summary="Answers, then checks the answer.",
         options=AnswerOptions,
         state=State,
-        conclude=lambda s: Conclusion(s.answer or s.draft or None),
-        stages=stages,
+        conclude=lambda s: Conclusion(s.answer or None),
+        stages=(Stage("problem_reception", ("drafting",)), drafting, checking, Stage("final_response")),
     )
 
 
-class Evaluator:
-    """What GEPA needs: the scores of a candidate on some problems, and what a model can learn from them."""
-
-    propose_new_texts = None
-
-    def __init__(self, dataset: str, model: str, store: str | None) -> None:
-        self.dataset, self.model, self.store = DATASETS[dataset], model, store
-
-    def evaluate(self, batch: list[Any], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        """Return a score for each problem."""
-        report = asyncio.run(self._compare(batch, candidate))
-        trials = {trial.item: trial for trial in report.trials}
-        found = [trials[str(item.id)] for item in batch]
-        return EvaluationBatch(found, [float(trial.right is True) for trial in found], found)
-
-    async def _compare(self, batch: list[Any], candidate: dict[str, str]) -> Any:
-        async with App(self.store) as app:
-            strategy = app.register(strategy_with(candidate))
-            terms = Terms(dataset=self.dataset.name, judge=self.dataset.name)
-            participants = Participants(model=self.model)
-            unique = list({item.id: item for item in batch}.values())
-            comparison = Comparison(
-                app, unique, [strategy.name], participants, terms, judge=self.dataset.judge
-            )
-            return await comparison.run()
-
-    def make_reflective_dataset(self, candidate: Any, evaluated: Any, components: list[str]) -> Any:
-        """Return what a model is shown before it rewrites a prompt."""
-        lessons = [
-            {
-                "Inputs": trial.problem,
-                "Generated Outputs": trial.answer or "nothing",
-                "Feedback": "right" if trial.right else f"wrong; {trial.why_no_answer}",
-            }
-            for trial in evaluated.outputs
-        ]
-        return dict.fromkeys(components, lessons)
-
-
-def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
+def tune(dataset, model, calls, store=None):
     """Tune the prompts on twenty problems, ten of them to learn from."""
     items = DATASETS[dataset].items(20)
-    return gepa.optimize(
-        seed_candidate=SEED,
-        trainset=items[:10],
-        valset=items[10:],
-        adapter=Evaluator(dataset, model, store),
-        reflection_lm=lambda prompt: (
-            solve_sync(str(prompt), strategy="chain_of_thought", model=model, store=store).answer or ""
-        ),
-        max_metric_calls=calls,
+
+    async def compare(prompts, items):
+        async with App(store) as app:
+            strategy = app.register(strategy_with(prompts))
+            terms = Terms(dataset=dataset, judge=dataset)
+            # GEPA may draw a problem twice.
+            drawn = list({item.id: item for item in items}.values())
+            report = await Comparison(app, drawn, [strategy.name], Participants(model=model), terms).run()
+            scores = {
+                trial.item: (float(trial.right is True), {"answer": trial.answer}) for trial in report.trials
+            }
+            return [scores[item.id] for item in items]
+
+    def evaluate(pairs):
+        scores = []
+        for prompts, group in groupby(pairs, lambda pair: pair[0]):
+            scores += asyncio.run(compare(prompts, [item for _, item in group]))
+        return scores
+
+    def reflect(prompt):
+        return solve_sync(str(prompt), strategy="plan_and_solve", model=model, store=store).answer or ""
+
+    engine, reflection = EngineConfig(max_metric_calls=calls), ReflectionConfig(reflection_lm=reflect)
+    config = GEPAConfig(engine=engine, reflection=reflection)
+    return optimize_anything(
+        SEED, batch_evaluator=evaluate, dataset=items[:10], valset=items[10:], config=config
     )
 
 

@@ -59,10 +59,9 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
         items = [
             Item(f"{kind} {at}", 4, str(at)) for at, kind in enumerate(["long", "short", "short", "short"])
         ]
-        terms = Terms(options={"self_consistency": {"samples": 5, "stop": "full"}}, parallel=2, total_usd=9.0)
-        report = await Comparison(
-            app, items, ["self_consistency"], Participants(model=Cashier()), terms
-        ).run()
+        terms = Terms(parallel=2, total_usd=9.0)
+        voting = ["self_consistency(samples=5, stop=full)"]
+        report = await Comparison(app, items, voting, Participants(model=Cashier()), terms).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -74,11 +73,13 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
     model, judge = Speaker("model", "4"), Speaker("judge", "yes")
     model.free.set()
     participants = Participants(model=model, judge_model=judge)
-    terms = Terms(options={"self_consistency": {"samples": 1}}, judge="model")
+    terms = Terms(judge="model")
     async with App("memory") as app:
 
         def comparison() -> Comparison:
-            return Comparison(app, [Item("2 + 2?", id="sum")], ["self_consistency"], participants, terms)
+            return Comparison(
+                app, [Item("2 + 2?", id="sum")], ["self_consistency(samples=1)"], participants, terms
+            )
 
         interrupted = asyncio.create_task(comparison().run())
         await judge.asked.wait()

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from reasonry.compare.standings import (
     Trial,
     describe_differences,
-    describe_ties,
     pareto_front,
     sign_test,
     standings,
@@ -112,13 +111,6 @@ def test_what_was_right_nowhere_is_on_no_front_however_cheap() -> None:
     none = standings([trial("a", False), trial("b", False)], "ab")
     assert not any(row.front_by_calls for row in none)
     assert describe_differences([], none) == ["no answer was right, so there is no frontier"]
-
-
-def test_ties_are_said_as_ties() -> None:
-    same = standings([trial("a", True, calls=2, usd=0.1), trial("b", True, calls=2, usd=0.1)], "ab")
-    assert describe_ties(same) == ["a and b tie: equally accurate and equally cheap"]
-    apart = standings([trial("a", True, usd=0.2), trial("b", True, usd=0.1)], "ab")
-    assert describe_ties(apart) == []
 
 
 @pytest.mark.parametrize(

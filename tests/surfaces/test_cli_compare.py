@@ -91,14 +91,7 @@ def adds(request: ChatRequest) -> Any:
     return dict.fromkeys((request.form or {}).get("properties", {"answer": 0}), answer) | {"reasoning": "so"}
 
 
-ADDING = (
-    "--strategies",
-    "self_consistency",
-    "--option",
-    "self_consistency.samples=3",
-    "--option",
-    "self_consistency.stop=full",
-)
+ADDING = ("--strategies", "self_consistency(samples=3, stop=full)")
 
 
 # -- what comes of it
@@ -400,16 +393,8 @@ BAD = [
     (["data.jsonl", "--strategies", "tot,tree-of-thoughts"], "tree_of_thoughts twice"),
     (["data.jsonl", "--strategies", "tot", "--judge", "fair"], "no judge 'fair'"),
     (["data.jsonl", "--strategies", "tot"], "problem 1 has no answer"),
-    (["data.jsonl", "--strategies", "tot", "--option", "beam_width=2"], "STRATEGY.NAME=VALUE"),
-    (["data.jsonl", "--strategies", "tot", "--option", "react.x=2"], "STRATEGY.NAME=VALUE"),
-    (
-        ["data.jsonl", "--strategies", "tot", "--judge", "arithmetic:24", "--option", "tot.x=2"],
-        "STRATEGY.NAME",
-    ),
-    (
-        ["data.jsonl", "--strategies", "tot", "--judge", "arithmetic:24", "--option", "tree_of_thoughts.x=2"],
-        "no option",
-    ),
+    (["data.jsonl", "--strategies", "tot(beam_width", "--judge", "model"], "strategies"),
+    (["data.jsonl", "--strategies", "tot(x=2)", "--judge", "arithmetic:24"], "no option"),
     (["data.jsonl", "--strategies", "tot", "--parallel", "0"], "must be above 0"),
     (["data.jsonl", "--strategies", "tot", "--limit", "0"], "must be above 0"),
     (["data.jsonl", "--strategies", "tot", "--total-usd", "nan"], "above 0"),

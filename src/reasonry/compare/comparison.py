@@ -55,7 +55,6 @@ class Terms(Struct, frozen=True, kw_only=True):
     """How a comparison goes.
 
     Args:
-        options: Of each strategy, by its name.
         budget: Of each run.
         dataset: What the problems are called.
         judge: As a user writes it after `--judge`, or the data set whose own judge it is.
@@ -65,7 +64,6 @@ class Terms(Struct, frozen=True, kw_only=True):
         total_usd: No run is begun once this call has spent so much.
     """
 
-    options: Mapping[str, Mapping[str, Any]] = {}
     budget: Budget = Budget()
     dataset: str = ""
     judge: str = "exact"
@@ -96,25 +94,18 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
     """Return the names of strategies to compare, each as the registry writes it; `auto` is one.
 
     Raises:
-        UsageError: No strategy is named, or a strategy is unknown, named twice, or cannot be run by a model.
+        UsageError: No strategy is named, or a strategy is unknown or named twice.
     """
     checked: list[str] = []
     for name in filter(None, map(str.strip, names)):
-        if name.lower() == AUTO:
-            checked.append(AUTO)
-            continue
         written = read_composition(name)
-        strategy = app.strategy(written.name)
-        if not strategy.is_driven:
-            raise UsageError(f"{strategy.name} cannot be run by a model", option="strategies")
-        checked.append(written.spell(strategy.name))
+        checked.append(AUTO if name.lower() == AUTO else written.spell(app.strategy(written.name).name))
+        if checked[-1] in checked[:-1]:
+            raise UsageError(f"--strategies names {checked[-1]} twice", option="strategies")
     if not checked:
         choices = [*strategy_names(app.strategies), AUTO]
         message = "--strategies takes names with commas between them"
         raise UsageError(message, option="strategies", choices=choices)
-    for name, times in Counter(checked).items():
-        if times > 1:
-            raise UsageError(f"--strategies names {name} twice", option="strategies")
     return checked
 
 
@@ -160,14 +151,13 @@ class Comparison:
         self._locks: dict[str, asyncio.Lock] = {job.run.key: asyncio.Lock() for job in self.jobs}
 
     def _plan_jobs(self) -> Iterator[Job]:
-        seen, terms = Counter[str](), self.terms
+        seen = Counter[str]()
         for item in self.items:
             for strategy in self.strategies:
                 request = RunRequest(
                     problem=item.problem,
                     strategy=strategy,
-                    options=terms.options.get(strategy, {}),
-                    budget=terms.budget,
+                    budget=self.terms.budget,
                     participants=self.participants,
                 )
                 try:

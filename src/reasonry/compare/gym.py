@@ -9,74 +9,69 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..errors import ReasonryError, UsageError
 from ..extras import check_extra
 from ..reading.names import did_you_mean
-from .judging import Candidate, Item
+from .judging import Candidate, Item, Judge
 
 WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())
 """The names that may stand behind `gym/`."""
 
 SERVER = """
 import json, sys
+out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
-made = {}
+name, seed, size = json.loads(sys.stdin.readline())
+data = reasoning_gym.create_dataset(name, size=size, seed=seed)
+print(json.dumps([[entry["question"], entry["answer"]] for entry in data]), file=out, flush=True)
 for line in sys.stdin:
-    name, seed, size, index, answer = json.loads(line)
-    data = made.get(name) or made.setdefault(name, reasoning_gym.create_dataset(name, size=size, seed=seed))
-    entry = data[index]
-    reply = [entry["question"], entry["answer"]] if answer is None else data.score_answer(answer, entry)
-    print(json.dumps(reply), flush=True)
+    index, answer = json.loads(line)
+    print(json.dumps(data.score_answer(answer, data[index])), file=out, flush=True)
 """
-"""The process: a line asks for a problem, or for the score of an answer to one."""
+"""The process: it prints all problems, then the score of each answer; its standard output is no one else's."""
 
 
-class Gym:
-    """One data set of the package, of a size and a seed.
+@contextmanager
+def open_gym(name: str, seed: int, size: int) -> Generator[tuple[list[Item], Judge]]:
+    """Begin the process of a data set; yield its problems and their judge.
 
     Raises:
         UsageError: The name is not on the whitelist.
         MissingExtraError: The package is not installed.
     """
-
-    def __init__(self, name: str, size: int, seed: int) -> None:
-        if name not in WHITELIST:
-            raise UsageError(
-                f"There is no data set 'gym/{name[:60]}'.{did_you_mean(name, WHITELIST)}",
-                option="dataset",
-                choices=[f"gym/{known}" for known in WHITELIST],
-            )
-        check_extra("gym", f"The data set gym/{name}")
-        self._asked = (name, seed, size)
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
+    if name not in WHITELIST:
+        raise UsageError(
+            f"There is no data set 'gym/{name[:60]}'.{did_you_mean(name, WHITELIST)}",
+            option="dataset",
+            choices=[f"gym/{known}" for known in WHITELIST],
         )
-        made = [self._ask(index) for index in range(size)]
-        self.items = [Item(made[i][0], made[i][1], f"gym/{name}-{seed}-{i}") for i in range(size)]
+    check_extra("gym", f"The data set gym/{name}")
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+    )
 
-    def judge(self, item: Item, candidate: Candidate) -> bool:
-        """Whether the package gives an answer its full score."""
-        return self._ask(int(str(item.id).rpartition("-")[2]), candidate.answer) == 1.0
-
-    def _ask(self, index: int, answer: str | None = None) -> Any:
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def ask(*question: Any) -> Any:
         try:
-            process.stdin.write(json.dumps([*self._asked, index, answer]) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())
+            print(json.dumps(question), file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline() if process.stdout else "")
         except (OSError, ValueError) as error:
-            raise ReasonryError(f"reasoning-gym ended on problem {index} of gym/{self._asked[0]}") from error
+            raise ReasonryError(f"reasoning-gym ended on gym/{name}") from error
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
+    def judge(item: Item, candidate: Candidate) -> bool:
+        return ask(int(str(item.id).rpartition("-")[2]), candidate.answer) == 1.0
+
+    try:
+        made = enumerate(ask(name, seed, size))
+        yield [Item(problem, answer, f"gym/{name}-{seed}-{at}") for at, (problem, answer) in made], judge
+    finally:
+        process.kill()
+        process.communicate()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -11,8 +11,8 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..reading.names import did_you_mean
 from ..strategies import COMPARED
-from .datasets import DATASETS, Dataset
-from .gym import Gym
+from .datasets import DATASETS
+from .gym import open_gym
 from .judging import Item, Judge, read_judge
 
 DEFAULT_SIZE = 30
@@ -38,19 +38,6 @@ class ProblemSet(Struct, frozen=True):
     strategies: str = ""
 
 
-def find_dataset(name: str) -> Dataset:
-    """Return one of our data sets.
-
-    Raises:
-        UsageError: There is none of that name; `choices` has the names.
-    """
-    if name not in DATASETS:
-        hint = did_you_mean(name, DATASETS)
-        message = f"There is no data set {name[:60]!r}.{hint} The data sets: {', '.join(DATASETS)}, gym/NAME."
-        raise UsageError(message, option="dataset", choices=[*DATASETS, "gym/NAME"])
-    return DATASETS[name]
-
-
 def find_judge(name: str) -> Judge | None:
     """Return the judge by its name, as after `--judge`, or that of a data set; None where it has to be asked."""
     if name in DATASETS:
@@ -73,10 +60,16 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
     size = int(number or DEFAULT_SIZE)
     outside, slash, inside = name.partition("/")
     if slash and outside == "gym":
-        with closing(Gym(inside, size, seed)) as gym:
-            yield ProblemSet(name, gym.items, gym.judge, strategies=COMPARED["answer"])
+        with open_gym(inside, seed, size) as (items, judge):
+            yield ProblemSet(name, items, judge, strategies=COMPARED["answer"])
     else:
-        found = find_dataset(name)
+        found = DATASETS.get(name)
+        if found is None:
+            message = f"There is no data set {name[:60]!r}.{did_you_mean(name, DATASETS)}"
+            choices = [*DATASETS, "gym/NAME"]
+            raise UsageError(
+                f"{message} The data sets: {', '.join(choices)}.", option="dataset", choices=choices
+            )
         yield ProblemSet(
             name, found.items(size, seed, level), found.judge, found.tools, COMPARED[found.needs]
         )

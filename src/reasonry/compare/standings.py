@@ -157,7 +157,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     def findings(self) -> list[str]:
         """Return what the figures say, and what they do not say, in sentences."""
-        return [*describe_ties(self.standings), *describe_differences(self.trials, self.standings)]
+        return describe_differences(self.trials, self.standings)
 
     def document(self) -> dict[str, Any]:
         """Return the report as one JSON document."""
@@ -230,20 +230,6 @@ def _front(rows: Sequence[Standing], cost: Callable[[Standing], float]) -> set[s
     """Return the strategies on the front; rule 4."""
     right = [row for row in rows if row.right]
     return {right[at].strategy for at in pareto_front([(cost(row), row.accuracy) for row in right])}
-
-
-def describe_ties(rows: Sequence[Standing]) -> list[str]:
-    """Return the strategies on the front that are alike in both accuracy and cost."""
-    alike: dict[tuple[float, float], list[str]] = {}
-    for row in rows:
-        if row.is_front:
-            cost = row.calls if row.front_by_usd is None else row.usd or 0.0
-            alike.setdefault((row.accuracy, cost), []).append(row.strategy)
-    return [
-        f"{' and '.join(names)} tie: equally accurate and equally cheap"
-        for names in alike.values()
-        if len(names) > 1
-    ]
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:

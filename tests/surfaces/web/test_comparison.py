@@ -41,7 +41,7 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
 def test_a_file_shows_the_standings_the_costs_and_each_problem_and_only_as_text(show: Shown) -> None:
     _, document = compare("memory", ["self_consistency", "best_of_n"])
     document["items"][0]["problem"] = document["trials"][0]["answer"] = HOSTILE
-    page = show.open_file(html_page(document, "Comparison"))
+    page = show.open_file(html_page(document))
     text = page.locator("body").inner_text()
     assert "3 of 3" in text
     assert "0 of 3" in text

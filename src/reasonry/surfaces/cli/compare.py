@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
-from .arguments import ABOVE_0, Count, WholeNumber, read_pairs, read_text
+from .arguments import ABOVE_0, Count, WholeNumber, read_text
 from .output import check_writable, confirm, print_note, print_notes, write_text
 from .settings import RunSettings
 from .tables import Column, print_table
@@ -43,7 +43,6 @@ def compare(
     strategies: str | None = None,
     judge: str | None = None,
     limit: Count | None = None,
-    option: tuple[str, ...] = (),
     parallel: Count = 4,
     series: str = "",
     retry_failed: bool = False,
@@ -67,15 +66,13 @@ def compare(
     level
         Of the data set: 1, the easiest, to 3.
     strategies
-        Names or compositions, such as best_of_n(react, n=5), with commas between them; auto is one. Default: those
-        that suit the data set.
+        Names with commas between them, options and a strategy inside in parentheses, such as best_of_n(react, n=5);
+        auto is one. Default: those that suit the data set.
     judge
         exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model). Default:
         that of the data set; of a file, exact.
     limit
         Only the first so many problems.
-    option
-        An option of one strategy, as STRATEGY.NAME=VALUE; may be repeated.
     parallel
         Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is named.
     series
@@ -99,7 +96,6 @@ def compare(
         budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
         terms = Terms(
             dataset=problems.name,
-            options=_options(option, names),
             budget=budget,
             judge=(judge or problems.name if own_judge else judge or "exact").strip(),
             parallel=parallel,
@@ -137,7 +133,7 @@ def compare(
     report, is_interrupted = outcome
     whole = report.document()
     if html is not None:
-        write_text(html, html_page(whole, f"Comparison: {whole['dataset']}"))
+        write_text(html, html_page(whole))
     settings.common.show(whole, lambda: _print_report(report, html))
     if is_interrupted:
         return present.EXIT_CODES["cancelled"]
@@ -162,21 +158,6 @@ def _describe_estimate(expected: Estimate) -> str:
     costs = "at an unknown price" if expected.usd is None else f"about ${expected.usd:.2f}"
     rough = f"about {expected.calls:,} calls and {expected.tokens:,} tokens"
     return f"{present.count_of(expected.runs, 'run')} to go: {rough}, {costs if expected.usd != 0 else 'for nothing'}"
-
-
-def _options(texts: tuple[str, ...], names: Sequence[str]) -> dict[str, dict[str, str]]:
-    options: dict[str, dict[str, str]] = {}
-    for written, value in read_pairs(texts).items():
-        strategy, dot, name = written.partition(".")
-        strategy = strategy.replace("-", "_")
-        if not dot or not name or strategy not in names:
-            raise UsageError(
-                f"--option takes STRATEGY.NAME=VALUE here, with a strategy of {', '.join(names)}; got {written!r}",
-                option="option",
-                choices=list(names),
-            )
-        options.setdefault(strategy, {})[name] = value
-    return options
 
 
 class Progress(Observer):

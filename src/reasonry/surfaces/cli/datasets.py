@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from ...compare.datasets import DATASETS, LEVELS
+from ...compare.datasets import DATASETS, LEVELS, Dataset
 from ...compare.gym import WHITELIST
-from ...compare.problem_set import find_dataset, open_dataset
+from ...compare.problem_set import open_dataset
 from ...strategies import COMPARED
 from .arguments import Count, WholeNumber
-from .output import print_lines, print_note
+from .output import print_note
 from .settings import OutputOptions
 from .tables import Column, print_table
 
@@ -21,6 +21,7 @@ _COLUMNS = (
     Column("TESTS", "measures", rank=1),
     Column("PROBLEMS", "summary", narrowest=30, wraps=True),
 )
+_GYM = f"gym/NAME takes problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json."
 
 
 def datasets(
@@ -46,26 +47,16 @@ def datasets(
         Of the problems: 1, the easiest, to 3.
     """
     if name is None:
-        rows = [_describe(known) for known in DATASETS]
+        rows = [_describe(dataset) for dataset in DATASETS.values()]
         document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
-        return output.show(document, lambda: _show_all(rows))
+        return output.show(document, lambda: (print_table(_COLUMNS, rows), print_note(_GYM)))
     with open_dataset(f"{name}:{show}", seed, level) as problems:
         shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in problems.items]
-    head = {"name": name} if name.startswith("gym/") else _describe(name)
-    lines = [
-        line for row in shown for line in (f"{row['id']}", f"{row['problem']}", f"→ {row['answer']}", "")
-    ]
-    return output.show({**head, "problems": shown}, lambda: print_lines(lines[:-1]))
+    head = _describe(DATASETS[name]) if name in DATASETS else {"name": name}
+    text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)
+    return output.show({**head, "problems": shown}, text)
 
 
-def _describe(name: str) -> dict[str, Any]:
-    found = find_dataset(name)
-    members = {key: getattr(found, key) for key in ("name", "summary", "measures", "version")}
-    return {**members, "levels": LEVELS, "strategies": COMPARED[found.needs].split(",")}
-
-
-def _show_all(rows: list[dict[str, Any]]) -> None:
-    print_table(_COLUMNS, rows)
-    print_note(
-        f"gym/NAME takes problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json."
-    )
+def _describe(dataset: Dataset) -> dict[str, Any]:
+    members = {key: getattr(dataset, key) for key in ("name", "summary", "measures", "version")}
+    return {**members, "levels": LEVELS, "strategies": COMPARED[dataset.needs].split(",")}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from ...app.wiring import App
 from ...engine.record import Record
 from ...errors import UsageError
 from ...strategies import STRATEGIES
 from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page
 from ..web.html_page import can_show, html_page, page_folder, write_page
-from ..web.page import DEFAULT_BOUNDS, EVERYTHING
+from ..web.page import DEFAULT_BOUNDS, EVERYTHING, PageDocument
 from ..web.run_page import run_page
 from .output import check_writable, print_line, print_note, write_text
 from .settings import Common
@@ -32,14 +33,14 @@ def open_(
     full: bool = False,
     common: Common = Common(),
 ) -> int:
-    """Show a run or a session as a page: the tree, scores, why thoughts were dropped, questions, time and spend.
+    """Show a run, a session or a comparison as a page: the tree, scores, dropped thoughts, questions, time and spend.
 
     The page is one file that loads nothing from elsewhere. A run that has not ended is shown as it stands.
 
     Parameters
     ----------
     target
-        The id of a run or session, the start of it, or `last`, the run or session used last.
+        The id of a run or session, the start of it, the id of a comparison, or `last`, the run or session used last.
     output
         The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
     browser
@@ -50,7 +51,17 @@ def open_(
     if output is not None:
         check_writable(output)
     bounds = EVERYTHING if full else DEFAULT_BOUNDS
-    page = common.do(lambda app: find_page(app, target, bounds))
+
+    # Most commands that write pages compare nothing.
+    from ...compare.trial_table import PREFIX, read_comparison
+
+    async def find(app: App) -> tuple[str, str, PageDocument | dict[str, Any]]:
+        page = await find_page(app, target, bounds)
+        if page.id.startswith(PREFIX):
+            return "comparison", page.id, await read_comparison(app, page.id)
+        return page.kind, page.id, page
+
+    kind, id, page = common.do(find)
     if output is None:
         path = write_page(page, page_folder(os.environ))
     else:
@@ -63,7 +74,7 @@ def open_(
             print_note("no browser could be opened here; open this file in one:")
         print_line(str(path))
 
-    return common.show({"kind": page.kind, "id": page.id, "path": str(path), "opened": is_open}, draw)
+    return common.show({"kind": kind, "id": id, "path": str(path), "opened": is_open}, draw)
 
 
 def check_report(path: Path | None) -> None:

@@ -78,15 +78,14 @@ class _Assets(NamedTuple):
     policy: str
 
 
-def html_page(page: PageDocument | Mapping[str, Any] | None, title: str = "") -> str:
+def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
     """Return the file as text.
 
     Args:
         page: A page, or the document of a comparison; None: the page waits for its document from the host it is
             embedded in.
-        title: Where the document has none.
     """
-    title = page.title if isinstance(page, PageDocument) else title
+    title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
     assets = _assets()
     parts = {
         "policy": assets.policy,
@@ -133,13 +132,14 @@ def page_folder(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_cache_path("reasonry", appauthor=False) / "pages"
 
 
-def write_page(page: PageDocument, folder: Path) -> Path:
-    """Write a page to the folder, in place of an earlier one of the same run or session, and return its path.
+def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
+    """Write a page to the folder, in place of an earlier one of the same, and return its path.
 
     Raises:
         UsageError: It cannot be written.
     """
-    path = folder / f"{page.kind}-{page.id}.html"
+    stem = f"{page.kind}-{page.id}" if isinstance(page, PageDocument) else page["id"]
+    path = folder / f"{stem}.html"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_old_pages(folder, time.time() - KEPT_S)
@@ -154,7 +154,7 @@ def write_page(page: PageDocument, folder: Path) -> Path:
 
 
 def _remove_old_pages(folder: Path, before: float) -> None:
-    for pattern in ("run-*.html", "session-*.html", ".page-*.tmp"):
+    for pattern in ("run-*.html", "session-*.html", "comparison-*.html", ".page-*.tmp"):
         for entry in folder.glob(pattern):
             with contextlib.suppress(OSError):
                 if entry.lstat().st_mtime < before:
