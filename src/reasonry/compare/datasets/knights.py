@@ -23,20 +23,20 @@ STATEMENTS: Mapping[str, Callable[[bool, bool], bool]] = {
 def make(random: Random, level: int) -> Item:
     """Let 2, 3 or 5 people make one statement each, until exactly one assignment fits."""
     count, fitting = {1: 2, 2: 3, 3: 5}[level], list[tuple[bool, ...]]()
-    said: list[tuple[str, int, int]] = []
+    statements: list[tuple[str, int, int]] = []
     while len(fitting) != 1:
-        said = [_draw_statement(random, speaker, count) for speaker in range(count)]
+        statements = [_draw_statement(random, speaker, count) for speaker in range(count)]
         fitting = [
             knights
             for knights in product((True, False), repeat=count)
             if all(
                 STATEMENTS[words](knights[first], knights[other]) == knights[speaker]
-                for speaker, (words, first, other) in enumerate(said)
+                for speaker, (words, first, other) in enumerate(statements)
             )
         ]
     speech = " ".join(
         f"{NAMES[speaker]} says: “{words.format(NAMES[first], NAMES[other])}.”"
-        for speaker, (words, first, other) in enumerate(said)
+        for speaker, (words, first, other) in enumerate(statements)
     )
     kinds = ["knight" if is_knight else "knave" for is_knight in fitting[0]]
     return Item(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from ...compare.datasets import DATASETS
 from ...compare.trial_table import Repeat, TrialTable, read_comparison
 from ...errors import NotFoundError
 from ...records import JobOptions
@@ -48,11 +50,16 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
     plan, trials, _ = await table.read()
     if body.item not in {str(item.id) for item in plan.items}:
         raise NotFoundError(f"the comparison has no problem {body.item[:60]!r}")
+    dataset = DATASETS.get(plan.facts["dataset"])
+    own_tools = dataset.tools if dataset else ()
+    # Whoever takes up a job has the tools that the operator listed, and no others.
+    job = None if own_tools else JobOptions()
     for trial in [trials[place] for place in plan.places() if place[0] == body.item and place in trials]:
         source = await app.engine.recorded_run(trial.run_id)
-        participants = await app.participants_again(source, ForkBody(start=0))
+        named = await app.participants_again(source, ForkBody(start=0))
+        participants = replace(named, tools=(*named.tools, *own_tools))
         for _ in range(body.times):
-            run_id, _ = await context.supervisor.fork(app, source, 0, participants, job=JobOptions())
+            run_id, _ = await context.supervisor.fork(app, source, 0, participants, job=job)
             await table.add(Repeat(body.item, trial.strategy, run_id))
     return reply(await read_comparison(app, comparison_id), 201)
 

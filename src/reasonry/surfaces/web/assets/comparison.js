@@ -144,7 +144,7 @@ function standingTable(rows) {
 function factsOf({ model, judge, verifier, runs, budget, at, reasonry }) {
   const limits = Object.entries(budget ?? {}).filter(([, limit]) => limit !== null);
   const equal = limits.length ? `each run at most ${limits.map(([name, limit]) => `${limit} ${name}`).join(", ")}` : "no limit on a run";
-  return dotted([`model ${modelName(model)}`, `judge ${judge}`, verifier && `verifier ${verifier}`, `${runs.there} of ${runs.wanted} runs`, equal, at, `reasonry ${reasonry}`]);
+  return dotted([`model ${modelName(model)}`, `judge ${judge}`, verifier && `verifier ${verifier}`, `${runs.there} of ${runs.wanted} runs`, equal, new Date(at).toLocaleString(), `reasonry ${reasonry}`]);
 }
 
 /** Accuracy over dollars, where all prices are known, and over calls. */
