@@ -20,9 +20,10 @@ def test_a_prompt_that_does_better_is_kept(tmp_path: Path) -> None:
 
     def reply(request: ChatRequest) -> Any:
         asked = [answer for problem, answer in right.items() if problem in request.prompt]
-        if len(asked) != 1 or "Reply with JSON" not in request.prompt:
-            return {"reasoning": "so", "answer": "```\nWork step by step.\n```"}
-        return {"answer": asked[0] if "step by step" in request.prompt else "0"}
+        if len(asked) != 1:
+            return {"reasoning": "so", "answer": "```\nCount on your fingers.\n```"}
+        answer = asked[0] if "on your fingers" in request.prompt else "0"
+        return {"stepBackQuestion": "How?", "generalPrinciple": "So.", "steps": ["So."], "answer": answer}
 
     spec = importlib.util.spec_from_file_location("tune_prompts", EXAMPLE)
     assert spec
@@ -33,4 +34,4 @@ def test_a_prompt_that_does_better_is_kept(tmp_path: Path) -> None:
         best = example.tune("arithmetic", server.model, 60, str(tmp_path / "store.db"))
     assert best.val_aggregate_scores[0] == 0.0
     assert max(best.val_aggregate_scores) == 1.0
-    assert "Work step by step." in best.best_candidate.values()
+    assert "Count on your fingers." in best.best_candidate.values()

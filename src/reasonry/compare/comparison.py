@@ -56,6 +56,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     Args:
         budget: Of each run.
+        prompts: What stages ask in place of their strategy's words, by `STRATEGY.STAGE`; each strategy must have them.
         dataset: What the problems are called.
         judge: As a user writes it after `--judge`, or the data set whose own judge it is.
         parallel: Runs at once.
@@ -65,6 +66,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """
 
     budget: Budget = Budget()
+    prompts: Mapping[str, str] = {}
     dataset: str = ""
     judge: str = "exact"
     parallel: int = 4
@@ -159,6 +161,7 @@ class Comparison:
                     strategy=strategy,
                     budget=self.terms.budget,
                     participants=self.participants,
+                    prompts=self.terms.prompts,
                 )
                 try:
                     yield Job(item, strategy, self._plan_run(request, seen[item.problem]))
@@ -190,7 +193,15 @@ class Comparison:
         if dollar_limit(order.budget, [order.options]) is None:
             # What a run costs changes nothing about it then.
             participants = msgspec.structs.replace(participants, price=())
-        asked = (order.strategy.name, order.problem, order.options, order.budget, participants, same)
+        asked = (
+            order.strategy.name,
+            order.problem,
+            order.options,
+            order.prompts,
+            order.budget,
+            participants,
+            same,
+        )
         digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
