@@ -153,6 +153,9 @@ def test_a_data_set_brings_its_problems_its_judge_its_strategies_and_a_limit(des
     assert [row["right"] for row in document["strategies"]] == [2, 2]
     assert document["budget"]["calls"] == 30
     assert {trial["item"] for trial in document["trials"]} == {"game24-1-3-1-0", "game24-1-3-1-1"}
+    assert desk.run("open", document["id"], "--no-browser", "--output", "page.html").returncode == 0
+    shown = embedded((desk.folder / "page.html").read_text("utf-8"))
+    assert (shown["id"], shown["trials"]) == (document["id"], document["trials"])
     again = desk.compare("--dataset", "game24:3", "--seed", "3", "--model", "offline")
     assert again["runs"] == {"wanted": 6, "there": 6, "reused": 4}
 

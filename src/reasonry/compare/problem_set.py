@@ -12,13 +12,11 @@ from ..errors import UsageError
 from ..reading.names import did_you_mean
 from ..strategies import COMPARED
 from .datasets import DATASETS
-from .gym import open_gym
+from .gym import WHITELIST, open_gym
 from .judging import Item, Judge, read_judge
 
 DEFAULT_SIZE = 30
 """Problems where a data set is named without a size."""
-
-MAX_SIZE = 10_000
 
 
 class ProblemSet(Struct, frozen=True):
@@ -50,26 +48,20 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
     """Open the data set that a user names, as NAME, NAME:SIZE or gym/NAME:SIZE.
 
     Raises:
-        UsageError: There is no such data set, or the size is none.
+        UsageError: There is no such data set (`choices` has the names), or the size is none.
         MissingExtraError: `gym/…`, and reasoning-gym is not installed.
     """
     name, colon, number = written.strip().partition(":")
-    if colon and not (number.isascii() and number.isdecimal() and 0 < int(number) <= MAX_SIZE):
-        message = f"--dataset takes NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, got {written[:60]!r}"
+    choices = [*DATASETS, *(f"gym/{known}" for known in WHITELIST)]
+    if name not in choices:
+        hint = f"{did_you_mean(name, choices)} `reasonry datasets` shows them all."
+        raise UsageError(f"There is no data set {name[:60]!r}.{hint}", option="dataset", choices=choices)
+    if colon and not (number.isascii() and number.isdecimal() and int(number)):
+        message = f"--dataset takes NAME:SIZE, with a size from 1 up, got {written[:60]!r}"
         raise UsageError(message, option="dataset")
-    size = int(number or DEFAULT_SIZE)
-    outside, slash, inside = name.partition("/")
-    if slash and outside == "gym":
-        with open_gym(inside, seed, size) as (items, judge):
-            yield ProblemSet(name, items, judge, strategies=COMPARED["answer"])
+    size, made = int(number or DEFAULT_SIZE), DATASETS.get(name)
+    if made is not None:
+        yield ProblemSet(name, made.items(size, seed, level), made.judge, made.tools, COMPARED[made.needs])
     else:
-        found = DATASETS.get(name)
-        if found is None:
-            message = f"There is no data set {name[:60]!r}.{did_you_mean(name, DATASETS)}"
-            choices = [*DATASETS, "gym/NAME"]
-            raise UsageError(
-                f"{message} The data sets: {', '.join(choices)}.", option="dataset", choices=choices
-            )
-        yield ProblemSet(
-            name, found.items(size, seed, level), found.judge, found.tools, COMPARED[found.needs]
-        )
+        with open_gym(name.removeprefix("gym/"), seed, size) as (items, judge):
+            yield ProblemSet(name, items, judge, strategies=COMPARED["answer"])

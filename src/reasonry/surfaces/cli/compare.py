@@ -88,7 +88,7 @@ def compare(
     """
     if html is not None:
         check_writable(html)
-    note = print_note if sys.stderr.isatty() or not settings.common.as_data else _silent
+    note = print_note if sys.stderr.isatty() or not settings.common.as_data else lambda text: None
 
     async def work(app: App, problems: ProblemSet) -> tuple[Report, bool] | None:
         items, own_judge = problems.items[:limit], problems.judge if judge is None else None
@@ -201,10 +201,6 @@ def _format(value: float | None, form: str) -> str:
 
 _REASON_CHARS = 200
 _MAX_REASONS = 5
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 def _print_report(report: Report, html: Path | None) -> None:
