@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reasonry.compare.standings import (
     Trial,
+    cost_of,
     describe_differences,
     pareto_front,
     sign_test,
@@ -98,18 +99,19 @@ def test_standings_are_means_over_all_runs() -> None:
 
 def test_the_front_by_dollars_needs_all_prices() -> None:
     known = [trial("a", True, usd=0.2), trial("b", False, usd=0.1), trial("c", False, usd=0.3)]
-    assert [row.front_by_usd for row in standings(known, "abc")] == [True, False, False]
+    assert [row.front for row in standings(known, "abc")] == [True, False, False]
+    assert cost_of(standings(known, "abc")) == "usd"
     unknown = [*known, trial("d", False, usd=None)]
     rows = standings(unknown, "abcd")
-    assert [row.front_by_usd for row in rows] == [None] * 4
-    assert [row.front_by_calls for row in rows] == [True, False, False, False]
+    assert cost_of(rows) == "calls"
+    assert [row.front for row in rows] == [True, False, False, False]
 
 
 def test_what_was_right_nowhere_is_on_no_front_however_cheap() -> None:
     rows = standings([trial("a", False, calls=1, usd=0.0), trial("b", True, calls=9, usd=0.9)], "ab")
-    assert [(row.front_by_usd, row.front_by_calls) for row in rows] == [(False, False), (True, True)]
+    assert [row.front for row in rows] == [False, True]
     none = standings([trial("a", False), trial("b", False)], "ab")
-    assert not any(row.front_by_calls for row in none)
+    assert not any(row.front for row in none)
     assert describe_differences([], none) == ["no answer was right, so there is no frontier"]
 
 

@@ -10,7 +10,7 @@ Rule 4: what was right nowhere is not worth its price, however low: it is on no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb, sqrt
 from typing import Any
 
@@ -93,13 +93,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     tokens: float
     usd: float | None
     seconds: float
-    front_by_usd: bool | None = None
-    front_by_calls: bool = False
-
-    @property
-    def is_front(self) -> bool:
-        """Whether it is on the front: by dollars where every price is known, else by calls."""
-        return self.front_by_calls if self.front_by_usd is None else self.front_by_usd
+    front: bool = False
 
 
 class ComparisonPlan(Struct, frozen=True):
@@ -213,23 +207,16 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
     rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
-    # Where nothing costs dollars, calls tell what is cheap.
-    priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
-    by_usd, by_calls = _front(rows, lambda row: row.usd or 0.0), _front(rows, lambda row: row.calls)
-    return [
-        replace(
-            row,
-            front_by_usd=row.strategy in by_usd if priced else None,
-            front_by_calls=row.strategy in by_calls,
-        )
-        for row in rows
-    ]
+    right, cost = [row for row in rows if row.right], cost_of(rows)
+    front = pareto_front([(getattr(row, cost), row.accuracy) for row in right])
+    worth = {right[at].strategy for at in front}
+    return [replace(row, front=row.strategy in worth) for row in rows]
 
 
-def _front(rows: Sequence[Standing], cost: Callable[[Standing], float]) -> set[str]:
-    """Return the strategies on the front; rule 4."""
-    right = [row for row in rows if row.right]
-    return {right[at].strategy for at in pareto_front([(cost(row), row.accuracy) for row in right])}
+def cost_of(rows: Sequence[Standing]) -> str:
+    """Return what tells what is cheap: dollars where every price is known and something cost any, else calls."""
+    is_priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
+    return "usd" if is_priced else "calls"
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:

@@ -19,7 +19,7 @@ from ...compare.comparison import Comparison, Terms, check_strategies
 from ...compare.estimate import Estimate, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Report, Standing, Trial
+from ...compare.standings import Report, Standing, Trial, cost_of
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.composition import split_outside
 from ...core.text import clip
@@ -88,7 +88,8 @@ def compare(
     """
     if html is not None:
         check_writable(html)
-    note = print_note if sys.stderr.isatty() or not settings.common.as_data else lambda text: None
+    is_told = sys.stderr.isatty() or not settings.common.as_data
+    note: Callable[[str], None] = print_note if is_told else lambda text: None
 
     async def work(app: App, problems: ProblemSet) -> tuple[Report, bool] | None:
         items, own_judge = problems.items[:limit], problems.judge if judge is None else None
@@ -178,7 +179,7 @@ class Progress(Observer):
 
 _COLUMNS = (
     Column("STRATEGY", lambda row: row.strategy),
-    Column("FRONT", lambda row: "*" * row.is_front),
+    Column("FRONT", lambda row: "*" * row.front),
     Column("RIGHT", lambda row: _right(row), align_right=True),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
@@ -205,7 +206,7 @@ _MAX_REASONS = 5
 
 def _print_report(report: Report, html: Path | None) -> None:
     print_table(_COLUMNS, report.standings)
-    cost = "dollars" if any(row.front_by_usd is not None for row in report.standings) else "calls"
+    cost = {"usd": "dollars", "calls": "calls"}[cost_of(report.standings)]
     notes = [
         f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate and "
         f"takes no more {cost}, or is as accurate and takes fewer.",

@@ -134,7 +134,7 @@ function standingTable(rows) {
     Math.round(row.tokens).toLocaleString("en"),
     row.usd === null ? "unknown" : row.usd.toFixed(4),
     row.seconds.toFixed(2),
-    [row.front_by_usd && "$", row.front_by_calls && "calls"].filter(Boolean).join(", "),
+    row.front ? "★" : "",
   ]);
   const made = table("", STANDING_HEADS, body);
   made.caption.remove();
@@ -150,11 +150,11 @@ function factsOf({ model, judge, verifier, runs, budget, at, reasonry }) {
 /** Accuracy over dollars, where all prices are known, and over calls. */
 function costPlots(rows) {
   const axes = [["calls", "calls a run"]];
-  if (rows.length && rows.every(({ usd }) => usd > 0)) axes.unshift(["usd", "dollars a run"]);
-  return axes.map(([cost, axis]) => costPlot(rows, cost, axis));
+  if (rows.some(({ usd }) => usd > 0) && rows.every(({ usd }) => usd !== null)) axes.unshift(["usd", "dollars a run"]);
+  return axes.map(([cost, axis], index) => costPlot(rows, cost, axis, index === 0));
 }
 
-function costPlot(rows, cost, axis) {
+function costPlot(rows, cost, axis, hasFront) {
   const most = Math.max(...rows.map((row) => row[cost]), 0) || 1;
   const x = (value) => PLOT_LEFT + ((PLOT_WIDTH - PLOT_LEFT - 150) * value) / most;
   const y = (value) => 20 + (PLOT_HEIGHT - 20 - PLOT_BOTTOM) * (1 - value);
@@ -163,7 +163,7 @@ function costPlot(rows, cost, axis) {
     drawn("line", { class: "grid", x1: PLOT_LEFT, x2: PLOT_WIDTH - 150, y1: y(value), y2: y(value) }),
     words(share(value), [PLOT_LEFT - 6, y(value) + 4], "end"),
   ]);
-  const front = rows.filter((row) => row[`front_by_${cost}`]).sort((a, b) => a[cost] - b[cost]);
+  const front = rows.filter((row) => hasFront && row.front).sort((a, b) => a[cost] - b[cost]);
   const marks = rows.flatMap((row, index) => [
     drawn("line", { class: "interval", x1: x(row[cost]), x2: x(row[cost]), y1: y(row.low), y2: y(row.high) }),
     drawn("circle", { cx: x(row[cost]), cy: y(row.accuracy), r: 5 }),
