@@ -359,7 +359,7 @@ BAD, NOT_THERE, CONFLICT = "invalid_request", "not_found", "conflict"
 REFUSED = [
     Refused("solve: nothing", "solve", {"strategy": "linear"}, named="problem is missing"),
     Refused("start: nothing", "start", {"strategy": "linear"}, named="problem"),
-    Refused("refute: nothing", "refute", {}, on=("http", "python"), named="problem is missing"),
+    Refused("refute: nothing", "refute", {}, on=("http", "python"), named="problem"),
     Refused(
         "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
     ),
