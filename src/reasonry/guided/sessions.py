@@ -491,9 +491,9 @@ class Sessions:
             notices.append(notice)
             row, thoughts = await self.store.change(session_id, decide)
         return {
+            **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
             **standing_document(row),
-            **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **history_document(thoughts, bound, row.thoughts),
             **({"notices": notice_documents(notices)} if notices else {}),
         }
