@@ -181,6 +181,19 @@ ALONE = {
         "A ball is thrown upwards at a velocity of 12 m/s. How high does it rise, given the acceleration of gravity?",
         "Predict how the equilibrium of the reaction changes when more acid is added.",
     ],
+    "best_of_n": [
+        "Write a Python function that returns the median of a list.",
+        "Implement quicksort in Rust, in place.",
+        "Write a regular expression for dates such as 2026-11-25.",
+        "Fix this:\n```python\ndef mean(xs):\n    return sum(xs) / len(xs) + 1\n```",
+        "Write unit tests for the parser below.",
+    ],
+    "refine": [
+        "Write an essay about the fall of Constantinople for a school newspaper.",
+        "Draft an e-mail to my landlord about the broken heating.",
+        "Please write me a cover letter for a post as a nurse.",
+        "Compose a short story about a lighthouse keeper and her brother.",
+    ],
     "planned_thinking": [
         PARTY,
         "Design a twelve-week course on statistics for nurses, with exercises and an exam.",
@@ -221,6 +234,40 @@ def test_there_are_problems_enough_of_every_kind() -> None:
     long, _ = choose_strategy("Who signed it? " + "Nobody. " * 3_000, STRATEGIES.values(), has_tools=False)
     checked, _ = choose_strategy("Why?", STRATEGIES.values(), has_tools=False, has_verifier=True)
     assert {name for _, _, name in REAL} | {long, checked} == suiting
+
+
+@pytest.mark.parametrize(
+    ("problem", "alone"),
+    [
+        (PUZZLE, "tree_of_thoughts"),
+        (CROSSWORD, "tree_of_thoughts"),
+        (BAKER, "self_consistency"),
+        (BOTTLE, "step_back"),
+    ],
+)
+async def test_a_model_that_reasons_by_itself_is_asked_once(problem: str, alone: str) -> None:
+    async with App("memory") as app:
+        for model, expected in (("openai:gpt-4.1", alone), ("openai:o3", "chain_of_thought")):
+            explained = app.explain(RunRequest(problem=problem, participants=Participants(model=model)))
+            assert explained["strategy"] == expected
+        passed = next(each["passed"] for each in explained["considered"] if each["why"])
+        assert passed == f"the model reasons by itself, so it needs no {alone}"
+        assert passed in explained["why"]
+
+
+@pytest.mark.parametrize(
+    "strategy", ["chain_of_thought", "best_of_n", "best_of_n(cot)", "auto", "refine", "council"]
+)
+async def test_the_offline_model_solves_a_puzzle_in_one_reply(strategy: str) -> None:
+    async with App("memory") as app:
+        request = RunRequest(
+            problem=PUZZLE,
+            strategy=strategy,
+            budget=Budget(calls=10),
+            participants=Participants(model="offline"),
+        )
+        result = await app.solve(*app.order(request))
+    assert (result.outcome, result.answer) == ("solved", "(9 - (13 - 10)) * 4 = 24")
 
 
 async def test_what_auto_takes_is_explained_before_anything_runs() -> None:

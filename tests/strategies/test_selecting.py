@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, ToolReturned, Verified
-from reasonry.core.machine import Pending, Snapshot, open_effects
+from reasonry.core.machine import Pending, Snapshot, begin, open_effects
 from reasonry.strategies import STRATEGIES
 
 from ..playing import Played, World, play, stop
@@ -168,3 +168,13 @@ def test_another_seed_shows_the_candidates_in_another_order(name: str) -> None:
     for seed in range(6):
         seen.add(json.dumps(orders(played(name, Planted(3), 4, seed=seed))))
     assert len(seen) > 1
+
+
+@pytest.mark.parametrize("name", [name for name in SELECTING if hasattr(STRATEGIES[name].options, "over")])
+@pytest.mark.parametrize("written", ["cot", " Chain-of-Thought ", "Chain of Thought"])
+def test_the_strategy_inside_by_default_is_known_by_all_its_names(name: str, written: str) -> None:
+    strategy = STRATEGIES[name]
+    plain, named = strategy.options(verify=True), strategy.options(verify=True, over=written)
+    first, second = (begin(strategy, "2 + 2?", options, strategies=STRATEGIES) for options in (plain, named))
+    assert [one.effect for one in second.effects] == [one.effect for one in first.effects]
+    assert second.snapshot == first.snapshot

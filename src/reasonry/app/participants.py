@@ -132,6 +132,22 @@ class PerformerPool:
             or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
         )
 
+    def reasons(self, model: str | Model | None, problem: str) -> bool:
+        """Whether a model, None: that of the environment, reasons by itself; nothing is opened."""
+        from ..models.choose import default_model
+        from ..models.known import reasons_by_itself
+
+        if model is None:
+            try:
+                model, _ = default_model(problem, self.environ)
+            except UsageError:
+                return False
+        return (
+            reasons_by_itself(model, self.environ)
+            if isinstance(model, str)
+            else bool(getattr(model, "reasons", 0))
+        )
+
     def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
         """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
 

@@ -38,6 +38,9 @@ from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
 from .run_head import RunHead, run_head
 
+AtHand = Callable[[], dict[str, Any]]
+"""Returns what `auto` chooses by, besides the problem; called where it chooses."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
@@ -144,7 +147,9 @@ class UseCases:
         if form is not None and (fault := schema_fault(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
-        levels, why = self._levels(asked, strategy, options, _at_hand(request, participants))
+        levels, why = self._levels(
+            asked, strategy, options, lambda: self._at_hand(request, participants, asked)
+        )
         chosen = levels[0][0]
         participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
         if not request.coached:
@@ -189,7 +194,7 @@ class UseCases:
         problem: str,
         strategy: str | Strategy[Any, Any],
         options: Mapping[str, Any],
-        at_hand: Mapping[str, Any],
+        at_hand: AtHand,
         *,
         above: int = 0,
     ) -> tuple[list[tuple[Strategy[Any, Any], dict[str, Any]]], str]:
@@ -226,25 +231,35 @@ class UseCases:
         return [(chosen, complete), *([] if is_plain else levels)], why
 
     def _choose(
-        self, problem: str, strategy: str | Strategy[Any, Any], at_hand: Mapping[str, Any]
+        self, problem: str, strategy: str | Strategy[Any, Any], at_hand: AtHand
     ) -> tuple[Strategy[Any, Any], str]:
         """Return the strategy, and why it was chosen if it was `auto` that chose it."""
         if not isinstance(strategy, str):
             return self.register(strategy), ""
         if strategy.strip().lower() != AUTO:
             return self.strategy(strategy), ""
-        name, why = choose_strategy(problem, self._choices(), **at_hand)
+        name, why = choose_strategy(problem, self._choices(), **at_hand())
         return self.strategy(name), why
 
     def _choices(self) -> list[Strategy[Any, Any]]:
         known = strategies_at_hand(self.strategies).values()
         return [candidate for candidate in known if candidate.is_driven]
 
+    def _at_hand(self, request: RunRequest, participants: Participants, problem: str) -> dict[str, Any]:
+        """Return what `auto` chooses by, besides the problem."""
+        return {
+            "has_tools": bool(participants.tools),
+            "has_verifier": participants.verifier is not None,
+            "reasons": self.pool.reasons(participants.model, problem),
+            "calls": DEFAULT_CALLS if request.budget is None else request.budget.calls,
+        }
+
     def explain(self, request: RunRequest) -> dict[str, Any]:
         """Return which strategy `auto` takes for a problem, and what it considered, in order; nothing is begun."""
         participants = request.participants
-        problem, at_hand = without_quoted(request.problem or ""), _at_hand(request, participants)
+        problem = without_quoted(request.problem or "")
         check_problem(problem)
+        at_hand = self._at_hand(request, participants, problem)
         name, why = choose_strategy(problem, self._choices(), **at_hand)
         considered = consider(problem, self._choices(), **at_hand)
         return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
@@ -613,16 +628,6 @@ class UseCases:
 def _is_default(run: Run) -> bool:
     """Whether a run has the limit that nobody named, or what resuming it made of that."""
     return run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(calls=run.budget.calls)
-
-
-def _at_hand(request: RunRequest, participants: Participants) -> dict[str, Any]:
-    """Return what `auto` chooses by, besides the problem."""
-    calls = DEFAULT_CALLS if request.budget is None else request.budget.calls
-    return {
-        "has_tools": bool(participants.tools),
-        "has_verifier": participants.verifier is not None,
-        "calls": calls,
-    }
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

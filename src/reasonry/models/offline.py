@@ -24,6 +24,7 @@ from ..puzzles import (
     Position,
     Puzzle,
     PuzzleMove,
+    Term,
     final_expression,
     follow,
     format_number,
@@ -72,7 +73,8 @@ class OfflineModel:
 
 _NO_PUZZLE = (
     "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-    "numbers, by a strategy that searches (`auto` takes it); for anything else name another model"
+    "numbers, by a strategy that searches (`auto` takes it) or has whole answers written, such as chain_of_thought or "
+    "best_of_n; for anything else name another model"
 )
 
 
@@ -105,22 +107,29 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
             return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left, facts.refuted)}
         case "value":
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
+        case "reason" if "steps" in (ask.form or {}).get("properties", {}):
+            term = _solve(puzzle)
+            return {"steps": [str(move) for move in moves_of(term)], "answer": _answer(puzzle, term)}
         case "answer":
             return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
         case _ if facts.kind == "sample" or (
             (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}
         ):
-            return {"answer": _solution(puzzle)}
+            return {"answer": _answer(puzzle, _solve(puzzle))}
         case _:
             raise _refusal()
 
 
-def _solution(puzzle: Puzzle) -> str:
-    """Answer a plain question, one that wants nothing but the answer."""
+def _solve(puzzle: Puzzle) -> Term:
+    """Return the solution, for a question that wants the whole of it in one reply."""
     term = solve(puzzle)
     if term is None:
         numbers = ", ".join(map(format_number, puzzle.numbers))
         raise _refusal(f"{format_number(puzzle.target)} cannot be made from {numbers}")
+    return term
+
+
+def _answer(puzzle: Puzzle, term: Term) -> str:
     return f"{term} = {format_number(puzzle.target)}"
 
 

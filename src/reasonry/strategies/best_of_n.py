@@ -313,6 +313,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
+    suits=("code",),
     calls=5,
     state=State,
     conclude=conclude,

@@ -80,6 +80,21 @@ _MAKING = lazy_pattern(
     r"(?P<verb>plan|design|draft|develop|prepare|organi[sz]e|outline|propose)\s+(?:me\s+|us\s+)?(?P<what>[^.?!\n]*)",
     re.IGNORECASE,
 )
+_LANGUAGE = r"(?:python|javascript|typescript|java|c\+\+|c#|rust|golang|kotlin|ruby|sql|bash|shell|haskell)"
+_CODING = lazy_pattern(
+    r"\b(?:write|implement|create|code|fix|debug|refactor|complete|correct|optimi[sz]e)\b[^.?!\n]{0,80}?\b"
+    rf"(?:functions?\b(?! of\b)|regex|regular expression|unit tests?\b|in {_LANGUAGE}(?!\w)"
+    rf"|{_LANGUAGE} (?:script|program|class|code|module|query|method|one-liner))",
+    re.IGNORECASE,
+)
+_MENDING = lazy_pattern(
+    r"\b(?:write|rewrite|implement|fix|debug|refactor|complete|optimi[sz]e)\b", re.IGNORECASE
+)
+_WRITING = lazy_pattern(
+    r"\b(?:write|draft|compose|rewrite)\b[^.?!\n]{0,40}?\b(?P<what>essay|article|report|(?:short )?story|speech|letter"
+    r"|e-?mail|blog post|proposal|review|press release|abstract|chapter|readme|memo|announcement)\b",
+    re.IGNORECASE,
+)
 _SMALL = lazy_pattern(
     r"\b(?:haikus?|limericks?|jokes?|slogans?|tweets?|titles?|headlines?|sentences?|riddles?|names?|greetings?|captions?)\b",
     re.IGNORECASE,
@@ -122,6 +137,7 @@ class Features(Struct, frozen=True):
     Attributes:
         tools: Whether the run may call tools.
         verifier: Whether the run has a verifier.
+        reasons: Whether its model reasons by itself before it replies.
         chars: How many there are.
         puzzle: Whether it is a number puzzle and nothing else.
         words: How many there are.
@@ -131,6 +147,8 @@ class Features(Struct, frozen=True):
         parts: Lines that begin as items of a list do.
         choices: Different answers offered as A, B, C, ….
         code: Whether lines of a program stand in it.
+        coding: Whether a program is to be written or mended.
+        written: The text that is to be written, where that is more than a few lines; empty if none is.
         long_sum: Whether long numbers, or many, are to be reckoned with.
         search: What has to be tried and undone; empty if nothing has.
         made: What is to be made, where that is more than a few lines; empty if nothing is.
@@ -140,6 +158,7 @@ class Features(Struct, frozen=True):
 
     tools: bool
     verifier: bool
+    reasons: bool
     chars: int
     puzzle: bool
     words: int
@@ -149,6 +168,8 @@ class Features(Struct, frozen=True):
     parts: int
     choices: int
     code: bool
+    coding: bool
+    written: str
     long_sum: bool
     search: str
     made: str
@@ -156,14 +177,18 @@ class Features(Struct, frozen=True):
     fact: bool
 
 
-def features(problem: str, *, has_tools: bool = False, has_verifier: bool = False) -> Features:
+def features(
+    problem: str, *, has_tools: bool = False, has_verifier: bool = False, reasons: bool = False
+) -> Features:
     """Return what is looked at in a problem."""
+    code, written = _CODE.search(problem) is not None, _WRITING.search(problem)
     words = _WORD.findall(problem)
     choices = set(_CHOICE.findall(problem))
     numbers = [text for text in _NUMBER.findall(problem) if not _YEAR.fullmatch(text)]
     return Features(
         tools=has_tools,
         verifier=has_verifier,
+        reasons=reasons,
         chars=len(problem),
         puzzle=read_puzzle(problem) is not None,
         words=len(words),
@@ -172,7 +197,9 @@ def features(problem: str, *, has_tools: bool = False, has_verifier: bool = Fals
         questions=len(_ASKED.findall(problem)),
         parts=0 if len(choices) > 1 else len(_PART.findall(problem)),
         choices=len(choices) if len(choices) > 1 else 0,
-        code=_CODE.search(problem) is not None,
+        code=code,
+        coding=_CODING.search(problem) is not None or (code and _MENDING.search(problem) is not None),
+        written=written["what"].casefold() if written else "",
         long_sum=_is_long_sum(problem),
         search=_search_cue(problem),
         made=_making_cue(problem),
@@ -216,13 +243,13 @@ class Kind(Struct, frozen=True):
         name: What strategies call it in `suits`.
         description: What a problem of this kind does, for the documentation.
         why: The reason a problem is of this kind; empty if it is not.
-        is_sole: Whether no other strategy would do: it is taken within any budget, which it uses as far as that goes.
+        is_thought: Whether a model that reasons by itself does the same in its one reply.
     """
 
     name: str
     description: str
     why: Callable[[Features], str]
-    is_sole: bool = False
+    is_thought: bool = False
 
 
 def _list_cues(found: Collection[str]) -> str:
@@ -261,6 +288,15 @@ def _long_input(seen: Features) -> str:
 
 def _verifiable(seen: Features) -> str:
     return "a verifier is there: the answer is improved until it passes" if seen.verifier else ""
+
+
+def _code(seen: Features) -> str:
+    return "a program to be written: several are run and compared" if seen.coding else ""
+
+
+def _text(seen: Features) -> str:
+    is_short = seen.parts < MANY_PARTS and seen.words <= LONG_WORDS
+    return f"a text ({seen.written}): it is reviewed and improved" if seen.written and is_short else ""
 
 
 def _search(seen: Features) -> str:
@@ -305,7 +341,7 @@ def _anything(_: Features) -> str:
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle, is_sole=True),
+    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle, is_thought=True),
     Kind("long_input", f"has {LONG_CHARS:,} characters or more", _long_input),
     Kind(
         "multi_hop",
@@ -319,27 +355,32 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("lookups", "comes with tools", _lookups),
     Kind("checked", "comes with a verifier", _verifiable),
+    Kind("code", "asks for a program, or has one mended (`Write a function …`, `Fix …`)", _code),
     Kind(
         "computation",
         "shows lines of a program, or reckons with numbers of four digits or more, or with five or more numbers",
         _computation,
+        is_thought=True,
     ),
     Kind(
         "search",
         "is one of trying and undoing: a crossword, a Sudoku, things to be placed so that no two …",
         _search,
+        is_thought=True,
     ),
+    Kind("text", "asks for a text of some length (`Write an essay …`, `Draft an e-mail …`)", _text),
     Kind(
         "composite",
         "has three or more listed parts or questions, or over 250 words, or tells to make something large "
         "(`Design …`, `Plan …`)",
         _composite,
     ),
-    Kind("science", "applies science to a case, with two or more of its words", _science),
+    Kind("science", "applies science to a case, with two or more of its words", _science, is_thought=True),
     Kind(
         "short_answer",
         "offers answers A, B, C, …, or asks for a quantity and gives three or more numbers",
         _short_answer,
+        is_thought=True,
     ),
     Kind("anything", "anything else: when in doubt, the way that takes one call", _anything),
 )
@@ -374,14 +415,18 @@ def choose_strategy(
     *,
     has_tools: bool,
     has_verifier: bool = False,
+    reasons: bool = False,
     calls: int | None = None,
 ) -> tuple[str, str]:
     """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
     known = list(strategies)
-    considered = consider(problem, known, has_tools=has_tools, has_verifier=has_verifier, calls=calls)
+    considered = consider(
+        problem, known, has_tools=has_tools, has_verifier=has_verifier, reasons=reasons, calls=calls
+    )
     taken = next((each for each in considered if each.is_taken), None)
     if taken is None:
-        return known[0].name, "the only kind of strategy there is to choose from"
+        fewest = min(known, key=lambda strategy: strategy.calls)
+        return fewest.name, "no other has as few calls, and no rule applies within the budget"
     passed = [each.passed for each in considered[: considered.index(taken)] if each.passed]
     return taken.strategy, "; ".join([taken.why, *passed])
 
@@ -392,6 +437,7 @@ def consider(
     *,
     has_tools: bool,
     has_verifier: bool = False,
+    reasons: bool = False,
     calls: int | None = None,
 ) -> list[Considered]:
     """Return the kinds of problem in the order in which they are tried; the first that is taken decides.
@@ -400,6 +446,7 @@ def consider(
         strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
         has_tools: Whether the run may call tools.
         has_verifier: Whether a verifier looks at its answers.
+        reasons: Whether its model reasons by itself before it replies.
         calls: Of its budget; None: without a limit.
 
     Raises:
@@ -413,17 +460,20 @@ def consider(
     for strategy in known:
         for kind in strategy.suits:
             suiting.setdefault(_check_kind(kind, strategy), strategy)
-    seen = features(problem, has_tools=has_tools, has_verifier=has_verifier)
-    return [_consider(kind, kind.why(seen), suiting.get(kind.name), calls) for kind in KINDS]
+    seen = features(problem, has_tools=has_tools, has_verifier=has_verifier, reasons=reasons)
+    return [_consider(kind, seen, suiting.get(kind.name), calls) for kind in KINDS]
 
 
-def _consider(kind: Kind, why: str, strategy: Strategy[Any, Any] | None, calls: int | None) -> Considered:
+def _consider(
+    kind: Kind, seen: Features, strategy: Strategy[Any, Any] | None, calls: int | None
+) -> Considered:
+    why, passed = kind.why(seen), ""
     if strategy is None:
         return Considered(kind.name, "", 0, why)
-    is_over = bool(why) and calls is not None and strategy.calls > calls and not kind.is_sole
-    passed = (
-        f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}" if is_over else ""
-    )
+    if why and calls is not None and strategy.calls > calls:
+        passed = f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}"
+    elif why and seen.reasons and kind.is_thought:
+        passed = f"the model reasons by itself, so it needs no {strategy.name}"
     return Considered(kind.name, strategy.name, strategy.calls, why, passed)
 
 

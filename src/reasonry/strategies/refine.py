@@ -189,7 +189,7 @@ REFINE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
-    suits=("checked",),
+    suits=("checked", "text"),
     calls=3,
     stages=(
         Stage(

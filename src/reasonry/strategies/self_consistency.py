@@ -284,9 +284,9 @@ def sample_paths(s: State) -> Body:
 
 def _path(state: State, sample: int) -> Effect:
     options = state.options
-    about, over = sample_id(sample + 1), options.over.strip().replace("-", "_")
-    if over.lower() != PLAIN_WRITER or options.over_options:
-        return RunStrategy(over, state.problem, options.over_options, sample, about)
+    about = sample_id(sample + 1)
+    if options.over != PLAIN_WRITER or options.over_options:
+        return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
     prompt = f"Problem: {state.problem}"
     # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
