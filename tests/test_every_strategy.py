@@ -108,6 +108,10 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
         "programs": lambda rng: rng.randint(1, 3),
         "rounds": lambda rng: rng.randint(1, 4),
     },
+    "prove_and_refute": {
+        "solvers": lambda rng: rng.choice([0, 1, 2]),
+        "revisions": lambda rng: rng.randint(0, 3),
+    },
     "refine": {
         "drafts": lambda rng: rng.randint(1, 3),
         "rounds": lambda rng: rng.randint(1, 4),

@@ -43,6 +43,10 @@ SETTINGS = {
         options={"tools": ["py_executor"]},
         said={"answer": "```python\ndef median(numbers):\n    return numbers[⟨turn⟩]\n```"},
     ),
+    **{
+        f"prove_and_refute.{stage}": Setting(options={"solvers": 1})
+        for stage in ("proof_writing", "proof_attack", "proof_revision")
+    },
     "analysis.focused_answer": Setting(options={"focused_answer_type": "choice: Python | JavaScript"}),
 }
 """What it takes for a form to be asked for."""

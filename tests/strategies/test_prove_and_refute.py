@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reasonry import solve
-from reasonry.core.effects import Ask
-from reasonry.core.events import Answered
+from reasonry.core.effects import Ask, Verify
+from reasonry.core.events import Answered, Event, Verified
+from reasonry.core.machine import Pending
 from reasonry.core.problem import with_quoted
-from reasonry.strategies.prove_and_refute import LENSES, Attack, Claim, judge
+from reasonry.strategies.prove_and_refute import (
+    CONFIRM,
+    LENSES,
+    PROVE_AND_REFUTE,
+    REFUTE,
+    VOTES,
+    Attack,
+    Claim,
+    Proof,
+    count_votes,
+    judge,
+)
+
+from .walking import Walked, reply, walk
 
 pytestmark = pytest.mark.anyio
 
@@ -112,3 +128,106 @@ async def test_thoughts_are_searched_for_claims_without_a_reader_and_a_run_settl
     result = await solve(problem, strategy="refute", model=reader, store="memory", options=options)
     (claim,) = result.details["claims"]
     assert (claim["verdict"], claim["settled_by"], len(reader.asked)) == ("confirmed", "run", asked)
+
+
+PROBLEM = "Is n(n + 1) even for every whole n? Prove it."
+GOOD = {"reasoning": "One of n and n + 1 is even, so the product is even.", "answer": "Yes"}
+BAD = {"reasoning": "n is even, so the product is even.", "answer": "Yes, as n is even"}
+HOLDS = {"quote": "", "reason": "each step was checked", "verdict": "holds"}
+FAILS = {"quote": "n is even", "reason": "n = 3 is a counterexample", "verdict": "fails"}
+
+
+def prove(*, solutions: list[Any], revised: Any = BAD, verdict: str = "unknown", **options: Any) -> Walked:
+    """Solve the problem; readers refute what says that n is even, and hold the rest."""
+    written = iter(solutions)
+
+    def answer(one: Pending) -> Event:
+        if isinstance(one.effect, Verify):
+            return Verified(verdict)
+        assert isinstance(one.effect, Ask)
+        match one.effect.facts["kind"]:
+            case "proof":
+                return Answered(f"SECRET: I guess. {json.dumps(next(written))} SECRET")
+            case "revision":
+                return reply(revised)
+            case _:
+                return reply(FAILS if BAD["reasoning"] in one.effect.prompt else HOLDS)
+
+    return walk(PROVE_AND_REFUTE, PROBLEM, answer, {"solvers": len(solutions), **options})
+
+
+def kinds(walked: Walked) -> Counter[str]:
+    return Counter(ask.facts["kind"] for ask in walked.asks)
+
+
+def test_a_proof_is_confirmed_by_four_blind_readers_of_the_finished_proof_alone() -> None:
+    walked = prove(solutions=[GOOD, GOOD])
+    conclusion = walked.conclusion
+    assert (conclusion.short, conclusion.reason) == ("Yes", "success")
+    assert kinds(walked) == {"proof": 2, "attack": 4}
+    attacks = [ask for ask in walked.asks if ask.facts["kind"] == "attack"]
+    assert [ask.sample for ask in attacks] == [0, 1, 2, 3]
+    for ask in attacks:
+        assert ask.by == "judge"
+        assert not any(word in ask.prompt for word in ("SECRET", "each step was checked"))
+
+
+def test_two_readers_refute_a_proof_and_the_next_one_is_put_to_others() -> None:
+    walked = prove(solutions=[BAD, GOOD])
+    assert [proof["verdict"] for proof in walked.conclusion.document["proofs"]] == ["refuted", "confirmed"]
+    assert kinds(walked) == {"proof": 2, "attack": 3 + 4}
+    assert walked.conclusion.short == "Yes"
+
+
+def test_a_reviser_sees_the_proof_and_its_holes_and_a_mended_proof_is_attacked_anew() -> None:
+    walked = prove(solutions=[BAD], revised=GOOD)
+    assert walked.conclusion.document["revisions"] == 1
+    assert kinds(walked) == {"proof": 1, "attack": 3 + 4, "revision": 1}
+    (ask,) = [one for one in walked.asks if one.facts["kind"] == "revision"]
+    assert BAD["reasoning"] in ask.prompt
+    assert FAILS["reason"] in ask.prompt
+    assert not any(word in ask.prompt for word in ("verdict", "fails", "SECRET"))
+
+
+def test_after_three_revisions_the_run_abstains_with_its_reasons() -> None:
+    walked = prove(solutions=[BAD, BAD])
+    conclusion = walked.conclusion
+    assert (conclusion.answer, conclusion.reason) == (None, "abstained")
+    assert "n = 3 is a counterexample" in conclusion.detail
+    assert kinds(walked)["revision"] == conclusion.document["revisions"] == 3
+
+
+@pytest.mark.parametrize("written", ["[GAP: the odd case]", "As 2 * 3 = 7, it is even."])
+def test_a_marked_gap_and_a_false_equation_are_no_proof_whatever_readers_say(written: str) -> None:
+    walked = prove(solutions=[{"reasoning": written, "answer": "Yes"}], revisions=0)
+    assert walked.conclusion.reason == "abstained"
+    assert kinds(walked) == {"proof": 1}
+
+
+@pytest.mark.parametrize(("verdict", "reason"), [("right", "success"), ("wrong", "abstained")])
+def test_a_verifier_settles_a_proof_without_a_reader(verdict: str, reason: str) -> None:
+    walked = prove(solutions=[BAD], verdict=verdict, verify=True, revisions=0)
+    assert walked.conclusion.reason == reason
+    assert walked.conclusion.standing == ("proved" if verdict == "right" else "given")
+    assert kinds(walked) == {"proof": 1}
+
+
+def test_every_row_of_votes_decides_within_five() -> None:
+    for verdicts in itertools.product(["holds", "fails", "unsure"], repeat=VOTES):
+        votes = tuple(Attack("n is even", "shown", verdict) for verdict in verdicts)  # pyright: ignore
+        proof = Proof(1, BAD["reasoning"], "Yes")
+        seen = [
+            count_votes(PROBLEM, replace(proof, votes=votes[:number])).verdict for number in range(VOTES + 1)
+        ]
+        first = next(number for number, verdict in enumerate(seen) if verdict)
+        fails, holds = verdicts[:first].count("fails"), verdicts[:first].count("holds")
+        expected = "refuted" if fails == REFUTE else "confirmed" if holds == CONFIRM else "undecided"
+        assert seen[first] == expected
+        if expected == "undecided":
+            assert verdicts.count("fails") < REFUTE, "a vote more would have refuted it"
+            assert verdicts.count("holds") < CONFIRM, "a vote more would have confirmed it"
+
+
+def test_claims_that_are_given_are_tested_and_nothing_is_solved() -> None:
+    walked = prove(solutions=[GOOD], claims=["n(n + 1) is even."])
+    assert set(kinds(walked)) == {*LENSES}

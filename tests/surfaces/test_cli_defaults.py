@@ -77,7 +77,7 @@ def test_a_run_that_has_ended_is_deleted_with_its_session_when_that_is_meant(she
 
 
 def test_resuming_says_that_it_reopens(shell: Shell) -> None:
-    shell.run("solve", PUZZLE, "--model", "offline", "--max-calls", "2")
+    shell.run("solve", PUZZLE, "--strategy", "tree_of_thoughts", "--model", "offline", "--max-calls", "2")
     resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
     assert "had ended (stopped: max_calls); resuming reopens it" in resumed.stderr
     assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr

@@ -25,7 +25,7 @@ def test_every_example_prints_what_it_says(tmp_path: Path) -> None:
 
 
 def test_every_command_has_an_example_that_runs_it() -> None:
-    commands = [" ".join(tokens) for tokens in generator().commands()]
+    commands = [" ".join(tokens) for tokens in generator().reference.commands()]
     groups = {name.partition(" ")[0] for name in commands if " " in name}
     examples = read_examples()
     assert set(commands) - groups - examples.keys() == set()

@@ -57,7 +57,7 @@ def test_a_stopped_run_has_no_answer_to_print_and_its_own_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     command = ["solve", "Use 3, 3, 8 and 8 to make 24", "--model", "offline", "--max-calls", "1"]
-    assert run([*command, "--field", "answer"]) == 10
+    assert run([*command, "--strategy", "tree_of_thoughts", "--field", "answer"]) == 10
     assert capsys.readouterr().out == ""
 
 

@@ -73,8 +73,8 @@ class OfflineModel:
 
 _NO_PUZZLE = (
     "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-    "numbers, by a strategy that searches (`auto` takes it) or has whole answers written, such as chain_of_thought or "
-    "best_of_n; for anything else name another model"
+    "numbers, by a strategy that searches (`auto` takes it) or has whole answers written; for anything else name "
+    "another model"
 )
 
 

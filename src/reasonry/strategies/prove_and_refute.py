@@ -1,7 +1,7 @@
-"""Prove and refute, for given claims: fresh readers try to refute what a text rests on, and a table counts.
+"""Prove and refute: fresh readers try to refute what a text rests on, or the proofs of solvers, and a table counts.
 
-After the attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a Model-Agnostic
-Verification-and-Refinement Pipeline", arXiv:2507.15855), without the solvers.
+After the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a
+Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
 
 Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does it follow, what is missing):
 
@@ -15,7 +15,16 @@ does and two hold; `undecided` else. A verdict counts only with a reason, and a 
 
 The claims of quoted thoughts are found without a model (`core/carrying_claims.py`), those of other texts by a reader.
 
-*Differs from the paper*: the claims are given, so there is nothing to solve and to correct; three different lenses
+Algorithm, for a problem x with n solvers:
+
+    y_1, …, y_n ~ π(y | x, angle_i), each the finished proof alone       proof_writing
+    y_i with a false equation or a marked gap: refuted; a verifier rules proof_attack
+    v_1, … ~ p(v | x, y_i), blind to one another, until four of at most
+        five hold (`confirmed`), two fail (`refuted`) or neither can
+    y' ~ π(y | x, y_best, its holes), at most three times                proof_revision
+    the proof that is confirmed; none: the run abstains, with the holes  answer_selection
+
+*Differs from the paper*: where claims are given there is nothing to solve and to correct; three different lenses
 replace many equal attackers, as equal ones find the same; no attacker sees a score, another attacker's verdict, or who
 wrote the text; what a verifier, a test or exact arithmetic has settled is not put to the vote; where every claim is
 refuted the result warns, as an attacker that refutes everything says nothing.
@@ -25,12 +34,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer, rule
+from ..core.answering import claim as claim_answer
 from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
@@ -41,16 +52,20 @@ from ..core.strategy import (
     EffectFailed,
     Field,
     Move,
+    Request,
     Stage,
     Strategy,
     Thought,
+    fail,
     go,
     request,
+    stay,
     text_list,
 )
 from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles import false_equations
+from ..reading.vote import tally
 
 SYSTEM = """You read a text by someone else with fresh eyes. You owe it nothing: what is wrong in it is to be found \
 before it is acted upon; what is right is to be left alone. You are told at the end what to do now."""
@@ -66,6 +81,37 @@ ATTACK = """A claim of this text: {place}"{claim}"
 Now {task} Quote the place of the text that decides it, word for word, and say why. Say `fails` only if you can show \
 it, `holds` only if you checked it, else `unsure`.
 {{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}}"""
+
+SOLVER = """You solve problems rigorously. A claim counts only with its reason, and what you could not show you say."""
+SOLVE = f"""Now solve the problem. {{angle}} Read the problem as it is worded, and check your result before you write. \
+Then write the finished solution alone, as it would be handed in: each step with its reason, nothing of how you found \
+it. Mark what you could not show: [GAP: what is missing].
+{{{{"reasoning": "the finished solution, step by step", "answer": "the answer alone"}}}}
+{OPEN_TASK}"""
+ANGLES: Final = (
+    "Work forwards from what is given.",
+    "Work backwards from what is asked.",
+    "Try small and extreme cases first, then generalize.",
+    "Look for a quantity that stays the same, or for a contradiction.",
+)
+"""In turn, so that the solvers differ."""
+ATTACK_PROOF = """A solution by someone else:
+{proof}
+
+Now try to refute it as an answer to the problem as it is worded: compute again, look for a counterexample, for a step \
+that does not follow, for a case that is left out. Quote the place that decides it, word for word, and say why. Say \
+`fails` only if you can show it, `holds` only if you checked each step, else `unsure`.
+{{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}}"""
+REVISE = f"""A solution by someone else:
+{{proof}}
+
+Readers found these holes in it:
+{{holes}}
+
+Now write the finished solution anew, whole: close the holes, or take another way where the way is what is wrong. \
+Mark what you could not show: [GAP: what is missing].
+{{{{"reasoning": "the finished solution, step by step", "answer": "the answer alone"}}}}
+{OPEN_TASK}"""
 
 Lens = Literal["true", "follows", "complete"]
 LENSES: Final[dict[Lens, str]] = {
@@ -85,6 +131,10 @@ _SCORE: Final = lazy_pattern(
 _QUOTED_CHARS: Final = 40
 """So much of a quotation must stand in the text."""
 _CLAIM_CHARS: Final = 200
+_GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
+CONFIRM, REFUTE, VOTES = 4, 2, 5
+"""Votes that confirm a proof, that refute it, and that are asked for at most."""
+_FIRST_VOTES: Final = 3
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,7 +149,15 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "follows",
         "complete",
     )
-    verify: Annotated[bool, Meta(description="Let the run's verifier settle claims first.")] = False
+    verify: Annotated[bool, Meta(description="Let the run's verifier settle claims and answers first.")] = (
+        False
+    )
+    solvers: Annotated[
+        int, Meta(ge=0, le=16, description="Proofs that are written and attacked; 0: the problem is a text.")
+    ] = 0
+    revisions: Annotated[
+        int, Meta(ge=0, le=10, description="Most revisions of proofs that were not confirmed.")
+    ] = 3
 
 
 class FoundClaim(Struct, frozen=True):
@@ -138,12 +196,73 @@ class Claim(Struct, frozen=True, omit_defaults=True):
     quote: str = ""
 
 
+class Proof(Struct, frozen=True, omit_defaults=True):
+    """A finished solution, the votes on it, and what came of them.
+
+    Attributes:
+        text: As readers see it.
+        holes: What was found wrong with it, or kept it from being confirmed.
+        checked: Whether arithmetic and the verifier have looked at it.
+        revises: The number of the proof that it is to mend; 0 for none.
+    """
+
+    number: int
+    text: str
+    answer: str
+    votes: tuple[Attack, ...] = ()
+    holes: tuple[str, ...] = ()
+    verdict: Literal["", "proved", "confirmed", "refuted", "undecided"] = ""
+    checked: bool = False
+    revises: int = 0
+
+
 class State(Struct, frozen=True, omit_defaults=True):
-    """The text and its claims."""
+    """The text and its claims, or the proofs of the solvers."""
 
     problem: str
     options: Options
     claims: tuple[Claim, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    revisions: int = 0
+
+    @property
+    def solves(self) -> bool:
+        """Whether proofs are written; claims that are given are tested instead."""
+        return self.options.solvers > 0 and not self.options.claims
+
+    @property
+    def ranking(self) -> list[Proof]:
+        """The proofs that are not refuted: the settled one first, then revisions, then those that agree most."""
+        votes = tally([proof.answer for proof in self.proofs])
+        sizes = {at: vote.count for vote in votes for at in vote.voters}
+        order = ("proved", "confirmed", "", "undecided")
+        standing = [proof for proof in self.proofs if proof.verdict != "refuted"]
+
+        def rank(proof: Proof) -> tuple[int, bool, int, int]:
+            return (
+                order.index(proof.verdict),
+                proof.revises == 0,
+                -sizes.get(proof.number - 1, 0),
+                proof.number,
+            )
+
+        return sorted(standing, key=rank)
+
+    @property
+    def settled(self) -> Proof | None:
+        """The proof that a verifier or the readers confirmed."""
+        return next((proof for proof in self.ranking if proof.verdict in ("proved", "confirmed")), None)
+
+    def with_proof(self, proof: Proof) -> State:
+        """Return the state with a proof as it is now."""
+        return replace(
+            self, proofs=tuple(proof if each.number == proof.number else each for each in self.proofs)
+        )
+
+
+def receive(s: State) -> Move:
+    """Solvers first, where there are any; else x is the text."""
+    return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
 def select(s: State) -> Body:
@@ -216,7 +335,7 @@ def record(s: State) -> Move:
 
 def judge(problem: str, claim: Claim) -> Claim:
     """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
-    counted = [(lens, found) for lens, found in claim.found if _counts(problem, claim, found)]
+    counted = [(lens, found) for lens, found in claim.found if _has_ground(f"{problem}\n{claim.text}", found)]
     votes = Counter(found.verdict for _, found in counted)
     is_false = any(lens == "true" and found.verdict == "fails" for lens, found in counted)
     if is_false or votes["fails"] >= 2:
@@ -233,16 +352,16 @@ def judge(problem: str, claim: Claim) -> Claim:
     return replace(claim, verdict=verdict, reason=reason, quote=quote)
 
 
-def _counts(problem: str, claim: Claim, found: Attack) -> bool:
+def _has_ground(text: str, found: Attack) -> bool:
     """Whether a verdict counts: it has a reason, and a failure quotes a place of the text."""
-    is_placed = found.verdict != "fails" or _is_quoted(f"{problem}\n{claim.text}", found.quote)
+    is_placed = found.verdict != "fails" or _is_quoted(text, found.quote)
     return bool(found.reason.strip()) and is_placed
 
 
 def _why(problem: str, claim: Claim, lens: Lens, found: Attack) -> str:
     """Return what a lens found of a claim that the table cannot decide."""
     why = found.reason.strip().rstrip(".") or "no reason"
-    is_out = found.verdict == "fails" and not _counts(problem, claim, found)
+    is_out = found.verdict == "fails" and not _has_ground(f"{problem}\n{claim.text}", found)
     return f"{lens}: {found.verdict}{' (no place of the text)' * is_out}, {why}"
 
 
@@ -280,7 +399,150 @@ def _thought_of(problem: str, text: str) -> int | None:
     )
 
 
+def write_proofs(s: State) -> Body:
+    """y_1, …, y_n ~ π(y | x, angle_i); what a reply says besides the finished proof is not passed on."""
+    asks = [
+        replace(_solution(s, "proof", SOLVE.format(angle=ANGLES[place % len(ANGLES)])), sample=place)
+        for place in range(s.options.solvers)
+    ]
+    replies = yield request(s, *asks, give_failures=True)
+    answered = [reply.value for reply in replies if not isinstance(reply, Failed)]
+    if not answered:
+        raise EffectFailed(replies[0], replies)
+    proofs = tuple(_proof(number, value) for number, value in enumerate(answered, 1))
+    return go(replace(s, proofs=proofs), "proof_attack", *(Thought(proof.text) for proof in proofs))
+
+
+def _proof(number: int, value: ReasonedAnswer, revises: int = 0) -> Proof:
+    text = f"{value.reasoning}\nAnswer: {value.text}" if value.reasoning else value.text
+    return Proof(number, text, value.text, revises=revises)
+
+
+def attack_proof(s: State) -> Body:
+    """v_1, … on the proof that ranks first, until they decide; stay for the next one."""
+    s = yield from _rule_on_proofs(s)
+    open_proofs = [proof for proof in s.ranking if not proof.verdict]
+    if s.settled is not None or not open_proofs:
+        can_revise = s.settled is None and s.revisions < s.options.revisions
+        return go(s, "proof_revision" if can_revise else "answer_selection")
+    proof = open_proofs[0]
+    while not proof.verdict:
+        replies = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
+        if not proof.votes and all(isinstance(reply, Failed) for reply in replies):
+            raise EffectFailed(replies[0], replies)
+        votes = [Attack() if isinstance(reply, Failed) else reply.value for reply in replies]
+        proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
+    holes = "".join(f"\n- {hole}" for hole in proof.holes)
+    return stay(
+        s.with_proof(proof),
+        Thought(f"Proof {proof.number}: {proof.verdict}{holes}", data={"verdict": proof.verdict}),
+    )
+
+
+def _rule_on_proofs(s: State) -> Generator[Request, Any, State]:
+    """Rule out what has a false equation or a marked gap; have a verifier look at the other answers."""
+    for proof in s.proofs:
+        faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
+        if faults and not proof.checked:
+            s = s.with_proof(replace(proof, checked=True, verdict="refuted", holes=tuple(faults)))
+    fresh = [proof for proof in s.proofs if not proof.checked]
+    claims = [claim_answer(s.problem, (), proof.answer) for proof in fresh if s.options.verify]
+    verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
+    for proof in fresh:
+        s = s.with_proof(replace(proof, checked=True))
+    for proof, verdict in zip(fresh, verdicts, strict=False):
+        ruling = rule(proof.answer, verdict)
+        if ruling.proved:
+            s = s.with_proof(
+                replace(proof, checked=True, verdict="proved", answer=ruling.answer or proof.answer)
+            )
+        elif ruling.answer is None:
+            s = s.with_proof(replace(proof, checked=True, verdict="refuted", holes=(ruling.objection,)))
+    return s
+
+
+def _attacks(s: State, proof: Proof) -> list[Ask]:
+    """Return the questions to as many fresh readers as could decide now."""
+    holds = sum(vote.verdict == "holds" for vote in proof.votes)
+    wanted = max(1, CONFIRM - holds) if proof.votes else _FIRST_VOTES
+    question = _question(s, "attack", ATTACK_PROOF.format(proof=proof.text), about=f"proof-{proof.number}")
+    first = len(proof.votes)
+    return [replace(question, sample=at) for at in range(first, min(first + wanted, VOTES))]
+
+
+def count_votes(problem: str, proof: Proof) -> Proof:
+    """Return a proof with the verdict of its votes, empty while more can decide, and the holes they found."""
+    text = f"{problem}\n{proof.text}"
+    counted = [vote for vote in proof.votes if _has_ground(text, vote)]
+    found = Counter(vote.verdict for vote in counted)
+    left = VOTES - len(proof.votes)
+    if found["fails"] >= REFUTE:
+        verdict = "refuted"
+    elif found["holds"] >= CONFIRM:
+        verdict = "confirmed"
+    elif found["fails"] + left < REFUTE and found["holds"] + left < CONFIRM:
+        verdict = "undecided"
+    else:
+        return proof
+    holes = [f"{vote.quote}: {vote.reason}" for vote in counted if vote.verdict != "holds"]
+    return replace(proof, verdict=verdict, holes=tuple(holes) if verdict != "confirmed" else ())
+
+
+def revise(s: State) -> Body:
+    """Y' ~ π(y | x, y_best, its holes): nothing of the votes but what they found."""
+    proof = min(s.proofs, key=lambda each: (each.verdict == "refuted", len(each.holes), -each.number))
+    holes = "\n".join(f"- {hole}" for hole in proof.holes) or "- Not every step was shown."
+    s = replace(s, revisions=s.revisions + 1)
+    ask = _solution(s, "revision", REVISE.format(proof=proof.text, holes=holes))
+    try:
+        (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"))
+    except EffectFailed as lost:
+        if lost.failure.code != UNREADABLE:
+            raise
+        return go(s, "proof_attack")
+    new = _proof(len(s.proofs) + 1, reply.value, proof.number)
+    return go(replace(s, proofs=(*s.proofs, new)), "proof_attack", Thought(new.text))
+
+
+def select_proof(s: State) -> Move:
+    """The proof that stands; without one the run abstains, and says which holes are left."""
+    proof = s.settled
+    if proof is None:
+        holes = "; ".join(dict.fromkeys(hole for each in s.proofs for hole in each.holes))
+        detail = f"none of {len(s.proofs)} proofs was confirmed; {holes or 'no reader could decide'}"
+        return fail(s, "abstained", first_words(detail, 1_000))
+    return go(s, "final_response", Thought(f"Proof {proof.number}", data={"answer": proof.answer}))
+
+
 def conclude(state: State) -> Conclusion:
+    """Return what the solvers or the attackers came to."""
+    return _conclude_proofs(state) if state.solves else _conclude_claims(state)
+
+
+def _conclude_proofs(state: State) -> Conclusion:
+    """Return the proof that stands best, and what was found of each."""
+    document = {
+        "proofs": [
+            {
+                "number": proof.number,
+                "answer": proof.answer,
+                "verdict": proof.verdict or None,
+                "votes": [vote.verdict for vote in proof.votes],
+                "holes": list(proof.holes),
+                "revises": proof.revises or None,
+            }
+            for proof in state.proofs
+        ],
+        "revisions": state.revisions,
+    }
+    if not state.ranking:
+        return Conclusion(document=document)
+    best = state.ranking[0]
+    standing = "proved" if best.verdict == "proved" else "given"
+    return Conclusion(best.text, document=document, short=best.answer, standing=standing)
+
+
+def _conclude_claims(state: State) -> Conclusion:
     """Return the verdicts, refuted claims first; before there are any, the claims."""
     order = ("refuted", "undecided", "confirmed", "")
     is_judged = any(claim.verdict for claim in state.claims)
@@ -322,6 +584,11 @@ def _question(state: State, kind: str, task: str, count: int = 0, about: str = "
     return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about)
 
 
+def _solution(state: State, kind: str, task: str) -> Ask:
+    facts = {"kind": kind, "problem": state.problem}
+    return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
+
+
 _CLAIMS = text_list("The claims that carry the conclusion, quoted.")
 _VERDICT = {
     "type": "string",
@@ -333,20 +600,21 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
     title="Prove and refute",
     source="arXiv:2507.15855",
-    summary="Lets fresh readers try to refute the claims of a text or plan: before you act on it.",
+    summary="Lets fresh readers try to refute the claims of a text or plan, or the proofs of solvers.",
     aliases=("refute",),
     options=Options,
     calls=4,
     state=State,
     conclude=conclude,
-    progress=lambda state: {"claims": len(state.claims)},
+    progress=lambda state: {"proofs": len(state.proofs)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(
         Stage(
             "problem_reception",
-            ("claim_selection",),
-            description="Take in the text.",
-            guidance="Say what the text concludes, and what it would cost if that were wrong.",
+            ("claim_selection", "proof_writing"),
+            description="Take in the text, or the problem.",
+            guidance="Say what the text concludes, and what it costs if that is wrong; of a problem, what is asked.",
+            body=receive,
         ),
         Stage(
             "claim_selection",
@@ -383,9 +651,47 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             body=record,
         ),
         Stage(
+            "proof_writing",
+            ("proof_attack",),
+            tested_by="proof_attack",
+            description="Write several proofs, each from another angle.",
+            guidance="Write the finished proof alone, each step with its reason; mark what you could not show.",
+            body=write_proofs,
+            reply=ReasonedAnswer,
+            example={"reasoning": "n(n + 1) is even, as one of two neighbors is.", "answer": "Yes"},
+        ),
+        Stage(
+            "proof_attack",
+            ("proof_revision", "answer_selection"),
+            repeats=True,
+            description="Have fresh readers try to refute a proof, blind to one another.",
+            guidance="See the proof alone. Four of five readers confirm it, two refute it; stay for the next proof.",
+            body=attack_proof,
+            reply=Attack,
+            max_output_tokens=SHORT_REPLY,
+            example={"quote": "so n is even", "reason": "n = 3 is a counterexample.", "verdict": "fails"},
+        ),
+        Stage(
+            "proof_revision",
+            ("proof_attack",),
+            tested_by="proof_attack",
+            description="Mend the best proof.",
+            guidance="Write the proof anew from what was found wrong with it, not from who found it.",
+            body=revise,
+            reply=ReasonedAnswer,
+            example={"reasoning": "One of n and n + 1 is even, so n(n + 1) is.", "answer": "Yes"},
+        ),
+        Stage(
+            "answer_selection",
+            ("final_response",),
+            description="Take the proof that stands.",
+            guidance="Take the confirmed proof; where none is, abstain and say which holes are left.",
+            body=select_proof,
+        ),
+        Stage(
             "final_response",
-            description="Give the verdicts.",
-            guidance="List the refuted claims first, each with the quoted place and the reason.",
+            description="Give the verdicts, or the proof.",
+            guidance="List the refuted claims first, each with the quoted place and the reason; a proof whole.",
         ),
     ),
 )
