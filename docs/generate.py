@@ -337,9 +337,8 @@ def native_lines() -> str:
 
 def entry_forms() -> str:
     """Return what an entry looks like, for the agents of each form."""
-    from reasonry.surfaces.setup.agents import AGENTS, NAME
-    from reasonry.surfaces.setup.formats import edit_text
-    from reasonry.surfaces.setup.launch import Launch
+    from reasonry.surfaces.setup.agents import AGENTS, NAME, Launch
+    from reasonry.surfaces.setup.config_file import edit_text
 
     forms: dict[tuple[str, str], list[str]] = {}
     for one in AGENTS:

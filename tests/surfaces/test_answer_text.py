@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.surfaces.cli.answer_text import parts_of, plain_latex, print_answer
+from reasonry.surfaces.cli.draw import parts_of, plain_latex, print_answer
 
 
 class Terminal(io.StringIO):

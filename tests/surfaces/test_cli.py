@@ -193,7 +193,7 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     assert shell.json(*ended)["sessionId"] == begun
     first = shell.run("sessions", "list").stdout.splitlines()[0].split("\t")
     assert (first[0], first[2]) == (begun, "ended")
-    unfinished = shell.json("sessions", "list", "--unfinished")["sessions"]
+    unfinished = shell.json("sessions", "list", "--status", "unfinished")["sessions"]
     assert [row["session_id"] for row in unfinished] == [lost["sessionId"]]
 
 
@@ -706,7 +706,7 @@ def test_think_takes_a_path_of_stages(shell: Shell) -> None:
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
     """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
     from reasonry.guided.thinking_tool import ThinkingCall, tool_schema
-    from reasonry.surfaces.cli.think import _HELP, OPTIONS
+    from reasonry.surfaces.cli.sessions import _HELP, OPTIONS
 
     members = tool_schema(ThinkingCall)["properties"]
     assert set(OPTIONS.values()) == members.keys() - {"thought", "nextThoughtNeeded", "isRevision"}

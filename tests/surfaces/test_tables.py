@@ -17,9 +17,8 @@ from rich.cells import cell_len
 
 from reasonry.core.text import inert
 from reasonry.ids import find_id, new_id, shorten_ids
-from reasonry.surfaces.cli.arguments import local_time
 from reasonry.surfaces.cli.draw import draw_session
-from reasonry.surfaces.cli.tables import Column, print_table
+from reasonry.surfaces.cli.output import Column, local_time, print_table
 
 COLUMNS = (
     Column("ID", itemgetter(0), kind="id"),

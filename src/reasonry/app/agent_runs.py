@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -55,38 +55,23 @@ async def list_runs(engine: Engine, call: ListRuns) -> Document:
     Raises:
         UsageError: The cursor is not one of this list; `not_found`: its run is gone.
     """
+    part, _, before = (call.cursor or _OPEN).partition(".")
     rows = list[tuple[str, RunRow]]()
-    async with contextlib.aclosing(_rows_from(engine.store, call.cursor)) as found:
-        async for row in found:
-            rows.append(row)
-            if len(rows) > call.limit:
-                break
+    if part + "." == _OPEN:
+        rows += [(_OPEN, row) for row in await _open_runs(engine.store, call.limit + 1, before or None)]
+        before = ""
+    elif part + "." != _OTHERS:
+        raise bad_cursor(call.cursor or "")
+    while len(rows) <= call.limit and (batch := await engine.store.runs(limit=_BATCH, before=before or None)):
+        rows += [(_OTHERS, row) for row in batch if not _is_open(row)]
+        before = batch[-1].run_id
     shown = rows[: call.limit]
     more = "".join((shown[-1][0], shown[-1][1].run_id)) if len(rows) > call.limit else None
     return {"runs": [await _row_document(engine, row) for _, row in shown], "next_cursor": more}
 
 
-async def _rows_from(store: Store, cursor: str | None) -> AsyncGenerator[tuple[str, RunRow]]:
-    part, _, before = (cursor or _OPEN).partition(".")
-    if part + "." not in (_OPEN, _OTHERS):
-        raise bad_cursor(cursor or "")
-    if part + "." == _OPEN:
-        async for row in _all_rows(store, before or None, status="active"):
-            if _is_open(row):
-                yield _OPEN, row
-        before = ""
-    async for row in _all_rows(store, before or None):
-        if not _is_open(row):
-            yield _OTHERS, row
-
-
-async def _all_rows(store: Store, before: str | None, status: str | None = None) -> AsyncGenerator[RunRow]:
-    while rows := await store.runs(status=status, limit=_BATCH, before=before):
-        for row in rows:
-            yield row
-        if len(rows) < _BATCH:
-            return
-        before = rows[-1].run_id
+async def _open_runs(store: Store, limit: int, before: str | None = None) -> list[RunRow]:
+    return await store.runs(status="active", model=CALLER, limit=limit, before=before)
 
 
 def _is_open(row: RunRow) -> bool:
@@ -141,14 +126,7 @@ async def find_run(
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
     """Return the error of a call that names no run; it names the latest open runs of the store."""
-    rows = list[RunRow]()
-    async with contextlib.aclosing(_all_rows(engine.store, None, status="active")) as found:
-        async for row in found:
-            if _is_open(row):
-                rows.append(row)
-            if len(rows) == _MAX_NAMED_RUNS:
-                break
-    return await _not_named(engine, why, rows)
+    return await _not_named(engine, why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
 
 
 async def _row(store: Store, run_id: str) -> RunRow | None:

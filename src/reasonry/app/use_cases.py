@@ -421,12 +421,11 @@ class UseCases:
         """
         run = opened.run
         conclusion = run.snapshot.conclusion
-        if (
-            budget is None
-            and conclusion is not None
-            and conclusion.reason == "max_calls"
-            and _is_default(run)
-        ):
+        # The limit that nobody named, or what resuming made of it.
+        is_default = run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(
+            calls=run.budget.calls
+        )
+        if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
         def open_performers() -> tuple[Performers, ParticipantNames]:
@@ -623,11 +622,6 @@ class UseCases:
             return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]
 
         return lambda run: self.pool.run_in_thread(lambda: open_for(run))
-
-
-def _is_default(run: Run) -> bool:
-    """Whether a run has the limit that nobody named, or what resuming it made of that."""
-    return run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(calls=run.budget.calls)
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from ..core.budget import Usage
 from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
-from ..core.strategy import Thought
 from ..core.text import beginning
 from ..engine.follow import FoldedLine, Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
@@ -65,7 +64,7 @@ def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
     came: Data = {
         "status": line.status,
         "stage": line.stage,
-        "thoughts": [_thought(thought) for thought in line.thoughts],
+        "thoughts": msgspec.to_builtins(line.thoughts),
         "edges": [list(edge) for edge in line.edges],
         "asked": [_asked_document(performed) for performed in line.asked],
         "dropped": list(line.dropped),
@@ -132,10 +131,6 @@ def _settled_event(settled: Settled) -> tuple[str, Data]:
 
 def _usage(usage: Usage) -> Data:
     return {"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd}
-
-
-def _thought(thought: Thought) -> Data:
-    return msgspec.to_builtins(thought)
 
 
 def _asked_document(performed: Performed) -> Data:
@@ -220,7 +215,9 @@ class Feed(Observer):
         self.wants_text = self.wants_text or text
         try:
             while self.follows(after):
-                event = reader.next_passing(after) or self._event_after(after)
+                event = reader.next_passing(after)
+                if event is None and after < self._seq:
+                    event = event_of(self._lines[after - self._seq], *self._about)
                 if event is not None:
                     after = event.id or after
                     yield event
@@ -232,9 +229,6 @@ class Feed(Observer):
         finally:
             self._readers.discard(reader)
             self.wants_text = self._early is not None or any(reader.text for reader in self._readers)
-
-    def _event_after(self, seq: int) -> RunEvent | None:
-        return None if seq == self._seq else event_of(self._lines[seq - self._seq], *self._about)
 
     def _pass_text(self, effect_id: str, text: str) -> None:
         if text:

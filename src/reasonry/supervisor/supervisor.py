@@ -319,16 +319,10 @@ class Supervisor:
             OverloadedError: There is none.
         """
         if self._draining:
-            raise OverloadedError(
-                "this server is about to end; try again once it is back",
-                retryable=True,
-                retry_after_s=RETRY_AFTER_S,
-            )
+            raise _overload_error("this server is about to end; try again once it is back")
         if self._places <= 0:
-            raise OverloadedError(
-                f"{self._max_runs} runs are in work here, and no more may be; try again later",
-                retryable=True,
-                retry_after_s=RETRY_AFTER_S,
+            raise _overload_error(
+                f"{self._max_runs} runs are in work here, and no more may be; try again later"
             )
 
     @contextmanager
@@ -336,11 +330,8 @@ class Supervisor:
         """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
         if job is not None:
             if self.queued >= self._max_queued:
-                raise OverloadedError(
-                    f"{self._max_queued} runs wait to be driven, and no more may; try again later",
-                    retryable=True,
-                    retry_after_s=FULL_RETRY_S,
-                )
+                message = f"{self._max_queued} runs wait to be driven, and no more may; try again later"
+                raise _overload_error(message, FULL_RETRY_S)
             yield
             return
         self.check_room()
@@ -494,14 +485,11 @@ class Supervisor:
         """
         self._draining = True
         self.has_job.set()
-        for drive in self._drives.values():
-            drive.control.drain()
-        if tasks := {*self._tasks}:
-            await asyncio.wait(tasks, timeout=max(0.0, timeout_s - CUT_S))
-        for drive in self._drives.values():
-            drive.control.drain(cut=True)
-        if tasks := {*self._tasks}:
-            await asyncio.wait(tasks, timeout=CUT_S)
+        for cut, wait_s in ((False, max(0.0, timeout_s - CUT_S)), (True, CUT_S)):
+            for drive in self._drives.values():
+                drive.control.drain(cut=cut)
+            if tasks := {*self._tasks}:
+                await asyncio.wait(tasks, timeout=wait_s)
         self._ring()
 
     def _ring(self) -> None:
@@ -598,6 +586,10 @@ async def _set_aside(opened: OpenRun) -> None:
     why = f"those that drove it died {opened.deaths} times at the same place; resume it once the reason is found"
     await opened.stop(SET_ASIDE, why)
     _log.error("run %s is set aside: %s", opened.row.run_id, why)
+
+
+def _overload_error(message: str, retry_after_s: float = RETRY_AFTER_S) -> OverloadedError:
+    return OverloadedError(message, retryable=True, retry_after_s=retry_after_s)
 
 
 def _check_known(run_id: str, known: int, last: int) -> None:

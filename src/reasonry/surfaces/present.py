@@ -6,7 +6,7 @@ The one place where an error's code meets what a surface makes of it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -17,73 +17,42 @@ from ..core.text import clip
 from ..errors import ReasonryError
 from ..masking import SECRETS
 
-_EXITS: Mapping[int, Sequence[str]] = {
-    2: (
-        "invalid_request",
-        "payload_too_large",
-        "answer_refused",
-        "blocked_address",
-        "price_unknown",
-        "extra_missing",
-        "plugin_failed",
-    ),
-    3: ("not_found",),
-    4: ("unauthorized",),
-    5: ("conflict", "lease_lost", "strategy_changed", "strategy_unknown"),
-    6: ("store_unavailable", "store_busy", "store_full", "store_corrupt", "store_newer"),
-    7: ("budget_exceeded", "overloaded", "rate_limited", "deadline_exceeded"),
-    8: (
-        "provider_error",
-        "provider_timeout",
-        "provider_auth",
-        "context_overflow",
-        "model_refused",
-        "output_invalid",
-        "script_exhausted",
-    ),
-    9: (
-        "tool_error",
-        "tool_timeout",
-        "sandbox_unavailable",
-        "sandbox_timeout",
-        "sandbox_memory",
-        "sandbox_denied",
-    ),
-    130: ("cancelled",),
+_EXITS: Mapping[int, str] = {
+    2: "invalid_request payload_too_large answer_refused blocked_address price_unknown extra_missing plugin_failed",
+    3: "not_found",
+    4: "unauthorized",
+    5: "conflict lease_lost strategy_changed strategy_unknown",
+    6: "store_unavailable store_busy store_full store_corrupt store_newer",
+    7: "budget_exceeded overloaded rate_limited deadline_exceeded",
+    8: "provider_error provider_timeout provider_auth context_overflow model_refused output_invalid script_exhausted",
+    9: "tool_error tool_timeout sandbox_unavailable sandbox_timeout sandbox_memory sandbox_denied",
+    130: "cancelled",
 }
 
-EXIT_CODES = {code: number for number, codes in _EXITS.items() for code in codes}
+EXIT_CODES = {code: number for number, codes in _EXITS.items() for code in codes.split()}
 """The exit code of each error code; one not listed exits with 1."""
 
-_STATUSES: Mapping[int, Sequence[str]] = {
-    401: ("unauthorized",),
-    403: ("forbidden_origin",),
-    404: ("not_found", "model_not_found"),
-    405: ("method_not_allowed",),
-    408: ("request_timeout",),
-    409: ("conflict", "idempotency_conflict", "lease_lost", "strategy_changed", "strategy_unknown"),
-    413: ("payload_too_large",),
-    415: ("unsupported_media_type",),
-    421: ("misdirected_host",),
-    431: ("headers_too_large",),
-    429: ("budget_exceeded", "rate_limited"),
-    499: ("cancelled",),
-    500: ("internal_error", "store_corrupt", "store_newer"),
-    501: ("extra_missing",),
-    502: (
-        "provider_error",
-        "provider_auth",
-        "context_overflow",
-        "model_refused",
-        "output_invalid",
-        "script_exhausted",
-        "tool_error",
-    ),
-    503: ("overloaded", "store_unavailable", "store_busy", "store_full"),
-    504: ("deadline_exceeded", "provider_timeout", "tool_timeout"),
+_STATUSES: Mapping[int, str] = {
+    401: "unauthorized",
+    403: "forbidden_origin",
+    404: "not_found model_not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: "conflict idempotency_conflict lease_lost strategy_changed strategy_unknown",
+    413: "payload_too_large",
+    415: "unsupported_media_type",
+    421: "misdirected_host",
+    431: "headers_too_large",
+    429: "budget_exceeded rate_limited",
+    499: "cancelled",
+    500: "internal_error store_corrupt store_newer",
+    501: "extra_missing",
+    502: "provider_error provider_auth context_overflow model_refused output_invalid script_exhausted tool_error",
+    503: "overloaded store_unavailable store_busy store_full",
+    504: "deadline_exceeded provider_timeout tool_timeout",
 }
 
-_HTTP_STATUSES = {code: status for status, codes in _STATUSES.items() for code in codes}
+_HTTP_STATUSES = {code: status for status, codes in _STATUSES.items() for code in codes.split()}
 
 OUTCOME_EXIT_CODES = {"solved": 0, "answered": 0, "waiting": 0, "stopped": 10, "unsolved": 11}
 """The exit code of each outcome but `error`, where the code of the error decides."""

@@ -121,16 +121,16 @@ def sessions_output() -> Schema:
     """Return the JSON schema of what the tool `sessions` replies, whichever the action."""
     items = {"type": "array", "items": {"type": "object"}}
     properties: Schema = {
-        "session_id": _STRING,
+        "session_id": {"type": "string"},
         "sessions": items,
         "thoughts": items,
         "matches": items,
         "thought_history": items,
-        "text": _STRING,
+        "text": {"type": "string"},
         "notices": items,
         "next_cursor": {"type": ["string", "null"]},
     }
-    return _object(properties, [])
+    return {"type": "object", "properties": properties, "required": []}
 
 
 def open_sessions(
@@ -148,10 +148,3 @@ def open_sessions(
     from ..app.wiring import App
 
     return App(store, environ=environ, strategies=strategies).sessions(settings)
-
-
-_STRING: Schema = {"type": "string"}
-
-
-def _object(properties: Schema, required: list[str]) -> Schema:
-    return {"type": "object", "properties": properties, "required": required}

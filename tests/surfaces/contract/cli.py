@@ -49,13 +49,16 @@ def _on_session(command: str) -> Callable[[Given], list[str]]:
     return lambda given: ["sessions", command, given["session"]]
 
 
+def _coached(given: Given) -> list[str]:
+    return ["--coach"] if given.get("coached") else []
+
+
 def _resume(given: Given) -> list[str]:
-    return ["runs", "resume", given["run"], *(["--coach"] if given.get("coached") else []), *_terms(given)]
+    return ["runs", "resume", given["run"], *_coached(given), *_terms(given)]
 
 
 def _fork(given: Given) -> list[str]:
-    command = "coach" if given.get("coached") else "runs"
-    return [command, "fork", given["run"], f"--at={given['at']}", *_terms(given)]
+    return ["runs", "fork", given["run"], f"--at={given['at']}", *_coached(given), *_terms(given)]
 
 
 def _refute(given: Given) -> list[str]:

@@ -22,10 +22,17 @@ from reasonry.surfaces.setup.agent_plan import (
     plan_setup,
     skill_files,
 )
-from reasonry.surfaces.setup.agents import AGENTS, Agent, Machine, find_agent
-from reasonry.surfaces.setup.config_file import FileChange, make_change
-from reasonry.surfaces.setup.formats import edit_text, find_entry, read_data
-from reasonry.surfaces.setup.launch import Launch, read_launch, server_options, this_installation
+from reasonry.surfaces.setup.agents import (
+    AGENTS,
+    Agent,
+    Launch,
+    Machine,
+    find_agent,
+    read_launch,
+    server_options,
+    this_installation,
+)
+from reasonry.surfaces.setup.config_file import FileChange, edit_text, find_entry, make_change, read_data
 
 from .fixtures import CLAUDE, CODEX, texts
 

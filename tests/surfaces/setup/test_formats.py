@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.surfaces.setup.formats import edit_text, find_entry, read_data
+from reasonry.surfaces.setup.config_file import edit_text, find_entry, read_data
 
 ENTRY = {"type": "stdio", "command": r"C:\Program Files\reasonry.exe", "args": ["mcp", "--store", "ü.db"]}
 OTHER = {"command": "/elsewhere/reasonry", "args": ["mcp"]}

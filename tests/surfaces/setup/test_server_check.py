@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.surfaces.setup.agents import Machine, find_agent
+from reasonry.surfaces.setup.agents import Launch, Machine, find_agent
 from reasonry.surfaces.setup.checks import (
     BrokenFile,
     ServerCheck,
@@ -21,7 +21,6 @@ from reasonry.surfaces.setup.checks import (
     check_server,
     find_entries,
 )
-from reasonry.surfaces.setup.launch import Launch
 
 GOOD = """
 import json, sys

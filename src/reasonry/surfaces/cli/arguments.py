@@ -10,12 +10,12 @@ import math
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -54,29 +54,15 @@ def list_agents(context: Any) -> Candidates:
 
 def list_runs(context: Any) -> Candidates:
     """Return the latest runs."""
-
-    async def work(app: App) -> Candidates:
-        rows = {row.run_id: row for row in await app.store.runs(limit=MAX_OFFERED)}
-        short = await shorten_ids([*rows], app.store.run_ids)
-        return {
-            short[run_id]: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for run_id, row in rows.items()
-        }
-
-    return _ask_store(context, work)
+    return _list_latest(context, "runs")
 
 
 def list_sessions(context: Any) -> Candidates:
     """Return the latest sessions."""
-
-    async def work(app: App) -> Candidates:
-        rows = {row.session_id: row for row in await app.store.sessions(limit=MAX_OFFERED)}
-        short = await shorten_ids([*rows], app.store.session_ids)
-        return {short[session_id]: clip(row.purpose, _TITLE_CHARS) for session_id, row in rows.items()}
-
-    return _ask_store(context, work)
+    return _list_latest(context, "sessions")
 
 
-def _ask_store(context: Any, work: Callable[[App], Awaitable[Candidates]]) -> Candidates:
+def _list_latest(context: Any, kind: Literal["runs", "sessions"]) -> Candidates:
     from ...app.wiring import App
 
     named = context.get("--store")
@@ -84,7 +70,17 @@ def _ask_store(context: Any, work: Callable[[App], Awaitable[Candidates]]) -> Ca
 
     async def ask() -> Candidates:
         async with app:
-            return await work(app)
+            store = app.store
+            if kind == "runs":
+                rows = [
+                    (row.run_id, f"{row.status}, ", row.problem)
+                    for row in await store.runs(limit=MAX_OFFERED)
+                ]
+            else:
+                rows = [(row.session_id, "", row.purpose) for row in await store.sessions(limit=MAX_OFFERED)]
+            known = store.run_ids if kind == "runs" else store.session_ids
+            short = await shorten_ids([row_id for row_id, _, _ in rows], known)
+            return {short[row_id]: status + clip(text, _TITLE_CHARS) for row_id, status, text in rows}
 
     if not Path(app.store.name).is_file():
         return {}
@@ -192,24 +188,6 @@ def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
         raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option=option) from None
 
 
-def local_time(instant: str, now: datetime | None = None) -> str:
-    """Return an instant as people say it: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
-
-    Args:
-        instant: ISO 8601 text with its offset.
-    """
-    try:
-        local = datetime.fromisoformat(instant).astimezone()
-    except (ValueError, OverflowError, OSError):
-        # A file that was imported may name the year 1, which has no local time.
-        return instant[:10]
-    now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
-    days = (now.date() - local.date()).days
-    if 0 <= days < 7:
-        return f"{f'{local:%a}' if days else 'today'} {local:%H:%M}"
-    return f"{local.day} {local:%b %H:%M}" if local.year == now.year else local.date().isoformat()
-
-
 def read_instant(text: str) -> int:
     """Return an instant in milliseconds since 1970: ISO 8601, of the local clock unless it has an offset.
 
@@ -234,15 +212,6 @@ def _read_since(option: str, text: str | None) -> int | None:
         raise UsageError(f"--{option} must be {forms}, got {text[:100]!r}", option=option) from None
 
 
-class StoreFilters(TypedDict):
-    """The filters as a store takes them, for runs as for sessions."""
-
-    strategy: str | None
-    query: str | None
-    since_ms: int | None
-    until_ms: int | None
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Filters:
@@ -265,15 +234,15 @@ class Filters:
         """Whether anything is excluded."""
         return any(value is not None for value in vars(self).values())
 
-    def read(self, app: App) -> StoreFilters:
+    def read(self, app: App) -> dict[str, Any]:
         """Return the filters as a store takes them.
 
         Raises:
             UsageError: There is no such strategy, or an instant cannot be read.
         """
-        return StoreFilters(
-            strategy=None if self.strategy is None else app.strategy(self.strategy).name,
-            query=self.search,
-            since_ms=_read_since("since", self.since),
-            until_ms=_read_since("until", self.until),
-        )
+        return {
+            "strategy": None if self.strategy is None else app.strategy(self.strategy).name,
+            "query": self.search,
+            "since_ms": _read_since("since", self.since),
+            "until_ms": _read_since("until", self.until),
+        }

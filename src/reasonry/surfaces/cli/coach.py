@@ -9,34 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
-from ...app.agent_calls import MAX_PAGE_ENTRIES, ListRuns
-from ...app.agent_runs import list_runs
 from ...app.wiring import App
 from ...engine.answers import SHAPE
+from ...engine.journal import CALLER
 from ...engine.policy import Policy
 from ...errors import AnswerRefusedError, UsageError
-from ...ids import shorten_ids
 from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
-from .answer_text import print_answer
-from .arguments import (
-    Context,
-    NewOptions,
-    Options,
-    Problem,
-    Prompts,
-    RunId,
-    Strategy,
-    WholeNumber,
-    read_pairs,
-    read_text,
-)
-from .output import print_line, print_note, print_warnings
+from .arguments import Context, Options, Problem, Prompts, RunId, Strategy, read_text
+from .output import print_line, print_note
 from .settings import POLICY, CoachSettings, Common, Equipment
-from .solve import read_problem
-from .tables import Column
+from .solve import print_result, read_problem
 
 Brief = Annotated[
     bool,
@@ -44,16 +28,7 @@ Brief = Annotated[
         help="Refer to texts that were shown before, rather than repeat them; equal questions come as one."
     ),
 ]
-ListSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=MAX_PAGE_ENTRIES))]
 Claims = Annotated[tuple[str, ...], Parameter(help="A claim to refute; may be repeated.")]
-_COLUMNS = (
-    Column("ID", "run_id", kind="id"),
-    Column("USED", "updated_at", kind="instant", rank=2),
-    Column("STATUS", lambda row: "waiting" if "questions_open" in row else row["status"], rank=1),
-    Column("QUESTIONS", "questions_open", rank=3, align_right=True),
-    Column("STRATEGY", "strategy", rank=4),
-    Column("PROBLEM", "problem", narrowest=20),
-)
 
 
 def start_(
@@ -68,12 +43,8 @@ def start_(
     settings: CoachSettings = CoachSettings(),
 ) -> int:
     """Start a run whose questions you answer."""
-    text = read_problem(problem)
-
-    async def work(app: App) -> dict[str, Any]:
-        return await app.coach_start(settings.request(text, strategy, option, session, prompt), brief=brief)
-
-    return show_coached(work, settings.common, settings.policy())
+    request = settings.request(read_problem(problem), strategy, option, session, prompt)
+    return show_coached(lambda app: app.coach_start(request, brief=brief), settings.common, settings.policy())
 
 
 def refute_(
@@ -90,19 +61,12 @@ def refute_(
     Put each question to someone who has not seen the others: a sub-agent, another model, a colleague. Each claim ends
     confirmed, refuted or undecided, with the place and the reason. The next thought of the session tells of it.
     """
-    text = (
-        None
-        if session and plan is None
-        else "\n".join(claim)
-        if claim and plan is None
-        else read_problem(plan)
-    )
+    text = read_problem(plan)
+    if claim and plan is None and session is None:
+        text = "\n".join(claim)
     options = [f"claims={json_.dumps(list(claim))}"] if claim else []
-
-    async def work(app: App) -> dict[str, Any]:
-        return await app.coach_start(settings.request(text, REFUTER, options, session), brief=brief)
-
-    return show_coached(work, settings.common, settings.policy())
+    request = settings.request(text, REFUTER, options, session)
+    return show_coached(lambda app: app.coach_start(request, brief=brief), settings.common, settings.policy())
 
 
 def answer_(
@@ -123,12 +87,9 @@ def answer_(
     takes the list of its answers. An answer that cannot be read is refused with the reason, and its question stays
     open; the other answers are recorded.
 
-    Parameters
-    ----------
-    answer
-        The answers, in any of these forms.
-    answers
-        The file with the answers.
+    Args:
+        answer: The answers, in any of these forms.
+        answers: The file with the answers.
     """
     if answer is not None and answers is not None:
         raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
@@ -150,91 +111,11 @@ def answer_(
     return show_coached(work, common, equipment.policy())
 
 
-def list_(*, limit: ListSize = 20, cursor: str | None = None, common: Common = Common()) -> int:
-    """List runs, those that wait for your answers first.
-
-    Parameters
-    ----------
-    limit
-        Entries at most.
-    cursor
-        `next_cursor` of the page before.
-    """
-
-    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
-        document = await list_runs(app.engine, ListRuns(limit=limit, cursor=cursor))
-        return document, await shorten_ids([row["run_id"] for row in document["runs"]], app.store.run_ids)
-
-    document, short = common.do(work)
-    more = document["next_cursor"]
-    return common.show_rows(
-        document,
-        _COLUMNS,
-        document["runs"],
-        short,
-        none="no runs yet; `reasonry coach start PROBLEM` starts one",
-        more=f"--cursor {more}" if more else "",
-    )
-
-
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
     """Say where a run stands and what it asks."""
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
-
-    show_coached(work, common)
-    return 0
-
-
-def resume_(run_id: RunId, /, *, brief: Brief = False, settings: CoachSettings = CoachSettings()) -> int:
-    """Resume a run after a cancellation, a limit or a failure, whether a model or you answered so far."""
-    return take_over(run_id, settings, brief=brief)
-
-
-def take_over(run: str, settings: CoachSettings, *, brief: bool = False) -> int:
-    """Hand a run over to its caller and show where it stands."""
-
-    async def work(app: App) -> dict[str, Any]:
-        run_id, budget = await app.run_id(run), settings.limits.budget()
-        participants = await app.equip(settings.equipment.participants(), budget, run_id=run_id)
-        return await app.coach_take_over(run_id, participants, budget, brief=brief)
-
-    return show_coached(work, settings.common, settings.policy())
-
-
-def fork_(
-    run_id: RunId,
-    /,
-    *,
-    at: WholeNumber,
-    option: NewOptions = (),
-    brief: Brief = False,
-    settings: CoachSettings = CoachSettings(),
-) -> int:
-    """Start a run whose questions you answer from a point of another.
-
-    Parameters
-    ----------
-    at
-        Number of recorded answers to reuse; 0 starts over.
-    """
-
-    async def work(app: App) -> dict[str, Any]:
-        source = await app.engine.recorded_run(await app.run_id(run_id))
-        budget = settings.limits.budget() or source.budget
-        participants = await app.equip(settings.participants(), budget)
-        document, _ = await app.coach_fork(source, at, read_pairs(option), budget, participants, brief=brief)
-        return document
-
-    return show_coached(work, settings.common, settings.policy())
-
-
-def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run; it can be resumed."""
-
-    async def work(app: App) -> dict[str, Any]:
-        return await app.coach().cancel(await app.run_id(run_id))
 
     show_coached(work, common)
     return 0
@@ -270,9 +151,8 @@ def show_coached(
 def _print_standing(document: dict[str, Any]) -> None:
     for thought in document.get("refuted", ()):
         print_note(f"refuted: {thought['thought']}: {thought['reason']}")
-    result = document.get("result")
-    if result is not None:
-        _print_result(result)
+    if "result" in document:
+        print_result({"model": CALLER, **document["result"], "run_id": document["run_id"]})
         return
     heads = (document["run_id"], document.get("strategy"), document.get("progress", {}).get("stage"))
     print_note("run " + " · ".join(filter(None, heads)))
@@ -288,15 +168,6 @@ def _print_standing(document: dict[str, Any]) -> None:
         print_note(f"answer with: {_answer_command(document)}")
     if "note" in document:
         print_note(document["note"])
-
-
-def _print_result(result: dict[str, Any]) -> None:
-    print_note(present.end_text(result))
-    print_warnings(result.get("warnings", ()))
-    if result["outcome"] not in ("solved", "answered"):
-        print_note(f"resume it with: reasonry coach resume {result['run_id']}")
-    if result["answer"] is not None:
-        print_answer(result["answer"])
 
 
 def _answer_command(document: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from inspect import getdoc
@@ -14,80 +15,80 @@ from ...core.text import inert
 from ...errors import UsageError
 from .output import print_text
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "solve": ("solve:solve", "Solve a problem with a strategy and a model."),
-    "strategies": ("strategies:strategies", "Show the strategies, or one of them."),
-    "plugins": ("strategies:plugins", "List the installed plugins."),
-    "doctor": ("doctor:doctor", "Check the installation, keys and agents."),
-    "open": ("pages:open_", "Show a run or a session as a page in the browser."),
-    "think": ("think:think", "Record one thought of a session."),
-    "compare": ("compare:compare", "Run strategies on your own problems or a data set, side by side."),
-    "datasets": ("datasets:datasets", "Show the data sets that compare can take, or problems of one."),
-    "setup": ("setup:setup", "Install Reasonry in your coding agents, or remove it."),
-    "mcp": ("servers:mcp", "Serve MCP over standard input and output."),
-    "serve": ("servers:serve", "Serve the page, the API and MCP over HTTP."),
-    "submit": ("submit:submit", "Queue a file of problems for workers or a server."),
-    "worker": ("servers:worker", "Run a worker on a store in PostgreSQL."),
-    "runs": (
-        "",
-        "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
-    ),
-    "runs list": ("runs:list_", "List runs, newest first."),
-    "runs show": ("runs:show_", "Show one run: its path, questions, events and result."),
-    "runs resume": ("runs:resume_", "Resume a run after a crash, a cancellation, a limit or a failure."),
-    "runs fork": ("runs:fork_", "Start a run from a point in another one."),
-    "runs replay": ("runs:replay_", "Walk a run again without a model and compare."),
-    "runs cancel": ("runs:cancel_", "End a run; it can be resumed."),
-    "runs delete": ("runs:delete_", "Delete a run that has ended, and its session, for good."),
-    "runs stats": (
-        "runs:stats_",
-        "Show how the replies of the latest runs were read, by model and strategy.",
-    ),
-    "runs start": ("submit:start_", "Start a run that a server or workers drive."),
-    "runs pause": (
-        "runs:pause_",
-        "Pause a run, whichever process drives it; resume continues it.",
-    ),
-    "runs limit": ("runs:limit_", "Raise or lower limits of a run, whichever process drives it."),
-    "runs diff": ("run_diff:diff", "Show where two runs differ, and how each ended."),
-    "sessions": ("", "List, show, search, export, import, delete and pin sessions."),
-    "sessions list": ("sessions:list_", "List sessions, last used first."),
-    "sessions show": ("sessions:show_", "Draw a session: main line, branches, revisions, stages."),
-    "sessions search": ("sessions:search_", "Find thoughts that contain a text."),
-    "sessions export": ("sessions:export_", "Export a session as JSON, Markdown or Mermaid."),
-    "sessions import": ("sessions:import_", "Import a session."),
-    "sessions delete": ("sessions:delete_", "Delete a session for good."),
-    "sessions pin": ("sessions:pin_", "Keep a session from expiring."),
-    "store": ("", "Back up, restore, verify, copy or compact the store."),
-    "store verify": ("store:verify_", "Check everything in the store for damage."),
-    "store backup": ("store:backup_", "Copy the store to a file, also while it is in use."),
-    "store restore": ("store:restore_", "Replace the store with a backup."),
-    "store copy": ("store:copy_", "Copy a store into another one; run it again after an interruption."),
-    "store stats": ("store:stats_", "Count the contents of the store and the space they take."),
-    "store vacuum": ("store:vacuum_", "Return the space of deleted data to the disk."),
-    "coach": ("", "Run a strategy whose questions you answer."),
-    "coach start": ("coach:start_", "Start a run whose questions you answer."),
-    "coach refute": ("coach:refute_", "Start a run that tries to refute thoughts, a plan or claims."),
-    "coach answer": ("coach:answer_", "Answer questions of a run."),
-    "coach status": ("coach:status_", "Show the state of a run and its questions."),
-    "coach list": ("coach:list_", "List runs; those that wait for your answers come first."),
-    "coach cancel": ("coach:cancel_", "End a run; it can be resumed."),
-    "coach resume": ("coach:resume_", "Resume a run, whether a model or you answered so far."),
-    "coach fork": ("coach:fork_", "Start a run from a point in another one."),
-    "tools": ("", "List the tools, and run code in a sandbox."),
-    "tools list": ("tools:list_", "List the tools and the sandboxes."),
-    "tools run": ("tools:run_", "Run code in a sandbox."),
-    "completion": (
-        "",
-        "Complete commands, options, strategies, runs and sessions with the Tab key.",
-    ),
-    "completion install": (
-        "completion:install_",
-        "Install the script for your shell.",
-    ),
-    "completion show": ("completion:show_", "Print the script for a shell."),
+COMMANDS: Mapping[str, str] = {
+    "solve": "Solve a problem with a strategy and a model.",
+    "strategies": "Show the strategies, or one of them.",
+    "plugins": "List the installed plugins.",
+    "doctor": "Check the installation, keys and agents.",
+    "open": "Show a run or a session as a page in the browser.",
+    "think": "Record one thought of a session.",
+    "compare": "Run strategies on your own problems or a data set, side by side.",
+    "datasets": "Show the data sets that compare can take, or problems of one.",
+    "setup": "Install Reasonry in your coding agents, or remove it.",
+    "mcp": "Serve MCP over standard input and output.",
+    "serve": "Serve the page, the API and MCP over HTTP.",
+    "submit": "Queue a file of problems for workers or a server.",
+    "worker": "Run a worker on a store in PostgreSQL.",
+    "runs": "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
+    "runs list": "List runs, newest first.",
+    "runs show": "Show one run: its path, questions, events and result.",
+    "runs resume": "Resume a run after a crash, a cancellation, a limit or a failure.",
+    "runs fork": "Start a run from a point in another one.",
+    "runs replay": "Walk a run again without a model and compare.",
+    "runs cancel": "End a run; it can be resumed.",
+    "runs delete": "Delete a run that has ended, and its session, for good.",
+    "runs stats": "Show how the replies of the latest runs were read, by model and strategy.",
+    "runs start": "Start a run that a server or workers drive.",
+    "runs pause": "Pause a run, whichever process drives it; resume continues it.",
+    "runs limit": "Raise or lower limits of a run, whichever process drives it.",
+    "runs diff": "Show where two runs differ, and how each ended.",
+    "sessions": "List, show, search, export, import, delete and pin sessions.",
+    "sessions list": "List sessions, last used first.",
+    "sessions show": "Draw a session: main line, branches, revisions, stages.",
+    "sessions search": "Find thoughts that contain a text.",
+    "sessions export": "Export a session as JSON, Markdown or Mermaid.",
+    "sessions import": "Import a session.",
+    "sessions delete": "Delete a session for good.",
+    "sessions pin": "Keep a session from expiring.",
+    "store": "Back up, restore, verify, copy or compact the store.",
+    "store verify": "Check everything in the store for damage.",
+    "store backup": "Copy the store to a file, also while it is in use.",
+    "store restore": "Replace the store with a backup.",
+    "store copy": "Copy a store into another one; run it again after an interruption.",
+    "store stats": "Count the contents of the store and the space they take.",
+    "store vacuum": "Return the space of deleted data to the disk.",
+    "coach": "Run a strategy whose questions you answer.",
+    "coach start": "Start a run whose questions you answer.",
+    "coach refute": "Start a run that tries to refute thoughts, a plan or claims.",
+    "coach answer": "Answer questions of a run.",
+    "coach status": "Show the state of a run and its questions.",
+    "coach cancel": "End a run; it can be resumed.",
+    "tools": "List the tools, and run code in a sandbox.",
+    "tools list": "List the tools and the sandboxes.",
+    "tools run": "Run code in a sandbox.",
+    "completion": "Complete commands, options, strategies, runs and sessions with the Tab key.",
+    "completion install": "Install the script for your shell.",
+    "completion show": "Print the script for a shell.",
 }
-"""Where each command is, and what it does; a name without a place is a group."""
+"""The commands and their groups, and what each does."""
+
+_ELSEWHERE: Mapping[str, str] = {
+    "strategies": "inventory:strategies",
+    "plugins": "inventory:plugins",
+    "tools list": "inventory:list_tools",
+    "tools run": "inventory:run_tool",
+    "datasets": "inventory:datasets",
+    "open": "pages:open_",
+    "think": "sessions:think",
+    "mcp": "servers:mcp",
+    "serve": "servers:serve",
+    "worker": "servers:worker",
+    "runs start": "submit:start_",
+    "coach cancel": "runs:cancel_",
+    "completion install": "setup:install_completion",
+    "completion show": "setup:show_completion",
+}
+"""The places of commands that are not in the module of their own name, or of their group's."""
 
 
 @cache
@@ -110,13 +111,14 @@ def _command_line() -> App:
         # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
         default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
     )
-    for command, (place, help) in COMMANDS.items():
-        *groups, name = command.split()
-        parent = app[groups[0]] if groups else app
-        if place:
-            parent.command(f"reasonry.surfaces.cli.{place}", name=name, help=help)
-        else:
-            parent.command(App(name=name, help=help))
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
+    for command, help in COMMANDS.items():
+        group, _, name = command.rpartition(" ")
+        if command in groups:
+            app.command(App(name=name, help=help))
+            continue
+        place = _ELSEWHERE.get(command) or (f"{group}:{name}_" if group else f"{name}:{name}")
+        (app[group] if group else app).command(f"reasonry.surfaces.cli.{place}", name=name, help=help)
     return app
 
 
@@ -151,9 +153,8 @@ def complete_help(arguments: list[str]) -> str:
         The name of the command.
     """
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
-    described = (
-        (getdoc(apps[-1].default_command) or "").partition("\n\nParameters\n---")[0].partition("\n\n")[2]
-    )
+    docstring = re.split(r"\n\n(?:Args:|Parameters\n---)", getdoc(apps[-1].default_command) or "")[0]
+    described = docstring.partition("\n\n")[2]
     if described and described not in apps[-1].help:
         apps[-1].help += f"\n\n{described}"
     return " ".join(command)

@@ -28,9 +28,8 @@ from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
 from .arguments import ABOVE_0, Count, WholeNumber, read_text
-from .output import check_writable, confirm, print_note, print_notes, write_text
+from .output import Column, check_writable, confirm, print_note, print_notes, print_table, write_text
 from .settings import RunSettings
-from .tables import Column, print_table
 
 
 def compare(

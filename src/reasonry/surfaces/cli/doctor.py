@@ -7,22 +7,30 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
+from operator import itemgetter
 from typing import Annotated, Any
+
+from msgspec import structs
 
 from ...app.installed import describe_plugins
 from ...app.wiring import App
 from ...errors import ReasonryError
-from ...extras import EXTRAS, has_extra, install_hint
+from ...extras import has_extra, install_hint
 from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
 from ..setup.checks import DEADLINE_S, BrokenFile, ServerCheck, SetUpEntry, find_entries, try_entries
 from .arguments import ABOVE_0
-from .output import print_lines
+from .output import Column, print_line, print_table
 from .settings import Common, run_async
 
 _NOT_WORKING = 1
+_PARTS = (
+    Column("PART", itemgetter(0)),
+    Column("STATE", itemgetter(1)),
+    Column("ABOUT", itemgetter(2), narrowest=30, wraps=True),
+)
 
 _FOR: Mapping[str, str] = {
     "anthropic": "models of Anthropic",
@@ -51,12 +59,9 @@ def doctor(
     In each agent that has Reasonry, its server is started as that agent does. The exit code is 0 only if the store can
     be used and each entry works.
 
-    Parameters
-    ----------
-    problem
-        A problem to choose a model for.
-    deadline
-        Seconds that a server may take to answer.
+    Args:
+        problem: A problem to choose a model for.
+        deadline: Seconds that a server may take to answer.
     """
     from ...models.choose import default_model, describe_models
     from ...tools.sandbox import describe_sandboxes
@@ -74,12 +79,15 @@ def doctor(
         "model": _try(lambda: dict(zip(("name", "why"), default_model(problem, os.environ), strict=True))),
         "models": describe_models(),
         "sandboxes": run_async(describe_sandboxes()),
-        "extras": _extras(),
+        "extras": [
+            {"name": name, "installed": has_extra(name), "for": purpose, "install": install_hint(name)}
+            for name, purpose in _FOR.items()
+        ],
         "plugins": describe_plugins(),
         "agents": _agents(Machine.here(), deadline),
     }
     document["problems"] = list(_problems(document))
-    common.show(document, lambda: print_lines(_lines(document)))
+    common.show(document, lambda: _show(document))
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
     return _NOT_WORKING if document["problems"] else 0
@@ -92,42 +100,30 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         return {"ok": False, "error": error.document()}
 
 
-def _extras() -> list[dict[str, Any]]:
-    return [
-        {"name": name, "installed": has_extra(name), "for": _FOR[name], "install": install_hint(name)}
-        for name in EXTRAS
-    ]
-
-
 def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
     """Return the agents that are here, each with its entries, tried out."""
-    found = find_entries(machine)
+    found, installed = find_entries(machine), machine.agents()
     entries = [entry for entry in found if isinstance(entry, SetUpEntry)]
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         SECRETS.keep_environment(
             {**launch.env, **{str(place): word for place, word in enumerate(launch.args)}}
         )
-    checks = run_async(try_entries(machine, entries, deadline_s))
-    installed = {agent.name for agent in machine.agents()}
-    here = {agent.name: agent for agent in machine.agents()} | {part.agent.name: part.agent for part in found}
+    results = list(zip(entries, run_async(try_entries(machine, entries, deadline_s)), strict=True))
+    here = {agent.name: agent for agent in (*installed, *(part.agent for part in found))}
     return [
         {
-            "agent": name,
+            "agent": agent.name,
             "title": agent.title,
-            "installed": name in installed,
+            "installed": agent in installed,
             "skills": _skills(machine, agent),
-            "entries": [
-                _entry_row(entry, check)
-                for entry, check in zip(entries, checks, strict=True)
-                if entry.agent.name == name
-            ],
+            "entries": [_entry_row(entry, check) for entry, check in results if entry.agent == agent],
             "unreadable": [
                 {"file": str(part.file), "message": part.message}
                 for part in found
-                if isinstance(part, BrokenFile) and part.agent.name == name
+                if isinstance(part, BrokenFile) and part.agent == agent
             ],
         }
-        for name, agent in here.items()
+        for agent in here.values()
     ]
 
 
@@ -139,19 +135,10 @@ def _skills(machine: Machine, agent: Agent) -> str | None:
         return error.message
 
 
-def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": entry.name,
-        "file": str(entry.file),
-        "scope": "project" if entry.for_project else "user",
-    }
-    if check is None:
-        return row | {"ok": None, "note": entry.note}
-    if check.problem:
-        stderr = [SECRETS.mask(line) for line in check.stderr]
-        return row | {"ok": False, "problem": check.problem, "remedy": check.remedy, "stderr": stderr}
-    works = {"ms": check.ms, "server": check.server, "protocol": check.protocol, "tools": list(check.tools)}
-    return row | {"ok": True, **works}
+def _entry_row(entry: SetUpEntry, check: ServerCheck) -> dict[str, Any]:
+    scope = "project" if entry.for_project else "user"
+    result = {name: value for name, value in structs.asdict(check).items() if value}
+    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": check.ok, **result}
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -171,84 +158,63 @@ def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         for row in agent["entries"]:
             if row["ok"] is False:
                 why = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
-                yield _problem(title, why, row["remedy"])
+                stderr = (
+                    f"; on standard error it said: {' / '.join(row['stderr'])}" if "stderr" in row else ""
+                )
+                yield _problem(title, why + stderr, row["remedy"])
 
 
 def _problem(about: str, problem: str, remedy: str) -> dict[str, str]:
     return {"about": about, "problem": problem, "remedy": remedy}
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
-    yield from _about_installation(document)
-    yield from _about_models(document["models"])
-    for row in document["sandboxes"]:
-        reason = row.get("reason", "")
-        yield f"The sandbox {row['name']} works." if row["usable"] else reason[:1].upper() + reason[1:]
-    missing = [extra for extra in document["extras"] if not extra["installed"]]
-    if missing:
-        yield f"Optional parts that are not installed; to add one: {missing[0]['install']}"
-    yield from (f"  {extra['name']}: {extra['for']}" for extra in missing)
-    loaded = [row["name"] for row in document["plugins"] if row["loaded"]]
-    if loaded:
-        yield f"Installed packages bring {', '.join(loaded)}."
-    yield from _about_agents(document["agents"])
+def _show(document: Mapping[str, Any]) -> None:
+    print_table(_PARTS, _rows(document))
     for problem in document["problems"]:
-        yield f"\nPROBLEM: {problem['about']}: {problem['problem']}\n  Remedy: {problem['remedy']}."
+        print_line(f"\nPROBLEM: {problem['about']}: {problem['problem']}\n  Remedy: {problem['remedy']}.")
     count = len(document["problems"])
-    yield f"\n{present.count_of(count, 'problem')} to put right." if count else "\nNo problem was found."
-
-
-def _about_installation(document: Mapping[str, Any]) -> Iterator[str]:
-    yield (
-        f"Reasonry {document['reasonry']} on Python {document['python']}, {document['system']}, "
-        f"in {document['installation']}."
+    print_line(
+        f"\n{present.count_of(count, 'problem')} to put right." if count else "\nNo problem was found."
     )
+
+
+def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield each part that was looked at, its state, and what there is to say about it."""
+    about = f"Python {document['python']}, {document['system']}, in {document['installation']}"
+    yield "Reasonry", document["reasonry"], about
     store, model = document["store"], document["model"]
     if store["ok"]:
-        kept = "" if store["durable"] else ", which forgets everything at exit"
-        yield f"The store is {store['name']}{kept}."
-    if model["ok"] and model["name"] == "offline":
-        yield "Without --model, only number puzzles can be solved: no key is set and no Ollama runs."
-    elif model["ok"]:
-        yield f"Without --model, a run uses {model['name']}: {model['why']}."
+        yield "store", "usable", store["name"] + ("" if store["durable"] else ", which forgets all at exit")
+    if model["ok"]:
+        is_offline = model["name"] == "offline"
+        why = "number puzzles alone: no key is set and no Ollama runs" if is_offline else model["why"]
+        yield "without --model", model["name"], why
     else:
-        yield f"Without --model, a run has no model: {model['error']['message']}."
+        yield "without --model", "none", model["error"]["message"]
+    for row in document["models"]:
+        yield f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"]
+    for row in document["sandboxes"]:
+        yield f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", row.get("reason", "")
+    for row in document["extras"]:
+        if not row["installed"]:
+            yield f"extra {row['name']}", "not installed", f"for {row['for']}: {row['install']}"
+    yield from ((f"plugin {row['name']}", "loaded", "") for row in document["plugins"] if row["loaded"])
+    for agent in document["agents"]:
+        yield from _agent_rows(agent)
+    if not document["agents"]:
+        yield "agents", "none", "no agent was found on this machine that Reasonry could be set up in"
 
 
-def _about_models(rows: list[dict[str, Any]]) -> Iterator[str]:
-    ready = {row["model"] for row in rows if row["ready"]} - {"PROVIDER:NAME"}
-    yield f"Models ready to use: {', '.join(row['model'] for row in rows if row['model'] in ready)}."
-    for row in rows:
-        if row["model"] not in ready:
-            yield f"  {row['model']}: {row['note']}"
-
-
-def _about_agents(agents: list[dict[str, Any]]) -> Iterator[str]:
-    if not agents:
-        yield "No agent was found on this machine that Reasonry could be set up in."
-    for agent in agents:
-        here = f"{agent['title']} is {'' if agent['installed'] else 'not '}installed"
-        if not agent["entries"] and not agent["unreadable"]:
-            yield f"{here}; Reasonry is not set up in it: reasonry setup {agent['agent']}"
-        for row in agent["entries"]:
-            yield f"{here}; {row['name']!r} of {row['file']} {_about_entry(row)}"
-            yield from (f"    {line}" for line in row.get("stderr", ()))
-        if agent["skills"] not in (None, "current") and any(
-            row["scope"] == "user" for row in agent["entries"]
-        ):
-            states = {"missing": "not installed", "different": "not those of this version"}
-            why = states.get(agent["skills"], agent["skills"])
-            yield f"  Its skills are {why}: reasonry setup {agent['agent']}"
-        for file in agent["unreadable"]:
-            yield f"{here}; {file['file']} cannot be read."
-
-
-def _about_entry(row: dict[str, Any]) -> str:
-    if row["ok"] is None:
-        return f"was not tried: {row['note']}."
-    if not row["ok"]:
-        return "does NOT work; on standard error it said:" if row["stderr"] else "does NOT work."
-    return (
-        f"works: {row['server']} answered in {row['ms']} ms, protocol {row['protocol']}, "
-        f"tools {', '.join(row['tools'])}."
-    )
+def _agent_rows(agent: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    title, entries = agent["title"], agent["entries"]
+    if not entries and not agent["unreadable"]:
+        yield title, "not set up", f"reasonry setup {agent['agent']}"
+    for row in entries:
+        state = {True: "works", False: "does not work", None: "not tried"}[row["ok"]]
+        about = f"{row['name']!r} of {row['file']}"
+        if row["ok"]:
+            tools = f"tools {', '.join(row['tools'])}"
+            about += f": {row['server']} answered in {row['ms']} ms, protocol {row['protocol']}, {tools}"
+        yield title, state, f"{about}: {row['note']}" if "note" in row else about
+    if agent["skills"] not in (None, "current") and any(row["scope"] == "user" for row in entries):
+        yield f"{title}, skills", agent["skills"], f"reasonry setup {agent['agent']}"

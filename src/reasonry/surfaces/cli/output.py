@@ -1,4 +1,9 @@
-"""What commands print: one JSON document, or text for people."""
+"""What commands print: one JSON document, or text and tables for people.
+
+Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; what has no room is cut with
+        "…", or its column is left out, the least important first. The last column may wrap instead.
+Rule 2: elsewhere a row is one line, its values are whole and stand between tabs, and there is no heading.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,20 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import msgspec
 
 from ...core.text import escaped_json, inert
 from ...errors import ReasonryError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _MAX_CHOICES = 40
 
@@ -186,3 +197,145 @@ def _write(stream: Any, text: str, end: str = "\n") -> None:
         text = text.encode(encoding, "backslashreplace").decode(encoding)
     stream.write(text + end)
     stream.flush()
+
+
+# -- tables
+
+_GAP = 2
+_STYLES: Mapping[str, Sequence[str]] = {
+    "green": ("solved", "answered", "done"),
+    "cyan": ("active", "waiting"),
+    "yellow": ("stopped", "unsolved"),
+    "red": ("error", "failed", "not usable"),
+    "bold red": ("damaged",),
+    "dim": ("cancelled", "archived", "ended"),
+}
+_STYLE_OF = {word: style for style, words in _STYLES.items() for word in words}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        heading: What stands above it in a terminal.
+        of: What it shows of a row: a key, or a function of the row.
+        kind: An `id` is shortened in a terminal, an `instant` is said as people say it.
+        rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
+        narrowest: For a column of texts, the width down to which they are cut; None: its values are never cut.
+        wraps: Whether its values continue in the next line rather than being cut; only for the last column.
+        align_right: Whether its values are numbers.
+    """
+
+    heading: str
+    of: str | Callable[[Any], Any]
+    kind: Literal["text", "id", "instant"] = "text"
+    rank: int = 0
+    narrowest: int | None = None
+    wraps: bool = False
+    align_right: bool = False
+
+    def read(self, row: Any) -> str:
+        """Return what a row has in this column."""
+        value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
+        return "" if value is None else " ".join(str(value).split())
+
+    def shorten(self, value: str, ids: Mapping[str, str]) -> str:
+        """Return a value as a terminal shows it."""
+        if self.kind == "instant":
+            return local_time(value)
+        return ids.get(value, value) if self.kind == "id" else value
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Any], ids: Mapping[str, str] = {}) -> None:
+    """Print rows on standard output: as a table in a terminal, elsewhere as tab-separated values.
+
+    Args:
+        ids: How ids are shortened in a terminal.
+    """
+    cells = [[inert(column.read(row)) for column in columns] for row in rows]
+    if not sys.stdout.isatty():
+        print_inert_lines("\t".join(row) for row in cells)
+        return
+    cells = [[column.shorten(cell, ids) for column, cell in zip(columns, row, strict=True)] for row in cells]
+    if cells:
+        print_inert_lines(_draw(columns, cells))
+
+
+def local_time(instant: str, now: datetime | None = None) -> str:
+    """Return an instant as people say it: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
+
+    Args:
+        instant: ISO 8601 text with its offset.
+    """
+    try:
+        local = datetime.fromisoformat(instant).astimezone()
+    except (ValueError, OverflowError, OSError):
+        # A file that was imported may name the year 1, which has no local time.
+        return instant[:10]
+    now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
+    days = (now.date() - local.date()).days
+    if 0 <= days < 7:
+        return f"{f'{local:%a}' if days else 'today'} {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if local.year == now.year else local.date().isoformat()
+
+
+def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    console = open_console()
+    widest = [max(map(cell_len, values)) for values in zip(*cells, strict=True)]
+    # A column without values is left out.
+    shown = [place for place, width in enumerate(widest) if width] or [len(columns) - 1]
+    needed = {place: _narrowest(columns[place], widest[place]) for place in shown}
+    while sum(needed.values()) + _GAP * (len(needed) - 1) > console.width:
+        last = max(needed, key=lambda place: (columns[place].rank, place))
+        if len(needed) == 1 or not columns[last].rank:
+            break
+        del needed[last]
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
+    for place in needed:
+        column = columns[place]
+        table.add_column(
+            Text(column.heading, no_wrap=True),
+            justify="right" if column.align_right else "left",
+            no_wrap=column.narrowest is None,
+        )
+    for row in cells:
+        table.add_row(
+            *(
+                Text(
+                    row[place],
+                    _STYLE_OF.get(row[place].partition(",")[0].lower(), ""),
+                    no_wrap=not columns[place].wraps,
+                    overflow="fold" if columns[place].wraps else "ellipsis",
+                )
+                for place in needed
+            )
+        )
+    return draw_lines(console, table)
+
+
+def _narrowest(column: Column, widest: int) -> int:
+    natural = max(widest, len(column.heading))
+    return natural if column.narrowest is None else min(column.narrowest, natural)
+
+
+def open_console(stream: TextIO | None = None) -> Console:
+    """Return what draws on a stream, standard output where none is named, as wide as its terminal.
+
+    Left to itself rich takes every terminal that calls itself dumb to be 80 columns wide.
+    """
+    from rich.console import Console
+
+    width, height = shutil.get_terminal_size()
+    return Console(file=stream or sys.stdout, highlight=False, width=width, height=height)
+
+
+def draw_lines(console: Console, drawing: Any) -> list[str]:
+    """Return what rich draws, as lines."""
+    with console.capture() as drawn:
+        console.print(drawing)
+    return [line.rstrip() for line in drawn.get().splitlines()]

@@ -37,16 +37,12 @@ def open_(
 
     The page is one file that loads nothing from elsewhere. A run that has not ended is shown as it stands.
 
-    Parameters
-    ----------
-    target
-        The id of a run or session, the start of it, the id of a comparison, or `last`, the run or session used last.
-    output
-        The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
-    browser
-        Whether to open the page in the browser; its path is printed either way.
-    full
-        Leave nothing out, however large the page gets.
+    Args:
+        target: The id of a run or session, the start of it, the id of a comparison, or `last`, the run or session used
+            last.
+        output: The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
+        browser: Whether to open the page in the browser; its path is printed either way.
+        full: Leave nothing out, however large the page gets.
     """
     if output is not None:
         check_writable(output)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
+from ...app.participants import Participants
 from ...app.run_head import RunHead
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
-from ...engine.journal import CALLER
+from ...engine.engine import RecordedRun
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
+from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
 from ...records import Outcome
 from .. import present
 from ..run_report import outline, path_text, thought_title, whole_thought
-from .answer_text import print_answer, print_blocks
 from .arguments import (
     Count,
     Filters,
@@ -36,13 +40,12 @@ from .arguments import (
     list_strategies,
     read_pairs,
 )
-from .coach import take_over
-from .draw import print_tree
-from .output import confirm, print_line, print_lines, print_note, print_notes
+from .coach import Brief, show_coached
+from .draw import print_answer, print_blocks, print_tree
+from .output import Column, confirm, print_line, print_lines, print_note, print_notes, print_table
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
-from .solve import Driven, await_drive, show_result
-from .tables import Column
+from .solve import Driven, await_drive, resume_command, show_result
 from .watch import watching
 
 _COLUMNS = (
@@ -67,18 +70,12 @@ def list_(
 ) -> int:
     """List runs, newest first.
 
-    Parameters
-    ----------
-    status
-        Only those that are active, done, failed or cancelled.
-    outcome
-        Only runs with this outcome; waiting: for the answers of their caller.
-    model
-        Only those of this model, named as a run names it: openai:gpt-5-mini.
-    limit
-        Entries at most.
-    before
-        Continue after this run, the last of the page before.
+    Args:
+        status: Only those that are active, done, failed or cancelled.
+        outcome: Only runs with this outcome; waiting: for the answers of their caller.
+        model: Only those of this model, named as a run names it: openai:gpt-5-mini.
+        limit: Entries at most.
+        before: Continue after this run, the last of the page before.
     """
 
     async def work(app: App) -> tuple[list[RunHead], dict[str, str]]:
@@ -112,10 +109,8 @@ def _answer_or_end(row: RunHead) -> str:
 def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
     """Show one run: its path, thoughts, questions and result.
 
-    Parameters
-    ----------
-    report
-        Write a report of it to this file too: FILE.md or FILE.html.
+    Args:
+        report: Write a report of it to this file too: FILE.md or FILE.html.
     """
     check_report(report)
     record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
@@ -135,14 +130,10 @@ def stats_(
     `native`: the provider held the reply to its form; `json`: the whole reply was JSON; the other words name the
     repair. The model was asked again for `unreadable` replies.
 
-    Parameters
-    ----------
-    limit
-        How many runs to look at.
-    status
-        Only runs that are active, done, failed or cancelled.
-    strategy
-        Only runs of this strategy.
+    Args:
+        limit: How many runs to look at.
+        status: Only runs that are active, done, failed or cancelled.
+        strategy: Only runs of this strategy.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -221,32 +212,38 @@ def resume_(
     /,
     *,
     coach: bool = False,
+    brief: Brief = False,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
     """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
 
-    Parameters
-    ----------
-    coach
-        Answer its questions yourself from here on, with `coach answer`.
+    Args:
+        coach: Answer its questions yourself from here on, with `coach answer`.
     """
-    if coach:
-        settings.refuse_models()
-        return take_over(run_id, settings)
-    silent = settings.common.as_data
+    limit, silent = settings.limits.budget(), settings.common.as_data
 
-    async def work(app: App, run_id: str) -> Driven:
-        limit = settings.limits.budget()
-        participants = await app.equip(settings.participants(), limit, run_id=run_id)
-        async with app.engine.open(run_id) as opened:
+    async def prepare(app: App) -> tuple[str, Participants]:
+        own = await app.run_id(run_id)
+        return own, await app.equip(settings.participants(), limit, run_id=own)
+
+    async def ask_caller(app: App) -> dict[str, Any]:
+        own, participants = await prepare(app)
+        return await app.coach_take_over(own, participants, limit, brief=brief)
+
+    async def work(app: App) -> Driven:
+        own, participants = await prepare(app)
+        async with app.engine.open(own) as opened:
             model = settings.models.model or opened.run.participants.model
             if not silent:
                 print_notes(_reopening(opened.result))
             with watching(silent, model, "", limit or opened.run.budget, full=shown.full) as watch:
-                return await await_drive(app, run_id, app.go_on(opened, participants, limit, watch))
+                return await await_drive(app, own, app.go_on(opened, participants, limit, watch))
 
-    return settings.do_on_run(run_id, work).show(settings.common, shown)
+    if coach:
+        settings.refuse_models()
+        return show_coached(ask_caller, settings.common, settings.policy())
+    return settings.do(work).show(settings.common, shown)
 
 
 def _reopening(result: Result) -> list[str]:
@@ -265,26 +262,37 @@ def fork_(
     *,
     at: WholeNumber,
     option: NewOptions = (),
+    coach: bool = False,
+    brief: Brief = False,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
     """Start a new run from a point of another, with another model, budget or options if you like.
 
-    Parameters
-    ----------
-    at
-        Number of recorded answers to reuse; 0 starts over.
+    Args:
+        at: Number of recorded answers to reuse; 0 starts over.
+        coach: Answer its questions yourself, with `coach answer`.
     """
+    budget, options = settings.limits.budget(), read_pairs(option)
 
-    async def work(app: App, run_id: str) -> Result:
-        budget = settings.limits.budget()
-        source = await app.engine.recorded_run(run_id)
-        participants = await app.equip(settings.participants(), budget or source.budget)
+    async def prepare(app: App) -> tuple[RecordedRun, Participants]:
+        source = await app.engine.recorded_run(await app.run_id(run_id))
+        return source, await app.equip(settings.participants(), budget or source.budget)
+
+    async def ask_caller(app: App) -> dict[str, Any]:
+        source, named = await prepare(app)
+        return (await app.coach_fork(source, at, options, budget or source.budget, named, brief=brief))[0]
+
+    async def work(app: App) -> Result:
+        source, participants = await prepare(app)
         model = settings.models.model or source.row.model
         with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
-            return await app.fork(source, at, participants, read_pairs(option), budget, watch)
+            return await app.fork(source, at, participants, options, budget, watch)
 
-    return show_result(settings.do_on_run(run_id, work), settings.common, shown)
+    if coach:
+        settings.refuse_models()
+        return show_coached(ask_caller, settings.common, settings.policy())
+    return show_result(settings.do(work), settings.common, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
@@ -342,9 +350,8 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """End a run; whoever drives it stops, and it can be resumed."""
     result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
-    way = "coach resume" if result.model == CALLER else "runs resume"
-    done = f"cancelled; resume it with: reasonry {way} {result.run_id}"
-    return common.show(result.document(), done)
+    document = result.document()
+    return common.show(document, f"cancelled; resume it with: {resume_command(document)}")
 
 
 def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -> int:
@@ -352,10 +359,8 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
 
     Your own session, from which the run started or which continues it, stays.
 
-    Parameters
-    ----------
-    yes
-        Do not ask.
+    Args:
+        yes: Do not ask.
     """
     if not yes:
         row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
@@ -374,3 +379,115 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         message = f"{error.message}: reasonry runs cancel {error.details['run_id']}"
         raise ConflictError(message, **error.details) from None
     return common.show(document, f"deleted run {document['run_id']} and its session")
+
+
+# -- where two runs part, and what came of it
+
+
+_AROUND = 60
+"""How many characters that two texts share are shown before their first difference."""
+_SHOWN = 300
+_WHATS: Mapping[str, str] = {
+    "question": "they are asked something else",
+    "outcome": "the answers differ",
+    "only_a": "only A asks this",
+    "only_b": "only B asks this",
+    "strategy": "their strategies differ, so their paths are not compared",
+    "end": "all that was asked and answered is the same; the ends differ",
+}
+
+
+def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
+    """Say where two runs part: the first difference, answers, spend, options and limits.
+
+    Args:
+        a: The id of a run, the start of it, or `last`.
+        b: The other run.
+    """
+
+    async def work(app: App) -> tuple[dict[str, Any], Mapping[str, str]]:
+        ids = [await app.run_id(a), await app.run_id(b)]
+        document = diff_runs(*[await app.engine.record(run_id) for run_id in ids])
+        return document, await shorten_ids(ids, app.store.run_ids)
+
+    document, short = common.do(work)
+    return common.show(document, lambda: _show_diff(document, short))
+
+
+def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
+    for side, run in document["runs"].items():
+        print_lines([f"{side.upper()}  {short[run['run_id']]}  {_end_of(run)}"])
+        print_lines([f"   {warning}" for warning in run["warnings"]])
+    if document["fork"]:
+        fork, of = document["fork"], document["fork"]["of"]
+        at = "" if fork["at"] is None else f" after {present.count_of(fork['at'], 'answer')}"
+        print_line(f"{'B' if of == 'a' else 'A'} is a fork of {of.upper()}{at}.")
+    if not document["problem"]["same"]:
+        print_line("The problems differ:")
+        _show_sides(document["problem"])
+    print_line()
+    _show_parting(document)
+    print_line()
+    if document["answer"]["same"]:
+        print_lines([f"Both answer: {_diff_text(document['answer']['a'])}"])
+    else:
+        print_line("Answers:")
+        _show_sides(document["answer"])
+    _show_table("USAGE", document["spend"])
+    if document["terms"]:
+        _show_table("SETTING", document["terms"])
+
+
+def _show_parting(document: Mapping[str, Any]) -> None:
+    parting, asked, alike = document["parting"], document["asked"], document["asked"]["alike"]
+    if parting is None:
+        requests = present.count_of(alike, "request")
+        print_line(f"They go the same way to the same end: {requests}, with the same answers.")
+        return
+    if parting["what"] != "strategy":
+        requests = f"A made {present.count_of(asked['a'], 'request')}, B {asked['b']}"
+        print_line(f"{requests}; {f'the first {alike} are' if alike else 'none is'} alike.")
+    at = ", ".join(filter(None, (parting["id"], parting["stage"])))
+    print_line(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.")
+    _show_sides(parting)
+
+
+def _show_sides(sides: Mapping[str, Any]) -> None:
+    texts = [_diff_text(sides[side]) for side in ("a", "b")]
+    print_lines(f"  {side}: {text}" for side, text in zip("AB", _from_difference(*texts), strict=True))
+
+
+def _from_difference(a: str, b: str) -> list[str]:
+    """Return two texts, each from a little before the first difference."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    start = max(0, same - _AROUND)
+    return [("…" if start else "") + clip(text[start:], _SHOWN) for text in (a, b)]
+
+
+def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
+    print_line()
+    sides = (
+        Column(side.upper(), lambda row, side=side: _diff_value(row[side]), narrowest=16) for side in "ab"
+    )
+    print_table((Column(heading, "name"), *sides), rows)
+
+
+def _diff_value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if type(value) is int else _diff_text(value)
+
+
+def _diff_text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict) and value.get("type") == "verified":
+        value = f"the verifier says: {value.get('verdict')}, {value.get('detail') or 'no reason given'}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())
+
+
+def _end_of(run: Mapping[str, Any]) -> str:
+    word = run["outcome"] or run["status"]
+    reason = f" ({run['reason']})" if run["reason"] not in (word, "success", "") else ""
+    return f"{run['strategy']}, {run['model']}: {word}{reason}"

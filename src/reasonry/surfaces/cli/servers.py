@@ -24,10 +24,9 @@ from ...supervisor import CONCURRENCY, MAX_QUEUED, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
-from .output import print_line, print_notes
+from .output import Column, print_line, print_notes, print_table
 from .settings import AgentSettings, Common, ProviderRates, overlay
 from .submit import DRAIN_S
-from .tables import Column, print_table
 
 _IN_A_TERMINAL = (
     "This is Reasonry's MCP server. It waits for an agent that speaks MCP on its standard input; agents start it by "
@@ -70,29 +69,20 @@ def serve(
 ) -> int:
     """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal comes.
 
-    Parameters
-    ----------
-    host
-        The address to listen at. One that other machines reach needs tokens.
-    port
-        The port; 0: any that is free.
-    tokens_file
-        A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
-    allowed_hosts
-        Names by which clients call the server, such as those of a proxy before it; they need tokens. Default:
-        REASONRY_ALLOWED_HOSTS.
-    usd_a_day
-        Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default: REASONRY_USD_A_DAY.
-    requests_per_minute
-        Requests of a principal in any minute; more are refused.
-    max_runs
-        Runs that are driven at once; more are refused.
-    concurrency
-        Jobs, such as runs begun with POST /api/runs, that it drives at once; 0: none, a `reasonry worker` drives them.
-    max_queued
-        Jobs that wait; more are refused.
-    open
-        Show the page in the browser.
+    Args:
+        host: The address to listen at. One that other machines reach needs tokens.
+        port: The port; 0: any that is free.
+        tokens_file: A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
+        allowed_hosts: Names by which clients call the server, such as those of a proxy before it; they need tokens.
+            Default: REASONRY_ALLOWED_HOSTS.
+        usd_a_day: Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default:
+            REASONRY_USD_A_DAY.
+        requests_per_minute: Requests of a principal in any minute; more are refused.
+        max_runs: Runs that are driven at once; more are refused.
+        concurrency: Jobs, such as runs begun with POST /api/runs, that it drives at once; 0: none, a `reasonry worker`
+            drives them.
+        max_queued: Jobs that wait; more are refused.
+        open: Show the page in the browser.
     """
     check_extra("server", "reasonry serve")
     from ..http import settings as http
@@ -151,14 +141,10 @@ def worker(
     Any number of workers, on any number of machines that reach the store, share its runs. When a worker dies, others
     resume its runs within seconds. A store of one machine needs none: `reasonry serve` drives its queue.
 
-    Parameters
-    ----------
-    list
-        Show which workers are alive and how long the queue is, rather than drive anything.
-    concurrency
-        How many runs it drives at once.
-    queues
-        The names of the queues it takes runs from, with commas between.
+    Args:
+        list: Show which workers are alive and how long the queue is, rather than drive anything.
+        concurrency: How many runs it drives at once.
+        queues: The names of the queues it takes runs from, with commas between.
     """
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues

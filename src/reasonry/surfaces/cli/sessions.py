@@ -1,22 +1,38 @@
-"""`reasonry sessions`: what was thought, by agents and by runs."""
+"""`reasonry sessions` and `think`: the thoughts of agents and of runs."""
 
 from __future__ import annotations
 
+import json as json_
+import os
 import sys
+from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from ...app.wiring import App
+from ...core.text import clip
 from ...errors import ConflictError, UsageError
+from ...guided.directory import Following
+from ...guided.thinker import Thinker
+from ...guided.thinking_tool import ThinkingCall, tool_schema
+from ...guided.which_session import Bound
 from ...ids import shorten_ids
 from .. import present
-from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions
+from .arguments import (
+    Cursor,
+    Filters,
+    Limit,
+    SessionId,
+    Text,
+    list_sessions,
+    list_strategies,
+    read_text,
+)
 from .draw import draw_session
-from .output import print_document, print_line, print_note, print_text, write_text
-from .settings import Common
-from .tables import Column
+from .output import Column, print_document, print_line, print_note, print_text, write_text
+from .settings import Common, SessionRules, overlay
 
 _CHARS_BEFORE_MATCH = 12
 _COLUMNS = (
@@ -45,7 +61,6 @@ def _call(action: str, **arguments: Any) -> dict[str, Any]:
 def list_(
     *,
     status: str | None = None,
-    unfinished: bool = False,
     filters: Filters = Filters(),
     limit: Limit = None,
     cursor: str | None = None,
@@ -53,24 +68,17 @@ def list_(
 ) -> int:
     """List sessions, last used first.
 
-    Parameters
-    ----------
-    status
-        active, archived, unfinished or all (the default).
-    unfinished
-        Only those whose last thought was not said to be the last: what `think` may continue. The same as --status
-        unfinished.
-    cursor
-        Continue after this session, the last of the page before.
+    Args:
+        status: active, archived, unfinished (the last thought was not said to be the last) or all (the default).
+        cursor: Continue after this session, the last of the page before.
     """
-    if unfinished and status not in (None, "unfinished"):
-        raise UsageError(f"--unfinished is --status unfinished, not {status}", option="status")
-    wanted = {"status": "unfinished" if unfinished else status, "limit": limit}
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
-        document = await sessions.list(_call("list", **wanted, cursor=last), **filters.read(app))
+        document = await sessions.list(
+            _call("list", status=status, limit=limit, cursor=last), **filters.read(app)
+        )
         return document, await _shorten(app, document["sessions"])
 
     document, short = common.do(work)
@@ -80,7 +88,7 @@ def list_(
         _COLUMNS,
         document["sessions"],
         short,
-        none="no such sessions" if wanted["status"] or filters.are_any else "no sessions yet",
+        none="no such sessions" if status or filters.are_any else "no sessions yet",
         more=f"--cursor {short[more]}" if more else "",
     )
 
@@ -108,18 +116,12 @@ def show_(
 ) -> int:
     """Draw a session: main line, branches, revisions, stages. With --json one page of it, as the tool gives it.
 
-    Parameters
-    ----------
-    from_
-        First thought number.
-    to
-        Last thought number.
-    branch
-        Only this branch; an empty name is the main line.
-    limit
-        How many thoughts at most (--json).
-    cursor
-        `next_cursor` of the page before (--json).
+    Args:
+        from_: First thought number.
+        to: Last thought number.
+        branch: Only this branch; an empty name is the main line.
+        limit: How many thoughts at most (--json).
+        cursor: `next_cursor` of the page before (--json).
     """
     selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
     if common.as_data:
@@ -140,17 +142,14 @@ def search_(
 ) -> int:
     """Find thoughts that contain a text, whatever its case.
 
-    Parameters
-    ----------
-    query
-        Any text; no character has a special meaning.
-    session
-        Only in this session.
+    Args:
+        query: Any text; no character has a special meaning.
+        session: Only in this session.
     """
-    wanted = {"query": query, "session_id": session, "limit": limit}
+    call = _call("search", query=query, session_id=session, limit=limit, cursor=cursor)
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
-        document = await app.sessions().manage(_call("search", **wanted, cursor=cursor))
+        document = await app.sessions().manage(call)
         return document, await _shorten(app, document["matches"])
 
     document, short = common.do(work)
@@ -190,14 +189,10 @@ def export_(
 ) -> int:
     """Write a session out.
 
-    Parameters
-    ----------
-    format
-        json (can be imported again), markdown or mermaid.
-    output
-        The file to write; without it, standard output.
-    force
-        Write over a file that is there.
+    Args:
+        format: json (can be imported again), markdown or mermaid.
+        output: The file to write; without it, standard output.
+        force: Write over a file that is there.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
     if output is None and format == "json":
@@ -214,15 +209,10 @@ def export_(
 def import_(file: Path, /, *, common: Common = Common()) -> int:
     """Take a session in: our own JSON export, or a session file of think-strategies.
 
-    Parameters
-    ----------
-    file
-        The file to read.
+    Args:
+        file: The file to read.
     """
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", path=str(file)) from None
+    content = read_text(str(file), "file")
     document = common.do(lambda app: app.sessions().import_(content))
 
     def draw() -> None:
@@ -243,10 +233,149 @@ def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
 def pin_(session_id: SessionId, /, *, off: bool = False, common: Common = Common()) -> int:
     """Keep a session from expiring.
 
-    Parameters
-    ----------
-    off
-        Let it expire again.
+    Args:
+        off: Let it expire again.
     """
     document = _manage(common, "pin", session_id=session_id, pinned=not off)
     return common.show(document, f"{'unpinned' if off else 'pinned'} {document['session_id']}")
+
+
+# -- one thought a call, for agents that have only a shell
+
+
+OPTIONS = {
+    "number": "thoughtNumber",
+    "total": "totalThoughts",
+    "session": "sessionId",
+    "strategy": "strategy",
+    "stage": "stage",
+    "data": "data",
+    "branch": "branchId",
+    "branch_from": "branchFromThought",
+    "merge_branch": "mergeBranch",
+    "revises": "revisesThought",
+    "more": "needsMoreThoughts",
+    "clear": "clearSession",
+    "history": "history",
+}
+"""The argument of the thinking tool that each option stands for."""
+_HELP = {
+    "number": "Number of this thought; none: the next one of its line",
+    "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
+    "branch": "Branch it is on; main: the main line",
+    "branch_from": "Number of the thought it branches from",
+    "revises": "Number of the thought it revises",
+    "more": "It was the last one, but more are needed",
+    "history": "How many of the latest thoughts to show",
+    "session": "Session to continue: its id, the beginning of it, or last; none: the one in use in this directory",
+}
+"""What is said of an option beyond what the tool's schema says."""
+_CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
+_LINES = {
+    "guidance": "here",
+    "scores": "scores",
+    "beforeYouEnd": "before you end",
+    "leftOpen": "left open",
+}
+"""What is shown of a reply besides its numbers, and under which word."""
+
+
+def _option(name: str, argument: str) -> tuple[str, Any, Any]:
+    """Return a command line option as a dataclass field: text, which the tool reads, or a flag."""
+    schema = tool_schema(ThinkingCall)
+    member = schema["properties"][argument]
+    kind = member.get("type", "list")
+    form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
+    described = Parameter(
+        help=f"{_HELP.get(name) or member['description']}{form}.", completer=_CANDIDATES.get(name)
+    )
+    if kind == "boolean":
+        return name, Annotated[bool, described], field(default=False)
+    return name, Annotated[str | None, described], field(default=None)
+
+
+if TYPE_CHECKING:
+    ThinkingOptions = Any
+else:
+    _FIELDS = [_option(name, argument) for name, argument in OPTIONS.items()]
+    ThinkingOptions = Parameter(name="*")(
+        make_dataclass(
+            "ThinkingOptions", _FIELDS, kw_only=True, frozen=True, namespace={"__module__": __name__}
+        )
+    )
+_NONE: ThinkingOptions = ThinkingOptions()  # pyright: ignore[reportCallIssue]
+
+
+def think(
+    thought: Text,
+    /,
+    *,
+    options: ThinkingOptions = _NONE,
+    next: bool = False,
+    done: bool = False,
+    new: bool = False,
+    rules: SessionRules = SessionRules(),
+    common: Common = Common(),
+) -> int:
+    """Record a thought and say where the session stands.
+
+    Without --session it continues the session that was last used in this directory, if that session has not ended and
+    is still active, and says so; otherwise it starts one.
+
+    Args:
+        thought: The text of the thought; `-` has no special meaning.
+        next: Another thought follows; this is the default.
+        done: This is the last thought.
+        new: Start a session.
+    """
+    if next and done:
+        raise UsageError("--next and --done exclude each other: use one of them", option="next")
+    if new and options.session is not None:
+        raise UsageError("--new starts a session, --session continues one: use one of them", option="new")
+    arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
+    if "data" in arguments:
+        try:
+            arguments["data"] = json_.loads(arguments["data"])
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--data is not JSON: {error}", option="data") from None
+    if "," in arguments.get("stage", ""):
+        arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
+    arguments |= {"thought": thought, "nextThoughtNeeded": not done}
+
+    async def work(app: App) -> tuple[dict[str, Any], Following]:
+        sessions = app.sessions()
+        after = await sessions.following(arguments, begins=new)
+        numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
+        caller = Thinker(Bound([*after.session_ids]))
+        return await sessions.think({**numbers, **arguments}, thinker=caller), after
+
+    document, after = common.do(work, environ=overlay(os.environ, vars(rules)))
+
+    def draw() -> None:
+        _show_thought(document)
+        if document["sessionId"] in after.session_ids:
+            print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
+
+    return common.show(document, draw)
+
+
+def _show_thought(document: dict[str, Any]) -> None:
+    place = [f"thought {document['thoughtNumber']}/{document['totalThoughts']}"]
+    place += [document["strategy"]] if "strategy" in document else []
+    place += [f"stage {document['stage']}"] if "stage" in document else []
+    print_line(" · ".join(place))
+    print_line(f"session {document['sessionId']}")
+    for name, label in _LINES.items():
+        if name in document:
+            print_line(f"  {label}: {document[name]}")
+    for stage in document.get("nextStages", ()):
+        required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
+        print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
+        if "guidance" in stage:
+            print_line(f"    {stage['guidance']}")
+    for shown in document.get("thoughtHistory", ()):
+        print_line(f"  {shown['thoughtNumber']}: {shown['thought']}")
+    if "summary" in document:
+        print_line(document["summary"])
+    for notice in document.get("notices", ()):
+        print_note(f"note: {notice['message']}")

@@ -22,8 +22,7 @@ from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
 from .arguments import ABOVE_0, Count, read_pairs, read_text
-from .output import part_of, print_document, print_line, print_note, print_part
-from .tables import Column, print_table
+from .output import Column, part_of, print_document, print_line, print_note, print_part, print_table
 
 T = TypeVar("T")
 
@@ -185,11 +184,12 @@ class AgentSettings:
 
     def environ(self) -> dict[str, str]:
         """Return the environment with the options that are named laid over it."""
-        named = {**vars(self.listed), **vars(self.rules)}
-        texts = {
-            name: ",".join(value) if isinstance(value, tuple) else value for name, value in named.items()
+        lists = {
+            name: ",".join(value or ()) or None
+            for name, value in vars(self.listed).items()
+            if name != "model"
         }
-        return overlay(os.environ, {name: text or None for name, text in texts.items()})
+        return overlay(os.environ, {**vars(self.rules), "model": self.listed.model or None, **lists})
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
@@ -265,13 +265,7 @@ class Equipment:
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
-        return Participants(
-            verifier=self.verifier,
-            tools=self.tools,
-            mcp=self.mcp,
-            context=self.context,
-            sandbox=self.sandbox,
-        )
+        return Participants(**_pick(self, "verifier", "tools", "mcp", "context", "sandbox"))
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
@@ -390,10 +384,6 @@ class CoachSettings:
         """Do a command's work with an app of these settings."""
         return self.common.do(work, self.policy())
 
-    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
-        """Do the same on a run; see `Common.do_on_run`."""
-        return self.common.do_on_run(run, work, self.policy())
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -405,15 +395,8 @@ class RunSettings(CoachSettings):
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
-        named = self.models
-        return replace(
-            super().participants(),
-            model=named.model,
-            judge_model=named.judge_model,
-            draft_model=named.draft_model,
-            record=named.record,
-            price=named.price,
-        )
+        models = _pick(self.models, "model", "judge_model", "draft_model", "record", "price")
+        return replace(super().participants(), **models)
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
@@ -422,9 +405,8 @@ class RunSettings(CoachSettings):
         return structs.replace(
             super().policy(),
             call_timeout_s=named.call_timeout,
-            max_output_tokens=named.max_output_tokens,
-            cache_warmup=named.cache_warmup,
             rates=self.rates.limits(models if named.model else ()),
+            **_pick(named, "max_output_tokens", "cache_warmup"),
         )
 
     def refuse_models(self) -> None:
@@ -440,6 +422,10 @@ class RunSettings(CoachSettings):
             names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
             message = f"{names} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
+
+
+def _pick(options: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names}
 
 
 def run_async(

@@ -1,24 +1,26 @@
-"""`reasonry setup`: put Reasonry into the agents that are installed, or take it out."""
+"""`reasonry setup` and `completion`: put Reasonry into the agents that are installed, and commands into the shell."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from cyclopts.completion.detect import ShellDetectionError, detect_shell
 from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
-from ..setup.agents import AGENTS, NAME, Machine, find_agent
-from ..setup.launch import server_options, this_installation
+from ..setup.agents import AGENTS, NAME, Machine, find_agent, server_options, this_installation
 from .arguments import AgentName
 from .output import confirm, print_error, print_line, print_lines, print_note
 from .settings import OutputOptions
 
+Shell = Literal["bash", "zsh", "fish", "powershell"]
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -41,30 +43,19 @@ def setup(
     The rest of each file stays, and a backup is kept beside it. Without a name it shows the changes for every agent it
     finds, and asks.
 
-    Parameters
-    ----------
-    agents
-        claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those installed.
-    remove
-        Remove Reasonry from the agents.
-    dry_run
-        Show the changes and make none.
-    yes
-        Do not ask.
-    project
-        Write the project's files in the current folder, not the user's.
-    force
-        Replace or remove an entry of that name that does not start Reasonry, too.
-    no_skills
-        Leave the skills out.
-    name
-        The name of the entry.
-    store
-        The store of the server, as `reasonry mcp --store` takes it.
-    model
-        The model of the server, as `reasonry mcp --model` takes it.
-    models
-        Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
+    Args:
+        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those
+            installed.
+        remove: Remove Reasonry from the agents.
+        dry_run: Show the changes and make none.
+        yes: Do not ask.
+        project: Write the project's files in the current folder, not the user's.
+        force: Replace or remove an entry of that name that does not start Reasonry, too.
+        no_skills: Leave the skills out.
+        name: The name of the entry.
+        store: The store of the server, as `reasonry mcp --store` takes it.
+        model: The model of the server, as `reasonry mcp --model` takes it.
+        models: Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
     """
     machine = Machine.here()
     if not _NAME.fullmatch(name):
@@ -173,3 +164,48 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
         ],
         **({} if plan.error is None else present.error_document(plan.error)),
     }
+
+
+# -- the Tab key
+
+
+def show_completion(shell: Shell | None = None, /) -> int:
+    """Print the script that makes a shell complete commands, options, strategies, runs and sessions.
+
+    Args:
+        shell: Without it, the one this command is called from.
+    """
+    from .commands import app
+
+    sys.stdout.write(app.generate_completion(shell=shell or _find_shell()))
+    return 0
+
+
+def install_completion(shell: Shell | None = None, /, *, output: OutputOptions = OutputOptions()) -> int:
+    """Put that script where the shell looks for it, and have the shell load it when it starts.
+
+    Args:
+        shell: Without it, the one this command is called from.
+    """
+    from .commands import app
+
+    shell = shell or _find_shell()
+    try:
+        path = app.install_completion(shell=shell)
+    except OSError as error:
+        raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
+
+    def draw() -> None:
+        print_line(f"written to {path}")
+        print_note(f"It holds in every {shell} that is started from now on.")
+
+    return output.show({"shell": shell, "path": str(path)}, draw)
+
+
+def _find_shell() -> Shell:
+    try:
+        return detect_shell()
+    except ShellDetectionError:
+        shells = get_args(Shell)
+        message = f"this is called from no shell that is known here; name one: {', '.join(shells)}"
+        raise UsageError(message, choices=list(shells)) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..run_report import outline
-from .answer_text import print_answer, print_blocks
 from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
+from .draw import print_answer, print_blocks
 from .output import print_note, print_warnings
 from .pages import check_report, write_report
 from .settings import OutputOptions, RunSettings, Shown
@@ -39,12 +39,9 @@ def solve(
 ) -> int:
     """Solve a problem.
 
-    Parameters
-    ----------
-    report
-        Write a report of the run to this file too: FILE.md or FILE.html.
-    explain
-        Show which strategy `auto` takes for the problem and why, and run nothing.
+    Args:
+        report: Write a report of the run to this file too: FILE.md or FILE.html.
+        explain: Show which strategy `auto` takes for the problem and why, and run nothing.
     """
     check_report(report)
     if explain:
@@ -108,29 +105,35 @@ async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> Driven
 
 
 def show_result(result: Result, output: OutputOptions, shown: Shown) -> int:
-    """Print a result: one document, or the outline, the usage and last, alone on standard output, the answer."""
+    """Print a result: one document, or what `print_result` prints. Return the exit code."""
     document = result.document()
-
-    def draw() -> None:
-        blocks = outline(document)
-        print_blocks(blocks, sys.stderr)
-        if blocks:
-            print_note("")
-        print_note(present.end_text(document))
-        print_note(f"{present.spend(document)} · run {result.run_id}")
-        print_warnings(document["warnings"])
-        if result.best_answer and not shown.partial:
-            best = clip(result.best_answer, 400)
-            print_note(f"best so far, not an answer (--partial prints it whole): {best}")
-        if result.outcome in ("stopped", "error"):
-            coached = " --coach" if result.model == CALLER else ""
-            print_note(f"resume with: reasonry runs resume {result.run_id}{coached}")
-        answer = result.best_answer if result.answer is None and shown.partial else result.answer
-        if answer is not None:
-            print_answer(answer)
-
-    output.show(document, draw)
+    output.show(document, lambda: print_result(document, shown))
     return present.exit_code_of(document)
+
+
+def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
+    """Print the outline of a result, its end, the usage, and last, alone on standard output, the answer."""
+    blocks = outline(document)
+    print_blocks(blocks, sys.stderr)
+    if blocks:
+        print_note("")
+    print_note(present.end_text(document))
+    if "usage" in document:
+        print_note(f"{present.spend(document)} · run {document['run_id']}")
+    print_warnings(document.get("warnings", ()))
+    best = document.get("best_answer")
+    if best and not shown.partial:
+        print_note(f"best so far, not an answer (--partial prints it whole): {clip(best, 400)}")
+    if document["outcome"] in ("stopped", "error"):
+        print_note(f"resume with: {resume_command(document)}")
+    answer = best if document["answer"] is None and shown.partial else document["answer"]
+    if answer is not None:
+        print_answer(answer)
+
+
+def resume_command(document: Mapping[str, Any]) -> str:
+    """Return the command that resumes a run, from its result document."""
+    return f"reasonry runs resume {document['run_id']}{' --coach' if document['model'] == CALLER else ''}"
 
 
 def read_problem(problem: str | None) -> str | None:

@@ -16,9 +16,8 @@ from ...records import Backup, Finding, OnProgress, Store, StoreStats
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from .. import present
-from .output import print_line, print_note
+from .output import Column, print_line, print_note, print_table
 from .settings import Common, run_async
-from .tables import Column, print_table
 
 SHOW_EVERY = 100
 """Runs and sessions between two words about how far a check has come."""
@@ -41,10 +40,8 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
 
     The exit code is 6 if anything is damaged.
 
-    Parameters
-    ----------
-    all
-        List undamaged parts too.
+    Args:
+        all: List undamaged parts too.
     """
     document = _document(common.do(_verify), every=all)
     common.show(document, lambda: _show(document))
@@ -56,12 +53,9 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
 
     A copy of the store's file by other means is no backup: the latest data may be missing from it.
 
-    Parameters
-    ----------
-    file
-        The file to write.
-    force
-        Write over a file that is there.
+    Args:
+        file: The file to write.
+        force: Write over a file that is there.
     """
     return _show_backup(
         common, "written to", lambda store: store.back_up(file, force=force, on_progress=_say_progress())
@@ -73,10 +67,8 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
 
     The store stays as it was if anything is wrong with the backup.
 
-    Parameters
-    ----------
-    file
-        A file that `store backup` wrote.
+    Args:
+        file: A file that `store backup` wrote.
     """
     return _show_backup(
         common, "restored from", lambda store: store.restore(file, on_progress=_say_progress())
@@ -100,14 +92,10 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
     that differs is named, and the exit code is 5. If something is damaged, the exit code is 6. After an interruption,
     run the same command again. It also copies later changes of the source.
 
-    Parameters
-    ----------
-    source
-        The store to copy, as after --store.
-    target
-        The store to copy into; a file is created if there is none.
-    owner
-        Copy the runs and sessions of this owner alone. The first store keeps them.
+    Args:
+        source: The store to copy, as after --store.
+        target: The store to copy into; a file is created if there is none.
+        owner: Copy the runs and sessions of this owner alone. The first store keeps them.
     """
     if common.store is not None:
         raise UsageError("store copy takes the two stores by themselves, not --store", option="store")

@@ -117,12 +117,9 @@ def submit(
 
     The same file within a day starts no new runs: the command waits for the runs at work and shows all results.
 
-    Parameters
-    ----------
-    file
-        JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
-    results
-        Write each result as a JSON line to this file.
+    Args:
+        file: JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
+        results: Write each result as a JSON line to this file.
     """
     problems = _read_problems(file)
     if results is not None:
@@ -173,10 +170,8 @@ def start_(
 ) -> int:
     """Start a run that the server or the workers of the store drive, whatever becomes of this command.
 
-    Parameters
-    ----------
-    detach
-        Do not wait for its end.
+    Args:
+        detach: Do not wait for its end.
     """
     text = read_problem(problem) or ""
 

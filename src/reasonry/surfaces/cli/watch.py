@@ -15,7 +15,7 @@ from ...engine.follow import Observer, StreamedText
 from ...engine.run import Run
 from .. import present
 from ..run_report import plan_name, score_of, thought_title, whole_thought
-from .answer_text import drawn_start
+from .draw import drawn_start, tree_of
 from .output import print_notes
 
 if TYPE_CHECKING:
@@ -129,8 +129,6 @@ class Live(Watch):
         """Return the view as it is now."""
         from rich.console import Group
         from rich.text import Text
-
-        from .draw import tree_of
 
         if self.run is None:
             return Text("")

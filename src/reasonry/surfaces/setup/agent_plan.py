@@ -10,10 +10,17 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from ...errors import ConflictError, ReasonryError, UsageError
-from .agents import AGENTS, Agent, Machine
-from .config_file import FileChange, make_change, read_config, read_servers, real_path
-from .formats import edit_text, find_entry, read_data
-from .launch import Launch, read_launch, starts_reasonry
+from .agents import AGENTS, Agent, Launch, Machine, read_launch, starts_reasonry
+from .config_file import (
+    FileChange,
+    edit_text,
+    find_entry,
+    make_change,
+    read_config,
+    read_data,
+    read_servers,
+    real_path,
+)
 
 
 class SkillPlan(Struct, frozen=True):

@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import shutil
-import signal
-import tempfile
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from msgspec import Struct
 
+from ...child import ChildEnd, Output, bare_environment, run_child
 from ...errors import ReasonryError
-from .agents import AGENTS, NAME, Agent, Machine
+from ...masking import SECRETS
+from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_reasonry
 from .config_file import read_servers
-from .launch import Launch, read_launch, starts_reasonry
 
 _CLIENT = {"name": "reasonry doctor", "version": "1"}
 # The version is one that agents of today know.
 _GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
-_HELLO: Sequence[dict[str, Any]] = (
-    {"id": 1, "method": "initialize", "params": _GREETING},
+_REQUESTS = ("initialize", "tools/list")
+_HELLO = (
+    {"id": 1, "method": _REQUESTS[0], "params": _GREETING},
     {"method": "notifications/initialized"},
-    {"id": 2, "method": "tools/list", "params": {}},
+    {"id": 2, "method": _REQUESTS[1], "params": {}},
 )
-"""What an agent says to a server to learn its tools."""
+"""The messages by which an agent learns a server's tools."""
 DEADLINE_S = 20.0
-_LEAVING_S = 3.0
-_MAX_LINE_BYTES = 8 << 20
-_MAX_STDERR_BYTES = 4_000
-
-_FEW_OF_POSIX = {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"}
-_FEW_OF_WINDOWS = {
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-}
+_MAX_REPLY_BYTES = 8 << 20
+_MAX_STDERR_CHARS = 4_000
 _MACOS_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """The PATH of a program on macOS that no shell starts."""
 
@@ -121,9 +105,10 @@ class ServerCheck(Struct, frozen=True):
     """What became of starting a server.
 
     Args:
-        ms: Until the list of its tools was there.
+        ms: Until it had answered and ended.
         problem: Why it does not work, and `remedy` what to do; empty where it does.
         stderr: The last lines it wrote for people, if it does not.
+        note: Why it was not started; empty where it was.
     """
 
     ms: int = 0
@@ -133,21 +118,25 @@ class ServerCheck(Struct, frozen=True):
     problem: str = ""
     remedy: str = ""
     stderr: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether it works; None: it was not started."""
+        return None if self.note else not self.problem
 
 
 class _NoAnswer(Exception):
     """The server ended, or wrote something other than the protocol; the text says which."""
 
 
-async def try_entries(
-    machine: Machine, entries: list[SetUpEntry], deadline_s: float
-) -> list[ServerCheck | None]:
-    """Start the server of each entry as its agent would, a few side by side; None: its note says why not."""
+async def try_entries(machine: Machine, entries: list[SetUpEntry], deadline_s: float) -> list[ServerCheck]:
+    """Start the server of each entry as its agent would, a few side by side; an entry with a note is not started."""
     places = asyncio.Semaphore(4)
 
-    async def try_out(entry: SetUpEntry) -> ServerCheck | None:
+    async def try_out(entry: SetUpEntry) -> ServerCheck:
         if entry.note:
-            return None
+            return ServerCheck(note=entry.note)
         if entry.launch is None:
             return ServerCheck(
                 problem="the entry names no command", remedy="take it out, or set it up again with --force"
@@ -164,8 +153,7 @@ def agent_environ(agent: Agent, machine: Machine) -> dict[str, str]:
     """Return the environment that an agent's servers get, before their entries add to it."""
     if agent.environment == "all":
         return dict(machine.environ)
-    few = _FEW_OF_POSIX | _FEW_OF_WINDOWS
-    environ = {name: value for name, value in machine.environ.items() if name.upper() in few}
+    environ = bare_environment(machine.environ)
     if agent.environment == "desktop" and machine.system == "Darwin":
         environ["PATH"] = _MACOS_PATH
     return environ
@@ -186,96 +174,45 @@ async def check_server(
     if command is None:
         problem = f"the command {launch.command} is not there, or not on the PATH that the agent has"
         return ServerCheck(problem=problem, remedy=remedy)
-    begun = time.monotonic()
-    with tempfile.TemporaryFile() as stderr:
-        try:
-            async with (
-                _run_server(command, launch.args, env, folder, stderr) as process,
-                asyncio.timeout(deadline_s),
-            ):
-                greeting, listed = await _ask(process)
-            ms, info, rows = (
-                round(1000 * (time.monotonic() - begun)),
-                greeting.get("serverInfo"),
-                listed.get("tools"),
-            )
-            server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
-            tools = tuple(str(row.get("name"))[:80] for row in rows or () if isinstance(row, dict))
-            return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
-        except TimeoutError:
-            problem = f"the server did not answer within {deadline_s:g} s"
-        except (_NoAnswer, ConnectionError) as error:
-            problem = str(error) or "the server closed its input"
-        except OSError as error:
-            return ServerCheck(
-                problem=f"{command} cannot be started: {error.strerror or error}", remedy=remedy
-            )
-        stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES))
-        last = stderr.read().decode("utf-8", "replace").strip().splitlines()[-6:]
-    words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
-    by_hand = f"run it by hand in {folder} to see why: {words}"
-    return ServerCheck(problem=problem, remedy=by_hand, stderr=tuple(last))
-
-
-@contextlib.asynccontextmanager
-async def _run_server(
-    command: str, args: Sequence[str], env: Mapping[str, str], folder: Path, stderr: IO[bytes]
-) -> AsyncGenerator[Process]:
-    """Start a server, and let it go as agents do: its input ends, and what stays is killed with all it started."""
-    process = await asyncio.create_subprocess_exec(
-        *(command, *args),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=stderr,
-        env=env,
-        cwd=folder,
-        limit=_MAX_LINE_BYTES,
-        start_new_session=True,
-    )
-    assert process.stdin is not None
+    hello = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in _HELLO)
+    reply, printed, begun = Output(_MAX_REPLY_BYTES), Output(_MAX_REPLY_BYTES), time.monotonic()
     try:
-        yield process
-    finally:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _LEAVING_S)
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        await process.wait()
+        end = await run_child([command, *launch.args], hello, deadline_s, reply, printed, env=env, cwd=folder)
+        ms = round(1000 * (time.monotonic() - begun))
+        greeting, listed = _read_results(reply, end, deadline_s)
+    except _NoAnswer as error:
+        last = printed.text()[-_MAX_STDERR_CHARS:].strip().splitlines()[-6:]
+        words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
+        by_hand = f"run it by hand in {folder} to see why: {words}"
+        return ServerCheck(problem=str(error), remedy=by_hand, stderr=tuple(map(SECRETS.mask, last)))
+    except OSError as error:
+        return ServerCheck(problem=f"{command} cannot be started: {error.strerror or error}", remedy=remedy)
+    info = greeting.get("serverInfo")
+    server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
+    tools = tuple(str(row.get("name"))[:80] for row in listed.get("tools") or () if isinstance(row, dict))
+    return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
 
 
-async def _ask(process: Process) -> list[dict[str, Any]]:
-    """Return the results of the requests of `_HELLO`, each asked when the one before is answered."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> list[dict[str, Any]]:
+    """Return the results of `_REQUESTS`, from all that a server wrote to its standard output."""
+    if reply.truncated:
+        raise _NoAnswer("the server wrote a message that is too long")
     results = list[dict[str, Any]]()
-    for message in _HELLO:
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        while "id" in message and len(results) < message["id"]:
-            try:
-                line = await process.stdout.readline()
-            except ValueError:
-                raise _NoAnswer("the server wrote a line that is too long to be a message") from None
-            if not line:
-                code = await process.wait()
-                raise _NoAnswer(
-                    f"the server ended with exit code {code} before it answered {message['method']}"
-                )
-            try:
-                reply = json.loads(line)
-            except ValueError:
-                shown = line[:80].decode("utf-8", "replace").strip()
-                raise _NoAnswer(
-                    f"the server wrote to standard output what is no protocol: {shown!r}"
-                ) from None
-            if isinstance(reply, dict) and reply.get("id") == message["id"]:
-                if not isinstance(reply.get("result"), dict):
-                    raise _NoAnswer(
-                        f"the server refused {message['method']}: {str(reply.get('error'))[:200]}"
-                    )
-                results.append(reply["result"])
-    return results
+    for line in reply.text().splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            beginning = repr(line[:80].strip())
+            raise _NoAnswer(f"the server wrote to standard output what is no protocol: {beginning}") from None
+        if isinstance(message, dict) and message.get("id") == len(results) + 1:
+            if not isinstance(message.get("result"), dict):
+                request = _REQUESTS[len(results)]
+                raise _NoAnswer(f"the server refused {request}: {str(message.get('error'))[:200]}")
+            results.append(message["result"])
+        if len(results) == len(_REQUESTS):
+            return results
+    if end.overran:
+        raise _NoAnswer(f"the server did not answer within {deadline_s:g} s")
+    raise _NoAnswer(
+        f"the server ended with exit code {end.code} before it answered {_REQUESTS[len(results)]}"
+    )

@@ -1,27 +1,39 @@
-"""Files that belong to other programs: read, written whole or not at all, with the earlier text kept beside them.
+"""Files that belong to other programs: read, edited without a change to the rest, and written whole or not at all.
 
-A new text is written under the name of the backup, takes the place of the old one, and then the old one becomes the
-backup. So a setup that is killed at any instant leaves a whole file, and no other copy than the backup.
+An edit changes the entry that it is about and nothing else, or it is refused. A new text is written under the name of
+the backup, takes the place of the old one, and then the old one becomes the backup. So a setup that is killed at any
+instant leaves a whole file, and no other copy than the backup.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
+import re
 import stat
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from ...errors import ConflictError, UsageError, WorldError
 from ...regular_files import read_regular_file
 from .agents import Agent
-from .formats import find_entry, read_data
 
 MAX_CONFIG_BYTES = 64 << 20
 BACKUP_SUFFIX = ".reasonry.bak"
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+_MARK = "\ufeff"
+_PREAMBLE = re.compile(r"(?:[ \t]*(?:#.*)?\n)*---[ \t]*\n")
+_COMMENTS_AT_END = re.compile(r"(?:^[ \t]*(?:#.*)?\n)*\Z", re.MULTILINE)
 
 
 class FileChange(Struct, frozen=True):
@@ -135,3 +147,281 @@ def _write(path: Path, text: str, like: os.stat_result | None) -> None:
 def _check(path: Path, text: str | None) -> None:
     if read_config(path) != text:
         raise ConflictError(f"{path} was changed by another program meanwhile; try again", file=str(path))
+
+
+# -- formats
+
+
+def read_data(form: str, text: str) -> dict[str, Any]:
+    """Return the data of a text in a format: `json`, `toml` or `yaml`.
+
+    Raises:
+        ValueError: It is not valid, or no mapping.
+    """
+    text = text.removeprefix(_MARK)
+    try:
+        if form == "json":
+            return _read_json(text)
+        return tomllib.loads(text) if form == "toml" else _read_yaml(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """Return the value at the keys, or None."""
+    found: Any = data
+    for key in keys:
+        if not isinstance(found, Mapping) or key not in found:
+            return None
+        found = found[key]
+    return found
+
+
+def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    """Return the text with an entry at the keys; for None, without the entry and the tables it leaves empty.
+
+    Raises:
+        ValueError: The text is not valid, or its style allows no safe edit.
+    """
+    mark, body = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
+    has_crlf = 0 < body.count("\n") == body.count("\r\n")
+    if has_crlf:
+        body = body.replace("\r\n", "\n")
+    wanted = read_data(form, body)
+    there = find_entry(wanted, keys)
+    if entry and there is not None and not (isinstance(there, Mapping) and there.keys() <= entry.keys()):
+        return edit_text(form, edit_text(form, text, keys, None), keys, entry)
+    _edit(wanted, keys, entry)
+    after = {"json": _edit_json, "toml": _edit_toml, "yaml": _edit_yaml}[form](body, keys, entry)
+    try:
+        is_right = read_data(form, after) == wanted
+    except ValueError:
+        is_right = False
+    if not is_right:
+        raise ValueError("its style allows no safe edit")
+    return mark + (after.replace("\n", "\r\n") if has_crlf else after)
+
+
+def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
+    """Put an entry into data or a library's document, or take it out."""
+    key, *rest = keys
+    if rest and data.get(key) is None:
+        data[key] = {}
+    if rest and not isinstance(data[key], MutableMapping):
+        raise ValueError(f"the value of {key!r} is no mapping")
+    if rest:
+        _edit(data[key], rest, entry)
+        if not data[key]:
+            del data[key]
+    elif entry is None:
+        del data[key]
+    elif isinstance(data.get(key), MutableMapping):
+        data[key].update({name: value for name, value in entry.items() if data[key].get(name) != value})
+    elif data and hasattr(data, "insert"):
+        # Comments after the last entry of a YAML mapping belong to that entry.
+        data.insert(0, key, entry)
+    else:
+        data[key] = entry
+
+
+def _edit_toml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    import tomlkit
+    from tomlkit.items import Table
+
+    document = tomlkit.parse(text)
+    is_new = find_entry(document, keys) is None
+    _edit(document, keys, entry)
+    if entry is None:
+        return _with_comments(text, document.as_string())
+    table = find_entry(document, keys)
+    if is_new and isinstance(table, Table):
+        table.add(tomlkit.nl())
+    after = document.as_string()
+    return after[:-1] if after.endswith("\n\n") and not text.endswith("\n\n") else after
+
+
+def _read_yaml(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        data = YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    if data is not None and not isinstance(data, dict):
+        raise ValueError("it holds no mapping")
+    return data or {}
+
+
+def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    from ruamel.yaml import YAML
+
+    found = _PREAMBLE.match(text)
+    start = found.end() if found else 0
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 1 << 20
+    if deeper := re.search(r"^( +)[^\s#-]", text, re.MULTILINE):
+        yaml.map_indent = len(deeper[1])
+    if listed := re.search(r"^( *)[^\s#-][^\n]*:\n\1( +)- ", text, re.MULTILINE):
+        yaml.sequence_indent, yaml.sequence_dash_offset = len(listed[2]) + 2, len(listed[2])
+    document = yaml.load(text[start:])
+    if document is None:
+        # With nothing but comments there is no mapping that could keep them.
+        document, start = {}, len(text)
+    _edit(document, keys, entry)
+    written = io.StringIO()
+    yaml.dump(document, written)
+    lead = text[:start] + ("\n" if start and text[start - 1] != "\n" else "")
+    after = lead + written.getvalue()
+    return after if entry is not None else _with_comments(text, after)
+
+
+def _with_comments(before: str, after: str) -> str:
+    """Return a text that a part was taken out of with the comments at the end of that part: they are about the rest."""
+    lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    start = 0
+    while start < min(len(lines), len(rest)) and lines[start] == rest[start]:
+        start += 1
+    end = start + len(lines) - len(rest)
+    comments = _COMMENTS_AT_END.search("".join(lines[start:end]))
+    if comments is None or not comments[0].strip() or lines[:start] + lines[end:] != rest:
+        return after
+    return "".join([*rest[:start], comments[0].lstrip("\n"), *rest[start:]])
+
+
+# -- JSON with comments and trailing commas: all other text stays as it is written
+
+
+class _Member(NamedTuple):
+    """A member of an object, by its places in the text."""
+
+    name: str
+    start: int
+    value: int
+    end: int
+
+
+class _Object(NamedTuple):
+    """An object, by the places of its braces; `wanted` is the index of the member that is looked for, if there is one.
+
+    Of two members of the same name the last one counts, as it does for readers.
+    """
+
+    start: int
+    close: int
+    members: Sequence[_Member]
+    wanted: int | None
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    """Return the data of a text; an empty object for a text with nothing but comments."""
+    plain = _blank(_TRAILING, _blank(_COMMENTS, text))
+    data = _DECODER.decode(plain) if plain.strip() else {}
+    if not isinstance(data, dict):
+        raise ValueError("it holds no object")
+    return data
+
+
+def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    """Return the text with an entry in place of the present one, else at the beginning of its object; None: without it.
+
+    The objects around an entry that hold nothing else go with it.
+    """
+    commas = _blank(_COMMENTS, text)
+    plain = _blank(_TRAILING, commas)
+    if not plain.strip():
+        lead = "\n" if text and not text.endswith("\n") else ""
+        return f"{text}{lead}{_json_text(_nest(keys, entry), '  ', '')}\n"
+    path, start = list[_Object](), _skip(plain, 0)
+    for key in keys:
+        path.append(_read_object(plain, start, key))
+        if path[-1].wanted is None:
+            break
+        start = path[-1].members[path[-1].wanted].value
+    if entry is None:
+        return _drop(text, commas, path)
+    first, found = path[0].members[:1], path[-1]
+    unit = (_indent(text, first[0].start) if first else None) or "  "
+    if found.wanted is None:
+        return _insert(text, found, keys[len(path) - 1], _nest(keys[len(path) :], entry), unit)
+    member = found.members[found.wanted]
+    return text[: member.value] + _json_text(entry, unit, _indent(text, member.start)) + text[member.end :]
+
+
+def _drop(text: str, commas: str, path: list[_Object]) -> str:
+    while len(path) > 1 and len(path[-1].members) == 1:
+        path.pop()
+    _, _, members, index = path[-1]
+    if index is None:
+        return text
+    before, end = text[: members[index].start], members[index].end
+    comma = _skip(commas, end)
+    if commas[comma] == ",":
+        end = comma + 1
+    elif index > 0:
+        previous = commas.index(",", members[index - 1].end)
+        before = before[:previous] + before[previous + 1 :].rstrip(" \t")
+    after = text[end:]
+    if (line := re.match(r"[ \t]*\n", after)) and not before.rpartition("\n")[2].strip(" \t"):
+        return before.rstrip(" \t") + after[line.end() :]
+    return before + after
+
+
+def _insert(text: str, found: _Object, name: str, value: Any, unit: str) -> str:
+    """Put a member before all others, so that no comma and no comment stands in its way."""
+    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+    outer = line[: len(line) - len(line.lstrip(" \t"))]
+    place = found.start + 1
+    if found.members and "\n" not in text[place : found.members[0].start]:
+        return f"{text[:place]}{json.dumps(name)}: {_json_text(value, unit, None)}, {text[place:]}"
+    member = f"\n{outer}{unit}{json.dumps(name)}: {_json_text(value, unit, outer + unit)}"
+    end = "," if found.members else "" if "\n" in text[place : found.close] else "\n" + outer
+    return text[:place] + member + end + text[place:]
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with spaces for comments, or commas, so that all else stays at its place."""
+    return pattern.sub(
+        lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text
+    )
+
+
+def _skip(plain: str, place: int) -> int:
+    found = _SPACE.match(plain, place)
+    return place if found is None else found.end()
+
+
+def _read_object(plain: str, start: int, wanted: str) -> _Object:
+    if plain[start] != "{":
+        raise ValueError("a value on the way to the servers is no object")
+    members = list[_Member]()
+    place = _skip(plain, start + 1)
+    while plain[place] != "}":
+        name, end = _DECODER.raw_decode(plain, place)
+        value = _skip(plain, _skip(plain, end) + 1)
+        _, end = _DECODER.raw_decode(plain, value)
+        members.append(_Member(name, place, value, end))
+        place = _skip(plain, end)
+        if plain[place] == ",":
+            place = _skip(plain, place + 1)
+    found = [index for index, member in enumerate(members) if member.name == wanted]
+    return _Object(start, place, members, found[-1] if found else None)
+
+
+def _nest(keys: Sequence[str], value: Any) -> Any:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _indent(text: str, place: int) -> str | None:
+    """Return the indentation of the line of a place; None if other text stands before the place."""
+    before = text[text.rfind("\n", 0, place) + 1 : place]
+    return None if before.strip(" \t") else before
+
+
+def _json_text(value: Any, unit: str, indent: str | None) -> str:
+    """Return a value as text, on one line if there is no indentation."""
+    written = json.dumps(value, indent=None if indent is None else unit, ensure_ascii=False)
+    return written.replace("\n", f"\n{indent}")

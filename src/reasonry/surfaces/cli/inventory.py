@@ -1,0 +1,222 @@
+"""`reasonry strategies`, `plugins`, `tools` and `datasets`: what there is to think with, for people and programs."""
+
+from __future__ import annotations
+
+import json as json_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from ...app.installed import describe_plugins
+from ...core.describe import describe
+from ...core.describe import diagram as draw_diagram
+from ...errors import NotFoundError, UsageError
+from ...extras import has_extra
+from ...plugins import KINDS
+from ...strategies import COMPARED, resolve
+from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
+from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
+from .. import present
+from .arguments import Count, Text, WholeNumber, list_strategies, read_text
+from .output import Column, print_line, print_lines, print_note, print_table, print_text
+from .settings import Common, OutputOptions, run_async
+
+if TYPE_CHECKING:
+    from ...compare.datasets import Dataset
+
+_STRATEGIES = (
+    Column("NAME", "name"),
+    Column("SOURCE", "source", rank=1),
+    Column("WHAT IT DOES", "summary", narrowest=40, wraps=True),
+)
+_OPTIONS = (
+    Column("OPTION", "name"),
+    Column("DEFAULT", lambda row: _default(row["default"]), narrowest=12),
+    Column("MEANING", "description", narrowest=20, wraps=True),
+)
+_PLUGINS = (
+    Column("KIND", lambda row: KINDS[row["kind"]]),
+    Column("NAME", "name"),
+    Column("VERSION", "version", rank=1),
+    Column("LOADED", lambda row: "yes" if row["loaded"] else f"no: {row['why']}", narrowest=20, wraps=True),
+)
+_TOOLS = (
+    Column("NAME", "name"),
+    Column(
+        "STATE",
+        lambda row: ("default" if row.get("default") else "usable") if row["usable"] else "not usable",
+    ),
+    Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
+)
+_DATASETS = (
+    Column("NAME", "name"),
+    Column("TESTS", "measures", rank=1),
+    Column("PROBLEMS", "summary", narrowest=30, wraps=True),
+)
+
+
+def strategies(
+    name: Annotated[str | None, Parameter(completer=list_strategies)] = None,
+    /,
+    *,
+    diagram: bool = False,
+    strategies_dir: str | None = None,
+    output: OutputOptions = OutputOptions(),
+) -> int:
+    """Show the strategies, or one of them with its stages and options.
+
+    Args:
+        name: A strategy, by its name or an alias.
+        diagram: Show its stages as a Mermaid diagram.
+        strategies_dir: A folder with strategies of your own, as TOML tables.
+    """
+    known = Common(strategies_dir=strategies_dir).strategies()
+    if name is None:
+        members = ("name", "title", "source", "summary", "aliases", "driven")
+        rows = [{key: describe(strategy)[key] for key in members} for strategy in known.values()]
+        return output.show_rows({"strategies": rows}, _STRATEGIES, rows)
+    document = describe(strategy := resolve(name, known))
+    if diagram:
+        drawn = draw_diagram(strategy)
+        return output.show({**document, "diagram": drawn}, lambda: print_text(drawn))
+    return output.show(document, lambda: _show_strategy(document))
+
+
+def _show_strategy(document: dict[str, Any]) -> None:
+    print_lines([f"{document['name']}: {document['title']}  [{document['source']}]", document["summary"], ""])
+    for stage in document["stages"]:
+        leads = ", ".join(stage["next"]) or "the end"
+        lines = [f"  {stage['name']} → {leads}", f"      {stage['description']} {stage['guidance']}".rstrip()]
+        requires = stage.get("requires", {}).items()
+        print_lines([*lines, *(f"      requires {field}: {takes}" for field, takes in requires)])
+    if document["options"]:
+        print_line()
+    print_table(_OPTIONS, document["options"])
+
+
+def _default(value: Any) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json_.dumps(value)
+
+
+def plugins(*, output: OutputOptions = OutputOptions()) -> int:
+    """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
+    rows = describe_plugins()
+    none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
+    return output.show({"plugins": rows}, (lambda: print_table(_PLUGINS, rows)) if rows else none)
+
+
+# -- tools
+
+
+def list_tools(*, output: OutputOptions = OutputOptions()) -> int:
+    """List the tools that come with Reasonry, and the sandboxes."""
+    sandboxes = run_async(describe_sandboxes())
+    tools = _tools(sandboxes)
+    rows = [{**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes]
+    return output.show_rows({"tools": tools, "sandboxes": sandboxes}, _TOOLS, [*tools, *rows])
+
+
+def run_tool(
+    name: str,
+    /,
+    *,
+    code: Text,
+    sandbox: Literal["monty", "bubblewrap"] | None = None,
+    max_seconds: float = 10.0,
+    max_memory_mb: WholeNumber = 512,
+    max_output_bytes: WholeNumber = 64 * 1024,
+    output: OutputOptions = OutputOptions(),
+) -> int:
+    """Run code in a sandbox and show what became of it.
+
+    Args:
+        name: The tool: py_executor.
+        code: A file with the code; `-` reads standard input.
+        sandbox: Where to run it.
+        max_seconds: Wall-clock seconds until it is stopped.
+        max_memory_mb: MiB of memory it may use.
+        max_output_bytes: Bytes of output, and of the value, that are kept.
+    """
+    if name != "py_executor":
+        raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
+    text = read_text(code, "code", MAX_CODE_BYTES)
+    if not text.strip():
+        raise UsageError(f"there is no code in {code}", option="code")
+    limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
+    document = run_async(open_sandbox(sandbox).run(text, limits)).document()
+    output.show(document, lambda: _show_value(document))
+    return 0 if document["status"] == "ok" else present.EXIT_CODES["sandbox_denied"]
+
+
+def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    usable = [row["name"] for row in sandboxes if row["usable"]]
+    first = usable[0] if usable else "monty"
+    return [
+        {"name": "py_executor", "description": SANDBOXES[first].description, "usable": bool(usable)},
+        {
+            "name": "check_claim",
+            "description": "Prove or refute a formal claim with Z3.",
+            "usable": has_extra("logic"),
+        },
+        {
+            "name": "search_documents",
+            "description": "Find passages in the documents given with --context.",
+            "usable": True,
+            "pdf": has_extra("documents"),
+        },
+    ]
+
+
+def _show_value(document: dict[str, Any]) -> None:
+    if document["stdout"]:
+        print_line(document["stdout"].rstrip("\n"))
+    if document["status"] == "ok":
+        print_line(str(document["value"]))
+    else:
+        print_note(f"{document['status']}: {document['error']}")
+    cut = ", cut" if document["truncated"] else ""
+    print_note(f"[{document['sandbox']}, {document['duration_ms']} ms{cut}]")
+
+
+# -- data sets
+
+
+def datasets(
+    name: str | None = None,
+    /,
+    *,
+    show: Count = 3,
+    seed: WholeNumber = 1,
+    level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
+    output: OutputOptions = OutputOptions(),
+) -> int:
+    """Show the data sets that compare can take, or problems of one with their answers.
+
+    Args:
+        name: A data set, or gym/NAME.
+        show: Number of problems to show.
+        seed: Of the problems, as after `compare --seed`.
+        level: Of the problems: 1, the easiest, to 3.
+    """
+    from ...compare.datasets import DATASETS
+    from ...compare.gym import WHITELIST
+    from ...compare.problem_set import open_dataset
+
+    if name is None:
+        rows = [_describe(dataset) for dataset in DATASETS.values()]
+        document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
+        about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
+        return output.show_rows(document, _DATASETS, [*rows, {"name": "gym/NAME", "summary": about}])
+    with open_dataset(f"{name}:{show}", seed, level) as problems:
+        shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in problems.items]
+    head = _describe(DATASETS[name]) if name in DATASETS else {"name": name}
+    text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)
+    return output.show({**head, "problems": shown}, text)
+
+
+def _describe(dataset: Dataset) -> dict[str, Any]:
+    from ...compare.datasets import LEVELS
+
+    members = {key: getattr(dataset, key) for key in ("name", "summary", "measures", "version")}
+    return {**members, "levels": LEVELS, "strategies": COMPARED[dataset.needs].split(",")}
