@@ -12,7 +12,6 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from msgspec import structs
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
@@ -20,7 +19,7 @@ from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra
 from ...records import JobOptions
-from ...supervisor import CONCURRENCY, MAX_QUEUED, Supervisor
+from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
@@ -59,7 +58,7 @@ def serve(
     allowed_hosts: str | None = None,
     usd_a_day: str | None = None,
     requests_per_minute: WholeNumber | None = None,
-    max_runs: WholeNumber | None = None,
+    max_runs: WholeNumber = MAX_RUNS,
     concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
@@ -106,12 +105,10 @@ def serve(
         tokens=tokens,
         allowed_hosts=http.read_allowed_hosts(environ.get(http.ALLOWED_HOSTS, "")),
         usd_a_day=http.read_usd_a_day(environ.get(http.USD_A_DAY, "")),
+        requests_per_minute=requests_per_minute,
+        max_runs=max_runs,
         concurrency=concurrency,
         max_queued=max_queued,
-    )
-    limits = {"max_runs": max_runs, "requests_per_minute": requests_per_minute}
-    settings = structs.replace(
-        settings, **{name: value for name, value in limits.items() if value is not None}
     )
     settings.check()
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...errors import UsageError
 from ...regular_files import read_regular_file
-from ...supervisor import CONCURRENCY, MAX_QUEUED
+from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
 
 OPERATOR = ""
 """The principal of all requests where no tokens are set, and the owner of what other surfaces do."""
@@ -59,7 +59,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allowed_hosts: frozenset[str] = frozenset()
     usd_a_day: Mapping[str, float] = {}
     requests_per_minute: int | None = None
-    max_runs: int = 256
+    max_runs: int = MAX_RUNS
     concurrency: int = CONCURRENCY
     max_queued: int = MAX_QUEUED
     max_connections: int = 1_024
