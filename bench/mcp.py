@@ -43,10 +43,10 @@ import asyncio
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.mcp_catalog import build_server
-from reasonry.surfaces.thinking import open_sessions
+from reasonry.app.wiring import App
 async def main():
     from mcp.server.stdio import stdio_server
-    server = build_server(open_sessions(open_store("memory"), {}), STRATEGIES)
+    server = build_server(App(open_store("memory"), environ={}).sessions(), STRATEGIES)
     async with stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
 asyncio.run(main())

@@ -6,16 +6,10 @@ Descriptions are paid for in every request of an agent, so they are short.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UsageError
 from ..guided.thinking_tool import EVIDENCE, ThinkingCall, ThinkingReply, actions_schema, tool_schema
-
-if TYPE_CHECKING:
-    from ..core.strategy import Strategy
-    from ..guided.sessions import Sessions
-    from ..guided.settings import SessionSettings
-    from ..records import Store
 
 Schema = dict[str, Any]
 
@@ -131,20 +125,3 @@ def sessions_output() -> Schema:
         "next_cursor": {"type": ["string", "null"]},
     }
     return {"type": "object", "properties": properties, "required": []}
-
-
-def open_sessions(
-    store: Store,
-    environ: Mapping[str, str],
-    strategies: Mapping[str, Strategy[Any, Any]] | None = None,
-    settings: SessionSettings | None = None,
-) -> Sessions:
-    """Return the sessions of a store.
-
-    Args:
-        strategies: By canonical name; None: the registry with those of installed packages.
-        settings: None: those of the environment.
-    """
-    from ..app.wiring import App
-
-    return App(store, environ=environ, strategies=strategies).sessions(settings)

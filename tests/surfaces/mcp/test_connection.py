@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.wiring import App
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
 from reasonry.surfaces.mcp.mcp_catalog import open_server
 from reasonry.surfaces.mcp.tools import CallContext, McpTool
-from reasonry.surfaces.thinking import open_sessions
 
 from .raw import ENVELOPE, Raw, document, thought
 
@@ -36,7 +36,7 @@ async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict
     heard: list[dict[str, Any]] = []
     store = open_store("memory")
     tool = McpTool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)
-    server = open_server(open_sessions(store, {}), STRATEGIES, [tool])
+    server = open_server(App(store, environ={}).sessions(), STRATEGIES, [tool])
     connection = Connection(server, lambda line: heard.append(json.loads(line)))
     for frame in frames:
         connection.receive(json.dumps({"jsonrpc": "2.0", **frame}).encode())

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
 from reasonry.surfaces.mcp.mcp_catalog import build_server, open_server
-from reasonry.surfaces.thinking import open_sessions
 from tests.forked import forking_python
 
 from .raw import COMMAND, ENVELOPE, INFO, thought
@@ -250,7 +250,7 @@ def _code(answer: dict[str, Any]) -> Any:
 
 async def _converse_with_ours(lines: list[bytes]) -> dict[int, Any]:
     store, heard = open_store("memory"), dict[int, Any]()
-    server = open_server(open_sessions(store, {}), STRATEGIES)
+    server = open_server(App(store, environ={}).sessions(), STRATEGIES)
     connection = Connection(server, lambda line: _keep(heard, line))
     for line in lines:
         connection.receive(line)
@@ -266,7 +266,7 @@ async def _converse_with_the_sdk(lines: list[bytes]) -> dict[int, Any]:
     from mcp.shared.message import SessionMessage
 
     store, heard = open_store("memory"), dict[int, Any]()
-    server = build_server(open_sessions(store, {}), STRATEGIES)
+    server = build_server(App(store, environ={}).sessions(), STRATEGIES)
     to_server, read_stream = create_context_streams[Any](0)
     write_stream, from_server = create_context_streams[Any](0)
     async with anyio.create_task_group() as group:
@@ -299,7 +299,7 @@ async def test_over_a_transport_with_many_clients_nothing_binds() -> None:
     from mcp import Client
 
     store = open_store("memory")
-    server = build_server(open_sessions(store, {}), STRATEGIES)
+    server = build_server(App(store, environ={}).sessions(), STRATEGIES)
     async with Client(server) as client:
         ids = [
             (await client.call_tool("sequentialthinking", thought())).structured_content["sessionId"]

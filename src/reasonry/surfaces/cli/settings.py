@@ -121,13 +121,13 @@ class Common(OutputOptions):
 
         return run_async(main(), make_loop)
 
-    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]], policy: Policy = POLICY) -> T:
+    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
         """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
 
         async def on_run(app: App) -> T:
             return await work(app, await app.run_id(run))
 
-        return self.do(on_run, policy)
+        return self.do(on_run)
 
 
 @Parameter(name="*", group=Group("Sessions", sort_key=6))

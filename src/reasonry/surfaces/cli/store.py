@@ -171,16 +171,16 @@ def vacuum_(*, common: Common = Common()) -> int:
     return common.show(document, f"{document['store']} takes {document['bytes']:,} bytes; {was}")
 
 
-def _say_progress(every: int = 10) -> OnProgress | None:
-    """Return a function that says how far the copying has come, every so many percent, where a person looks on."""
+def _say_progress() -> OnProgress | None:
+    """Return a function that says how far the copying has come, every tenth, where a person looks on."""
     if not sys.stderr.isatty():
         return None
     shown = [0]
 
     def say(done: int, total: int) -> None:
         percent = 100 * done // max(total, 1)
-        if percent >= shown[0] + every:
-            shown[0] = percent - percent % every
+        if percent >= shown[0] + 10:
+            shown[0] = percent - percent % 10
             print_note(f"{shown[0]} % is copied")
 
     return say

@@ -25,7 +25,7 @@ from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...reading.arguments import read_text, show_value
 from ...records import Store
 from ...stores import open_store
-from ..thinking import THINKING, THINKING_DESCRIPTION, open_sessions, thinking_input
+from ..thinking import THINKING, THINKING_DESCRIPTION, thinking_input
 
 Document = dict[str, Any]
 Where = str | Store | None
@@ -172,7 +172,9 @@ def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessio
         where = _opened[spec]
     opened = _sessions.setdefault(where, {})
     if settings not in opened:
-        opened[settings] = open_sessions(where, os.environ, settings=settings)
+        from ...app.wiring import App
+
+        opened[settings] = App(where).sessions(settings)
     return opened[settings]
 
 
