@@ -20,11 +20,11 @@ from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
 from ..engine.control import Control
-from ..engine.engine import BY_USER, OpenRun, Order, RecordedRun
+from ..engine.engine import BY_USER, Accepted, OpenRun, Order, RecordedRun
 from ..engine.follow import Follower, note_begun
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
-from ..engine.policy import Performers
+from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..records import JobOptions, RequestKey
@@ -174,14 +174,8 @@ class Supervisor:
             return begun, False
         with self._room(job):
             allowance = await self._days.check(app, performers)
-            run_id, written = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
-            if job is not None:
-                self.has_job.set()
-            elif written is not None:
-                async with AsyncExitStack() as held:
-                    opened = await held.enter_async_context(app.engine.open(run_id, written=written))
-                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
-            return run_id, written is not None
+            accepted = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
+            return await self._begin(app, accepted, performers, allowance, text=text, job=job)
 
     async def fork(
         self,
@@ -195,24 +189,28 @@ class Supervisor:
         reworded: Mapping[str, str] | None = None,
         key: str | None = None,
         digest: bytes = b"",
+        text: bool = False,
+        job: JobOptions | None = None,
     ) -> tuple[str, bool]:
-        """Accept a run that begins at a point of another, as a job; otherwise as `start`.
+        """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
 
         Args:
             at: As in `Engine.fork_once`; so is `reworded`.
             options: Those that are to be different.
             budget: None: that of the run.
         """
-        request, job = request_key(key, digest), JobOptions()
+        request = request_key(key, digest)
         if request is not None and (begun := await app.store.run_begun_with(request)):
             return begun, False
         with self._room(job):
             named = participants or self._reopen(source.participants)
             order, performers = await app.order_fork(source, named, options or {}, budget)
-            await self._days.check(app, performers)
-            run_id, written = await app.engine.fork_once(source, order, at, reworded, job=job, key=request)
-            self.has_job.set()
-            return run_id, written is not None
+            allowance = await self._days.check(app, performers)
+            accepted = await app.engine.fork_once(
+                source, order, at, reworded, job=job, key=request, drive=job is None
+            )
+            names = source.participants
+            return await self._begin(app, accepted, performers, allowance, names, text=text, job=job)
 
     async def resume(
         self,
@@ -355,6 +353,33 @@ class Supervisor:
     def _places(self) -> int:
         """How many more runs may be driven here."""
         return self._max_runs - len(self._drives) - self._starting
+
+    async def _begin(
+        self,
+        app: App,
+        accepted: Accepted,
+        performers: Performers,
+        allowance: Allowance | None,
+        names: ParticipantNames | None = None,
+        *,
+        text: bool,
+        job: JobOptions | None,
+    ) -> tuple[str, bool]:
+        """Drive a run that has just been accepted, unless it is a job; return its id, and whether it is new.
+
+        Args:
+            names: Who worked on the run it is a fork of.
+        """
+        run_id, written = accepted
+        if job is not None:
+            self.has_job.set()
+        elif written is not None:
+            async with AsyncExitStack() as held:
+                opened = await held.enter_async_context(app.engine.open(run_id, written=written))
+                if names is not None:
+                    rewind(performers, opened.run, names)
+                self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+        return run_id, written is not None
 
     def _drive(
         self,

@@ -151,6 +151,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
         reworded=reworded,
         key=key,
         digest=digest,
+        job=JobOptions(),
     )
     return await _begun_reply(context, *started)
 
