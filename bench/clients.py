@@ -8,11 +8,13 @@ langchain, langchain-openai and instructor. Nothing leaves this machine.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.request import urlopen
 
 import loopback
 from pydantic import BaseModel
@@ -85,6 +87,21 @@ def _(url: str) -> object:
         found = client.responses.retrieve(found.id)
     client.responses.delete(found.id)
     return None if found.output_text == "Oslo" else found
+
+
+@row("openai: a stream that is closed ends its run")
+def _(url: str) -> object:
+    with openai_client(url).chat.completions.create(
+        model="tree_of_thoughts@small", messages=ASK, stream=True
+    ) as chunks:
+        next(iter(chunks))
+        run = f"{url.removesuffix('/v1')}/api/runs/{chunks.response.headers['x-reasonry-run']}"
+    for _ in range(100):
+        with urlopen(run) as found:
+            if (status := json.load(found)["status"]) != "active":
+                break
+        time.sleep(0.05)
+    return None if status == "cancelled" else status
 
 
 @row("openai: Responses as Codex sends them")

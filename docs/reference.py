@@ -262,7 +262,7 @@ def _bounds(schema: Schema) -> str:
 # -- Python
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Solving": ("solve", "solve_sync", "Result", "Termination", "Usage"),
+    "Solving": ("solve", "solve_sync", "stream", "Result", "Termination", "Usage"),
     "Limits": ("Budget", "Policy", "RateLimits"),
     "Coached runs": ("coach", "Coaching"),
     "Guided thinking": (
@@ -273,7 +273,10 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "clear_session",
         "clear_all_sessions",
     ),
-    "Tables of strategies": ("STRATEGIES", "Strategy", "Stage", "Field", "Thought", "Conclusion", "machine"),
+    "Tables of strategies": (
+        *("strategy", "ask", "STRATEGIES", "Strategy", "Stage", "Field", "Thought", "Conclusion", "machine"),
+        "ext",
+    ),
     "Errors": ("ReasonryError", "UsageError", "WorldError"),
 }
 OWN_TEXTS = {

@@ -11,14 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import machine
+    from . import ext, machine
     from .core.budget import Budget, Usage
+    from .core.loop import ask, strategy
     from .core.strategy import Conclusion, Field, Stage, Strategy, Thought
     from .engine.policy import Policy, RateLimits
     from .engine.result import Result, Termination
     from .errors import ReasonryError, UsageError, WorldError
     from .strategies import STRATEGIES
     from .surfaces.python.solving import Coaching, coach, solve, solve_sync
+    from .surfaces.python.streaming import stream
     from .surfaces.python.tool import (
         clear_all_sessions,
         clear_session,
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "core.budget": ("Budget", "Usage"),
+    "core.loop": ("ask", "strategy"),
     "core.strategy": ("Field", "Conclusion", "Stage", "Strategy", "Thought"),
     "engine.policy": ("Policy", "RateLimits"),
     "engine.result": ("Result", "Termination"),
     "errors": ("ReasonryError", "UsageError", "WorldError"),
     "strategies": ("STRATEGIES",),
     "surfaces.python.solving": ("Coaching", "coach", "solve", "solve_sync"),
+    "surfaces.python.streaming": ("stream",),
     "surfaces.python.tool": (
         "clear_all_sessions",
         "clear_session",
@@ -63,22 +67,26 @@ __all__ = [
     "Usage",
     "UsageError",
     "WorldError",
+    "ask",
     "clear_all_sessions",
     "clear_session",
     "coach",
+    "ext",
     "get_session",
     "list_sessions",
     "loop_limit",
     "machine",
     "solve",
     "solve_sync",
+    "strategy",
+    "stream",
     "thinking_tool",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "machine":
-        return import_module(".machine", __name__)
+    if name in ("ext", "machine"):
+        return import_module(f".{name}", __name__)
     for place, names in _NAMES.items():
         if name in names:
             return getattr(import_module(f".{place}", __name__), name)

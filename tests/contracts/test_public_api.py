@@ -28,14 +28,18 @@ PUBLIC = [
     "Usage",
     "UsageError",
     "WorldError",
+    "ask",
     "clear_all_sessions",
     "clear_session",
+    "ext",
     "get_session",
     "list_sessions",
     "loop_limit",
     "machine",
     "solve",
     "solve_sync",
+    "strategy",
+    "stream",
     "thinking_tool",
 ]
 

@@ -37,8 +37,13 @@ CALL: dict[str, Any] = {
 
 
 @pytest.fixture
-def tool() -> ThinkingTool:
-    return reasonry.thinking_tool(store=MemoryStore())
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def tool(store: MemoryStore) -> ThinkingTool:
+    return reasonry.thinking_tool(store=store)
 
 
 @pytest.fixture
@@ -212,7 +217,9 @@ async def test_anthropic_gets_a_tool_and_a_result_block(tool: ThinkingTool) -> N
 # -- pydantic-ai
 
 
-async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(tool: ThinkingTool) -> None:
+async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(
+    tool: ThinkingTool, store: MemoryStore
+) -> None:
     from pydantic_ai import Agent
     from pydantic_ai.messages import (
         ModelMessage,
@@ -235,7 +242,7 @@ async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(tool
 
     agent = Agent(FunctionModel(play), toolsets=[adapters.pydantic_ai_toolset(tool)])
     assert (await agent.run("think")).output == "after 1"
-    (session,) = await tool._sessions.store.sessions()
+    (session,) = await store.sessions()
     assert session.thoughts == 1
 
 

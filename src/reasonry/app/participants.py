@@ -67,7 +67,9 @@ class Participants:
     @property
     def tool_names(self) -> list[str]:
         """The names of the tools, as far as they have names."""
-        return [getattr(tool, "name", getattr(tool, "__name__", "")) for tool in self.tools]
+        from ..tools.python import tool_name
+
+        return [tool_name(tool) for tool in self.tools]
 
     def with_caller(self) -> Participants:
         """Return them with the caller in place of the models."""
@@ -199,9 +201,10 @@ class PerformerPool:
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from ..models.choose import default_model, open_model
+        from ..models.objects import as_model
 
         if spec is not None and not isinstance(spec, str):
-            return spec
+            return as_model(spec)
         if spec == CALLER:
             raise UsageError(
                 "this run's questions are answered by its caller: use `reasonry coach answer`, or name --model to "

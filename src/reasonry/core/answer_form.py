@@ -45,7 +45,7 @@ def form_stage(
         return Move(text, thoughts=(Thought(text, data={"answer": text}),))
 
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-        return _read_in(texts[-1], form)
+        return read_in_form(texts[-1], form)
 
     return Stage(last.name, body=put_in_form, read=read, phase=last.phase)
 
@@ -59,7 +59,8 @@ def _value_in(answer: str, form: Mapping[str, Any]) -> str | None:
     return answer if _fault_of(value, form) is None else None
 
 
-def _read_in(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
+def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
+    """Return the first JSON of a text that fits a schema, and how it was found; or why there is none."""
     first: str | None = None
     for value, rung in json_values(text):
         fault = _fault_of(value, form)

@@ -267,13 +267,16 @@ def _class_schema(reply: type) -> bytes:
 
 
 def _schema(reply: Any) -> bytes:
-    (schema,), parts = msgspec.json.schema_components([reply], ref_template="#/$defs/{name}")
+    (schema,), parts = msgspec.json.schema_components(
+        [reply], schema_hook=_other_schema, ref_template="#/$defs/{name}"
+    )
 
     def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
         if isinstance(node, list):
             return [inline(item, inside) for item in node]
         if not isinstance(node, dict):
             return node
+        parts.update(node.get("$defs", {}))
         name = str(node.get("$ref", "")).removeprefix("#/$defs/")
         if name in inside:
             return {"type": "object"}
@@ -282,11 +285,16 @@ def _schema(reply: Any) -> bytes:
         kept = {
             key: value
             for key, value in node.items()
-            if not (isinstance(value, dict) and value.get("unasked"))
+            if key != "$defs" and not (isinstance(value, dict) and value.get("unasked"))
         }
         return {key: inline(value, inside) for key, value in kept.items()}
 
     return msgspec.json.encode(inline(schema))
+
+
+def _other_schema(kind: Any) -> dict[str, Any]:
+    """Return the schema of a type that msgspec does not know: a Pydantic model, which is not imported for it."""
+    return kind.model_json_schema()
 
 
 def all_required(node: Any) -> Any:

@@ -29,7 +29,7 @@ from ..records import Checkpoint, JobOptions, Line, RequestKey, RunRow, SessionR
 from . import journal
 from .control import Control, check_steering
 from .drive import Drive
-from .follow import Observer
+from .follow import ContainedObserver, Observer
 from .fork import Fork, check_rewordings, take_over
 from .guard import limit_reached
 from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Settled, Steered
@@ -513,7 +513,7 @@ class OpenRun(RunJournal):
         Args:
             coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
         """
-        watch = observer or Observer()
+        watch = ContainedObserver(observer) if observer else Observer()
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
             with trace_run(self.row) as note_end:

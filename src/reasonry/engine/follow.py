@@ -5,6 +5,7 @@ What a follower is told is never needed to resume the run.
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,6 +23,8 @@ from . import journal
 from .journal import Begun, Entry, Resumed
 from .result import Result
 from .run import Performed, Run
+
+_LOG = logging.getLogger("reasonry")
 
 HELD_CHARS: Final = 1_024
 """A key that takes at most so many characters never appears in streamed text."""
@@ -56,6 +59,30 @@ class Observer:
 
     def ended(self, run_id: str, run: Run) -> None:
         """The run has ended."""
+
+
+class ContainedObserver(Observer):
+    """Tells an observer, and logs what it raises: it cannot break the run that it watches."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.wants_text, self._observer = observer.wants_text, observer
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return a method of the observer that raises nothing."""
+        if name not in _TOLD:
+            return super().__getattribute__(name)
+        method = getattr(self._observer, name)
+
+        def tell(*arguments: Any) -> None:
+            try:
+                method(*arguments)
+            except Exception:
+                _LOG.exception("an observer failed when told `%s`; the run goes on", name)
+
+        return tell
+
+
+_TOLD: Final = frozenset({"began", "asked", "text", "retrying", "stepped", "ended"})
 
 
 class FoldedLine(NamedTuple):

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import Usage
+from ..core.data_types import read_as
 from ..core.events import Answered, Event, Failed, Verified
 from ..core.strategy import Conclusion
+from ..errors import WorldError
 from ..records import Outcome, RunRow
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
 from .run import Run
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 _NODES = ("root_id", "frontier", "nodes")
 """Of a tree, what grows with it."""
@@ -28,7 +40,7 @@ class Termination(Struct, frozen=True, omit_defaults=True):
     code: str | None = None
 
 
-class Result(Struct, frozen=True):
+class Result(Struct, Generic[T], frozen=True):
     """What came of a run.
 
     Args:
@@ -39,6 +51,7 @@ class Result(Struct, frozen=True):
         details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
         warnings: Problems that did not end the run but may matter to its result.
         best_answer: With any other outcome: the best so far, which is no answer.
+        output_type: The type of `output`; None: the answer as it is.
     """
 
     answer: str | None
@@ -55,6 +68,26 @@ class Result(Struct, frozen=True):
     details: dict[str, Any]
     warnings: tuple[str, ...] = ()
     best_answer: str | None = None
+    output_type: Any = None
+
+    @property
+    def output(self) -> T:
+        """The answer as the type that was asked for.
+
+        Raises:
+            WorldError: There is no answer, or a check of the type that no JSON schema can hold refuses it.
+        """
+        if self.answer is None:
+            why = self.termination.detail or self.termination.reason
+            message = f"the run ended without an answer: {why}"
+            raise WorldError(message, code="output_invalid", run_id=self.run_id)
+        if self.output_type is None:
+            return self.answer  # pyright: ignore[reportReturnType]
+        try:
+            return read_as(self.output_type, msgspec.json.decode(self.answer))
+        except ValueError as error:
+            message = f"the answer does not fit: {error}"
+            raise WorldError(message, code="output_invalid", run_id=self.run_id) from error
 
     def document(self, *, nodes: bool = True) -> dict[str, Any]:
         """Return the result document, JSON data; the strategy's own part stands at its top level.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import re
 import threading
@@ -14,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from ..core.data_types import read_other_type
 from ..core.strategy import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
@@ -24,6 +26,15 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
 _MAX_MESSAGE = 2_000
+_BOUNDS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "description")
+"""What `Annotated` may say of a parameter, in the words of Pydantic, annotated-types and msgspec alike."""
+
+
+def tool_name(tool: Any) -> str:
+    """Return what a tool or callable is called; empty: it has no name."""
+    while isinstance(tool, functools.partial):
+        tool = tool.func
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
 
 
 class PythonTool:
@@ -48,10 +59,11 @@ class PythonTool:
         description: str | None = None,
     ) -> None:
         self.function = function
-        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self.name = name or tool_name(function) or type(function).__name__
         if not _NAME.fullmatch(self.name):
             raise UsageError(f"{self.name!r} is no name for a tool; give it one with name=", tool=self.name)
-        summary, notes = _read_docstring(inspect.getdoc(function) or "")
+        documented = function.func if isinstance(function, functools.partial) else function
+        summary, notes = _read_docstring(inspect.getdoc(documented) or "")
         self.description = summary if description is None else description
         self.form = _form(self.name, function, notes)
         schema = inlined_schema(self.form)
@@ -78,7 +90,7 @@ class PythonTool:
             legal = ", ".join(fields) or "none"
             raise ToolError(f"{self.name} has no argument {unknown[0][:60]!r}; its arguments: {legal}")
         try:
-            read = msgspec.convert(dict(arguments), self.form, strict=False)
+            read = msgspec.convert(dict(arguments), self.form, strict=False, dec_hook=read_other_type)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             raise ToolError(f"{self.name}: {error}") from None
         return {name: getattr(read, name) for name in fields if name in arguments}
@@ -115,6 +127,7 @@ def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> 
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    function = function.func if isinstance(function, functools.partial) else function
     target = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
     try:
         return typing.get_type_hints(target, include_extras=True)
@@ -124,12 +137,20 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _usable_type(kind: Any) -> Any:
+    kind, *notes = typing.get_args(kind) if typing.get_origin(kind) is Annotated else (kind,)
+    texts = [note for note in notes if isinstance(note, str)]
+    bounds: dict[str, Any] = {"description": texts[0]} if texts else {}
+    metas = [note for note in notes if isinstance(note, msgspec.Meta)]
+    others = [part for note in notes if note not in metas for part in (note, *getattr(note, "metadata", ()))]
+    for note in others:
+        bounds |= {name: value for name in _BOUNDS if (value := getattr(note, name, None)) is not None}
+    noted = Annotated[(kind, *metas, msgspec.Meta(**bounds))]
     try:
-        msgspec.json.schema(kind)
-        msgspec.json.Decoder(kind)
+        inlined_schema(noted)
+        msgspec.json.Decoder(noted, dec_hook=read_other_type)
     except Exception:
         return Any
-    return kind
+    return noted
 
 
 def _default(value: Any) -> Any:

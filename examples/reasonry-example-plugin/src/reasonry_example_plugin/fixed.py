@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 
-from reasonry import Usage
-from reasonry.core.events import Answered
+from reasonry.ext import Answered, OnText, Question, Usage
 
 
 class FixedModel:
@@ -23,7 +22,7 @@ class FixedModel:
         self.text = text
         self.name = ""
 
-    async def answer(self, question, on_text=None):
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Return the text."""
         text = json.dumps({"answer": self.text}) if question.ask.form else self.text
         return Answered(text, usage=Usage(calls=1))

@@ -17,15 +17,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Generator, Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from reasonry import Conclusion, Stage, Strategy, Thought
-from reasonry.core.effects import Ask
-from reasonry.core.strategy import fail, go, request, stay
+from reasonry.ext import (
+    Ask,
+    Body,
+    Conclusion,
+    Move,
+    Request,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
 
 SORT = "Sort this list in ascending order, with every number as often as it is there."
 MERGE = "Merge these two sorted lists into one sorted list, with every number as often as it is in both."
@@ -71,7 +83,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     corrected: int = 0
 
 
-def split(s: State):
+def split(s: State) -> Move:
     """Split X into X_1, …, X_n."""
     numbers = tuple(map(int, re.findall(r"-?\d+", s.problem)))
     if len(numbers) < 2:
@@ -80,13 +92,13 @@ def split(s: State):
     return go(replace(s, nodes=tuple(map(Node, parts))), "sorting", Thought(f"{len(parts)} parts"))
 
 
-def sort(s: State):
+def sort(s: State) -> Body:
     """S_i = argmin_j errors(y_j), all parts side by side."""
     nodes = yield from best_of(s, s.nodes, [f"{SORT}\n{list(node.source)}" for node in s.nodes])
     return go(replace(s, nodes=nodes), "merging", list_nodes(nodes))
 
 
-def merge(s: State):
+def merge(s: State) -> Body:
     """M = argmin_j errors(y_j), pair by pair; stay until one list is left."""
     if len(s.nodes) == 1:
         return go(s, "improvement")
@@ -97,7 +109,7 @@ def merge(s: State):
     return stay(replace(s, nodes=nodes), list_nodes(nodes))
 
 
-def improve(s: State):
+def improve(s: State) -> Body:
     """M' = argmin_j errors(y_j), M among them; stay while there are errors and corrections left."""
     (node,) = s.nodes
     if not node.errors or s.corrected >= s.options.corrections:
@@ -106,7 +118,9 @@ def improve(s: State):
     return stay(replace(s, nodes=nodes, corrected=s.corrected + 1), list_nodes(nodes))
 
 
-def best_of(s: State, nodes, tasks):
+def best_of(
+    s: State, nodes: Sequence[Node], tasks: Sequence[str]
+) -> Generator[Request, Any, tuple[Node, ...]]:
     """Have each task tried several times, side by side; return each node with the try that has the fewest errors."""
     tries = range(s.options.tries)
     asks = [Ask(f"{task}\n{FORM}", sample=sample, about=f"part-{place}")
@@ -120,7 +134,7 @@ def best_of(s: State, nodes, tasks):
     )  # fmt: skip
 
 
-def list_nodes(nodes) -> Thought:
+def list_nodes(nodes: Sequence[Node]) -> Thought:
     """Return the thought that shows the lists, with their errors."""
     return Thought("\n".join(f"{list(node.best)} ({node.errors} errors)" for node in nodes))
 
@@ -132,7 +146,9 @@ def conclude(s: State) -> Conclusion:
     return Conclusion(", ".join(map(str, s.nodes[0].best)), document={"errors": s.nodes[0].errors})
 
 
-def _asking(name: str, to: str, description: str, body, *, repeats: bool) -> Stage:
+def _asking(
+    name: str, to: str, description: str, body: Callable[[State], Body], *, repeats: bool
+) -> Stage[State]:
     example = {"numbers": [1, 2, 3]}
     return Stage(
         name, (to,), description=description, body=body, repeats=repeats, reply=Sorted, example=example

@@ -18,9 +18,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from reasonry import Conclusion, Stage, Strategy, Thought
-from reasonry.core.effects import Ask
-from reasonry.core.strategy import go, request, stay
+from reasonry.ext import Ask, Body, Conclusion, Stage, Strategy, Thought, go, request, stay
 
 DECOMPOSE = """Which simpler questions are to be answered before this problem can be, the easiest first? At most {most}.
 {{"subproblems": ["…", …]}}"""
@@ -58,14 +56,14 @@ class State(Struct, frozen=True, omit_defaults=True):
     answer: str | None = None
 
 
-def decompose(s: State):
+def decompose(s: State) -> Body:
     """q_1 … q_n ~ p(q | x)."""
     (reply,) = yield request(s, question(s, DECOMPOSE.format(most=s.options.max_subproblems)))
     found = reply.value.subproblems[: s.options.max_subproblems]
     return go(replace(s, subproblems=found), "subproblem_solving", Thought("\n".join(found)))
 
 
-def solve(s: State):
+def solve(s: State) -> Body:
     """a_i ~ p(a | x, q_1 a_1 … q_i)."""
     if len(s.answers) == len(s.subproblems):
         return go(s, "final_answer")
@@ -75,7 +73,7 @@ def solve(s: State):
     return stay(replace(s, answers=(*s.answers, answer)), Thought(f"{asked} {answer}"))
 
 
-def finish(s: State):
+def finish(s: State) -> Body:
     """Y ~ p(a | x, q_1 a_1 … q_n a_n, x)."""
     (reply,) = yield request(s, question(s, FINISH))
     return go(replace(s, answer=str(reply.value.answer)), "final_response")

@@ -6,37 +6,49 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from msgspec import structs
 
 from ...app.participants import Participants
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
+from ...core.data_types import schema_of
 from ...core.strategy import Strategy
 from ...engine.follow import Observer
 from ...engine.policy import Policy
-from ...engine.ports import Model, Verifier
+from ...engine.ports import Verifier
 from ...engine.result import Result
 from ...errors import UsageError
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 async def solve(
     problem: str | None = None,
     *,
+    output_type: type[T] | Mapping[str, Any] | None = None,
     session: str | None = None,
     strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY,
-    model: str | Model | None = None,
+    model: Any = None,
     options: Mapping[str, Any] | None = None,
     prompts: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     store: str | Store | None = None,
-    judge_model: str | Model | None = None,
-    draft_model: str | Model | None = None,
+    judge_model: Any = None,
+    draft_model: Any = None,
     verifier: str | Verifier | Callable[..., Any] | None = None,
     tools: Sequence[Any] = (),
     mcp: Sequence[str] = (),
@@ -45,15 +57,18 @@ async def solve(
     price: str | Sequence[str] = (),
     policy: Policy | None = None,
     observer: Observer | None = None,
-) -> Result:
+) -> Result[T]:
     """Solve a problem and return the result.
 
     Args:
+        output_type: The type of `result.output`: a Pydantic model, dataclass, msgspec Struct, TypedDict, another type
+            that JSON can hold, or a JSON schema. A reply that does not fit is asked for again.
         problem: None: the first thought of the session.
         session: A session of the store whose thoughts come with the problem, as quoted text: its id, the beginning of
             it, or `last`.
         strategy: A name of the registry, or a strategy of your own.
-        model: A value of `--model`, or an object of the `Model` port; None: the environment's model.
+        model: A value of `--model`, or an `async (messages) -> str`, a model object of pydantic-ai or
+            LangChain, or of the `Model` port; None: the environment's model.
         options: Options of the strategy, by name.
         prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
             for those, `{problem}` for the problem.
@@ -96,9 +111,11 @@ async def solve(
             prompts=prompts or {},
             budget=budget,
             participants=named,
+            form=None if output_type is None else schema_of(output_type),
         )
         order, performers = await app.receive(request)
-        return await app.solve(order, performers, observer)
+        result = await app.solve(order, performers, observer)
+        return structs.replace(result, output_type=output_type)
 
 
 def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -12,8 +12,10 @@ once in a process, so a tool made again for each call continues where the last o
 
 from __future__ import annotations
 
+import inspect
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from ...app.installed import installed_strategies
@@ -33,11 +35,18 @@ Where = str | Store | None
 _opened: dict[str | None, Store] = {}
 _sessions: WeakKeyDictionary[Store, dict[SessionSettings | None, Sessions]] = WeakKeyDictionary()
 """Of each store, by their settings; None: those of the environment."""
+_KINDS: dict[Any, Any] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "number": float,
+    "object": dict[str, Any],
+}
 _REQUIRED = frozenset(tool_schema(ThinkingCall)["required"])
 
 
-class ThinkingTool:
-    """A tool as agent loops want it: named, described, with a schema; awaited with its arguments as keywords.
+class ThinkingTool(Protocol):
+    """A tool as agent loops want it: a function with a name, a docstring and typed parameters, awaited with keywords.
 
     Attributes:
         name: `sequentialthinking`.
@@ -47,13 +56,11 @@ class ThinkingTool:
         history: How many thoughts a reply shows where the call does not say; None: all.
     """
 
-    def __init__(self, sessions: Sessions, session_id: str | None = None, history: int | None = None) -> None:
-        self.name = THINKING
-        self.description = THINKING_DESCRIPTION
-        self.input_schema = thinking_input(strategy_names(installed_strategies()))
-        self.session_id = session_id
-        self.history = history
-        self._sessions = sessions
+    name: str
+    description: str
+    input_schema: Document
+    session_id: str | None
+    history: int | None
 
     async def __call__(self, **arguments: Any) -> Document:
         """Take one thought and return where the session stands.
@@ -64,10 +71,41 @@ class ThinkingTool:
             UsageError: The call breaks a rule; nothing has changed.
             StoreError: The store cannot be used.
         """
+        ...
+
+
+def _tool_over(sessions: Sessions, session_id: str | None, history: int | None) -> ThinkingTool:
+    schema = thinking_input(strategy_names(installed_strategies()))
+
+    async def think(**arguments: Any) -> Document:
         call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await self._sessions.think(
-            call, exact_id=self.session_id, history=self.history, forgives=False
-        )
+        return await sessions.think(call, exact_id=session_id, history=history, forgives=False)
+
+    think.__name__ = think.__qualname__ = THINKING
+    think.__doc__ = THINKING_DESCRIPTION
+    signature = _signature_of(schema)
+    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    think.__annotations__ = {**kinds, "return": Document}
+    vars(think).update(
+        __signature__=signature,
+        name=THINKING,
+        description=THINKING_DESCRIPTION,
+        input_schema=schema,
+        session_id=session_id,
+        history=history,
+    )
+    return cast(ThinkingTool, think)
+
+
+def _signature_of(schema: Mapping[str, Any]) -> inspect.Signature:
+    """Return the signature of a function whose arguments have a schema."""
+    parameters = list[inspect.Parameter]()
+    for name, part in schema["properties"].items():
+        kind = _KINDS.get(part.get("type"), Any)
+        default = {} if name in schema["required"] else {"default": None}
+        kind = kind if name in schema["required"] else kind | None
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, **default))
+    return inspect.Signature(parameters, return_annotation=Document)
 
 
 def thinking_tool(
@@ -110,7 +148,7 @@ def thinking_tool(
     settings = None
     if any(value is not None for value in limits.values()):
         settings = change_settings(SessionSettings.from_environ(os.environ), **limits)
-    return ThinkingTool(sessions_of(store, settings), session_id, history)
+    return _tool_over(sessions_of(store, settings), session_id, history)
 
 
 async def get_session(session_id: str, *, store: Where = None) -> Document | None:

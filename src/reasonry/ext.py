@@ -1,0 +1,107 @@
+"""What authors of strategies, models, tools, verifiers and stores need, in one place.
+
+`reasonry` has what a user of strategies needs; this module has the rest. What both have is the same.
+"""
+
+from __future__ import annotations
+
+from .app.wiring import App
+from .core.budget import Budget, Usage
+from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .core.events import Answered, Failed, Finished, ToolReturned, Verified
+from .core.loop import Loop, Prompt, ask, strategy
+from .core.strategy import (
+    Answers,
+    Body,
+    Conclusion,
+    EffectFailed,
+    Field,
+    Move,
+    NoOptions,
+    Request,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    request,
+    stay,
+)
+from .core.toolcard import ToolCard
+from .engine.follow import Observer
+from .engine.ports import Model, OnText, Question, SamplingModel, Tool, Verifier
+from .errors import ConflictError, ModelError, NotFoundError, ToolError
+from .models.scripted import ScriptedModel
+from .reading.fit import Unreadable
+from .records import RunStore, SessionChange, SessionRow, SessionStore, Store, ThoughtRow
+from .surfaces.python.streaming import (
+    BudgetEvent,
+    CallEvent,
+    EndEvent,
+    ScoreEvent,
+    StreamEvent,
+    ThoughtEvent,
+    VerdictEvent,
+)
+
+__all__ = [
+    "Answered",
+    "Answers",
+    "App",
+    "Ask",
+    "Body",
+    "Budget",
+    "BudgetEvent",
+    "CallEvent",
+    "CallTool",
+    "Conclusion",
+    "ConflictError",
+    "Effect",
+    "EffectFailed",
+    "EndEvent",
+    "Failed",
+    "Field",
+    "Finished",
+    "Loop",
+    "Model",
+    "ModelError",
+    "Move",
+    "NoOptions",
+    "NotFoundError",
+    "Observer",
+    "OnText",
+    "Prompt",
+    "Question",
+    "Request",
+    "RunStore",
+    "RunStrategy",
+    "SamplingModel",
+    "ScoreEvent",
+    "ScriptedModel",
+    "SessionChange",
+    "SessionRow",
+    "SessionStore",
+    "Stage",
+    "Store",
+    "Strategy",
+    "StreamEvent",
+    "Thought",
+    "ThoughtEvent",
+    "ThoughtRow",
+    "Tool",
+    "ToolCard",
+    "ToolError",
+    "ToolReturned",
+    "Unreadable",
+    "Usage",
+    "VerdictEvent",
+    "Verified",
+    "Verifier",
+    "Verify",
+    "ask",
+    "fail",
+    "go",
+    "request",
+    "stay",
+    "strategy",
+]

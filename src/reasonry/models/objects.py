@@ -1,0 +1,82 @@
+"""Models that a program brings along: functions of messages, and the model objects of pydantic-ai and LangChain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.events import Answered
+from ..core.metering import Stated, meter, no_price
+from ..engine.ports import Model, OnText, Question
+from ..errors import UsageError
+
+
+class FunctionModel:
+    """Asks an `async (messages) -> str`, where a message has `role` and `content`.
+
+    The reply may also be an object with the text as `content` or `text`, and its tokens as `usage_metadata` or `usage`,
+    as those of LangChain and pydantic-ai are; what it does not state is estimated.
+    """
+
+    price = staticmethod(no_price)
+
+    def __init__(self, function: Callable[[list[dict[str, str]]], Any], name: str) -> None:
+        self.function, self.name = function, name
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        """Ask the function; whatever it raises is raised."""
+        ask = question.ask
+        parts = (("system", ask.system), ("user", ask.prompt))
+        reply = await self.function([{"role": role, "content": text} for role, text in parts if text])
+        text = _text_of(reply)
+        if on_text is not None:
+            on_text(text)
+        return Answered(text, usage=meter(_usage_of(reply), question.prompt, [text]), model=self.name)
+
+    async def close(self) -> None:
+        """Do nothing: the function is its owner's."""
+
+
+def as_model(value: Any) -> Model:
+    """Return a model for an object of the `Model` port, a function of messages, or a model of pydantic-ai or LangChain.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if all(hasattr(value, name) for name in ("name", "answer", "close")):
+        return value
+    named = getattr(value, "model_name", None) or getattr(value, "__name__", type(value).__name__)
+    if hasattr(value, "ainvoke"):
+        return FunctionModel(value.ainvoke, f"langchain:{named}")
+    if hasattr(value, "request") and hasattr(value, "system"):
+        return FunctionModel(lambda messages: _ask_pydantic_ai(value, messages), f"{value.system}:{named}")
+    if callable(value) and not isinstance(value, type):
+        return FunctionModel(value, f"python:{named}")
+    raise UsageError(
+        f"model is text, an async function of messages, a model of pydantic-ai or LangChain, or an object with `name`, "
+        f"`answer` and `close`; got {type(value).__name__}",
+        option="model",
+    )
+
+
+async def _ask_pydantic_ai(model: Any, messages: list[dict[str, str]]) -> Any:
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+    kinds = {"system": SystemPromptPart, "user": UserPromptPart}
+    return await model_request(
+        model, [ModelRequest([kinds[each["role"]](each["content"]) for each in messages])]
+    )
+
+
+def _text_of(reply: Any) -> str:
+    text = reply if isinstance(reply, str) else getattr(reply, "content", None) or getattr(reply, "text", "")
+    if isinstance(text, list):
+        text = "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in text)
+    return str(text() if callable(text) else text)
+
+
+def _usage_of(reply: Any) -> Stated:
+    stated = getattr(reply, "usage_metadata", None) or getattr(reply, "usage", None)
+    figures = stated if isinstance(stated, dict) else vars(stated) if stated else {}
+    return Stated(figures.get("input_tokens") or None, figures.get("output_tokens") or None)

@@ -1,0 +1,149 @@
+"""`reasonry.stream`: what happens in a run, as typed events for `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Literal, ParamSpec
+
+from msgspec import Struct
+
+from ...core.budget import Budget, Usage
+from ...core.effects import Ask, CallTool, Verify
+from ...core.events import Verified
+from ...core.machine import Pending, Step
+from ...core.strategy import Thought
+from ...engine.follow import Observer
+from ...engine.result import Result
+from ...engine.run import Run
+from ...errors import UsageError
+from .solving import solve
+
+P = ParamSpec("P")
+
+
+class ThoughtEvent(Struct, frozen=True, tag="thought"):
+    """A thought was recorded."""
+
+    run_id: str
+    thought: Thought
+
+
+class ScoreEvent(Struct, frozen=True, tag="score"):
+    """A thought was scored."""
+
+    run_id: str
+    score: float
+    thought: Thought
+
+
+class CallEvent(Struct, frozen=True, tag="call"):
+    """A model, a tool or a verifier is called.
+
+    Args:
+        about: The prompt, the name of the tool, or the candidate.
+    """
+
+    run_id: str
+    id: str
+    stage: str
+    kind: Literal["ask", "call_tool", "verify"]
+    about: str
+
+
+class VerdictEvent(Struct, frozen=True, tag="verdict"):
+    """A verifier gave its verdict on the call `id`."""
+
+    run_id: str
+    id: str
+    verdict: Literal["right", "wrong", "unknown"]
+    detail: str
+
+
+class BudgetEvent(Struct, frozen=True, tag="budget"):
+    """The run has spent more."""
+
+    run_id: str
+    usage: Usage
+    budget: Budget
+
+
+class EndEvent(Struct, frozen=True, tag="end"):
+    """The run has ended."""
+
+    run_id: str
+    result: Result
+
+
+StreamEvent = ThoughtEvent | ScoreEvent | CallEvent | VerdictEvent | BudgetEvent | EndEvent
+
+
+class _StreamObserver(Observer):
+    """Puts what happens into a queue."""
+
+    def __init__(self, queue: asyncio.Queue[StreamEvent | None]) -> None:
+        self._put, self._run_id, self._usage = queue.put_nowait, "", Usage(calls=0)
+
+    def began(self, run_id: str, run: Run) -> None:
+        self._run_id, self._usage = run_id, run.usage
+
+    def asked(self, pending: Pending) -> None:
+        match pending.effect:
+            case Ask() as ask:
+                self._put(CallEvent(self._run_id, pending.id, pending.stage, "ask", ask.text))
+            case CallTool() as call:
+                self._put(CallEvent(self._run_id, pending.id, pending.stage, "call_tool", call.tool))
+            case Verify() as claim:
+                about = claim.path[-1] if claim.path else ""
+                self._put(CallEvent(self._run_id, pending.id, pending.stage, "verify", about))
+            case _:
+                pass
+
+    def stepped(self, run: Run, step: Step) -> None:
+        latest = run.events[-1] if run.events else None
+        if latest is not None and isinstance(verdict := latest.event, Verified):
+            self._put(VerdictEvent(self._run_id, latest.id or "", verdict.verdict, verdict.detail))
+        for thought in step.thoughts:
+            self._put(ThoughtEvent(self._run_id, thought))
+            if thought.score is not None:
+                self._put(ScoreEvent(self._run_id, thought.score, thought))
+        if run.usage != self._usage:
+            self._usage = run.usage
+            self._put(BudgetEvent(self._run_id, run.usage, run.budget))
+
+
+def _as_stream(
+    function: Callable[P, Coroutine[Any, Any, Result]],
+) -> Callable[P, AsyncGenerator[StreamEvent]]:
+    """Return a generator function that yields what happens while another works; its parameters are that function's."""
+
+    async def stream(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[StreamEvent]:
+        """Solve a problem and yield what happens, in the end an `EndEvent` with the result.
+
+        The arguments are those of `solve`, without `observer`. A generator that is closed cancels the run.
+
+        Raises:
+            UsageError: Something about the call is wrong; nothing was written or paid.
+        """
+        if kwargs.get("observer") is not None:
+            raise UsageError("a stream has no observer: its events say the same", option="observer")
+        queue = asyncio.Queue[StreamEvent | None]()
+        kwargs["observer"] = _StreamObserver(queue)
+        solving = asyncio.create_task(function(*args, **kwargs))
+        solving.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            result = solving.result()
+            yield EndEvent(result.run_id, result)
+        finally:
+            solving.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await solving
+
+    return stream
+
+
+stream = _as_stream(solve)
+"""See `solve`."""
