@@ -49,12 +49,12 @@ def strategy_head(name: str) -> str:
     from reasonry.strategies import STRATEGIES
 
     document = describe(STRATEGIES[name])
-    names = "".join(f", also `{alias}`" for alias in document["aliases"])
+    names = ", ".join(f"`{each}`" for each in (name, *document["aliases"]))
     uses = "guided, coached and driven" if document["driven"] else "guided use only"
     return "\n\n".join(
         [
             f"# {document['title']}",
-            f"`{name}`{names} · {_source(document['source'])} · {uses}",
+            f"{names} · {_source(document['source'])} · {uses}",
             document["summary"],
         ]
     )

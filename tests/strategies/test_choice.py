@@ -57,7 +57,7 @@ BOUND = {"checked": {"has_verifier": True}, "long_input": {}}
 
 def test_a_verifier_and_a_long_input_decide_where_they_are_there() -> None:
     checked = choose_strategy("Write a function.", REGISTRY, has_tools=False, has_verifier=True)
-    assert checked == ("refine", "a verifier is there: the answer is improved until it passes")
+    assert checked == ("refine", "a verifier: the answer is improved until it passes")
     assert choose_strategy("Who signed? " + "x " * 10_000, REGISTRY, has_tools=False)[0] == "recursive"
     puzzle = choose_strategy("Use 4, 9, 10 and 13 to make 24", REGISTRY, has_tools=False, has_verifier=True)
     assert puzzle[0] == "tree_of_thoughts"

@@ -257,37 +257,35 @@ def _list_cues(found: Collection[str]) -> str:
 
 
 def _number_puzzle(seen: Features) -> str:
-    return "a number puzzle: steps are tried, valued and undone" if seen.puzzle else ""
+    return "a number puzzle: steps are tried, scored and undone" if seen.puzzle else ""
 
 
 def _planned_lookups(seen: Features) -> str:
     if not seen.tools:
         return ""
     if seen.questions > 1:
-        return f"tools, and {seen.questions} questions: what has to be looked up can be planned at once"
+        return f"tools, and {seen.questions} questions: all lookups can be planned at once"
     cues = seen.vocabulary & COMPARING
-    return (
-        f"tools, and things to compare ({_list_cues(cues)}): they are looked up side by side" if cues else ""
-    )
+    return f"tools, and a comparison ({_list_cues(cues)}): lookups run side by side" if cues else ""
 
 
 def _lookups(seen: Features) -> str:
-    return "tools are there, and what to look up next depends on what was found" if seen.tools else ""
+    return "tools: each lookup depends on the one before" if seen.tools else ""
 
 
 def _computation(seen: Features) -> str:
     if seen.code:
-        return "a program to follow: its state is written down step by step"
-    return f"numbers of {LONG_DIGITS} digits or more to reckon with, digit by digit" if seen.long_sum else ""
+        return "a program to follow: the state is written down step by step"
+    return f"numbers of {LONG_DIGITS} digits or more: computed digit by digit" if seen.long_sum else ""
 
 
 def _long_input(seen: Features) -> str:
     is_long = seen.chars >= LONG_CHARS
-    return f"an input of {seen.chars:,} characters: programs look at it piece by piece" if is_long else ""
+    return f"an input of {seen.chars:,} characters: programs read it piece by piece" if is_long else ""
 
 
 def _verifiable(seen: Features) -> str:
-    return "a verifier is there: the answer is improved until it passes" if seen.verifier else ""
+    return "a verifier: the answer is improved until it passes" if seen.verifier else ""
 
 
 def _code(seen: Features) -> str:
@@ -300,7 +298,7 @@ def _text(seen: Features) -> str:
 
 
 def _search(seen: Features) -> str:
-    return f"a problem of trying and undoing ({seen.search})" if seen.search else ""
+    return f"a problem of trial and error ({seen.search})" if seen.search else ""
 
 
 def _composite(seen: Features) -> str:
@@ -310,7 +308,7 @@ def _composite(seen: Features) -> str:
         return f"{seen.questions} questions in one"
     if seen.words > LONG_WORDS and seen.questions != 1:
         return f"a long task ({seen.words} words)"
-    return f"a thing to be made ({seen.made}), not a question" if seen.made and not seen.questions else ""
+    return f"something to make ({seen.made}), not a question" if seen.made and not seen.questions else ""
 
 
 def _science(seen: Features) -> str:
@@ -332,7 +330,7 @@ def _short_answer(seen: Features) -> str:
 
 def _multi_hop(seen: Features) -> str:
     if seen.tools and seen.questions == 1 and seen.fact and seen.hops:
-        return "tools, and a question that hangs on others: those are looked up first"
+        return "tools, and a question that depends on others: they come first"
     return ""
 
 
@@ -345,12 +343,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("long_input", f"has {LONG_CHARS:,} characters or more", _long_input),
     Kind(
         "multi_hop",
-        "comes with tools and asks for a fact that hangs on others (`the capital of the country whose …`)",
+        "comes with tools and asks for a fact that depends on others (`the capital of the country whose …`)",
         _multi_hop,
     ),
     Kind(
         "planned_lookups",
-        "comes with tools, and asks several questions or compares things (`which … first`, `both`, `versus`)",
+        "comes with tools and asks several questions or compares things (`which … first`, `both`, `versus`)",
         _planned_lookups,
     ),
     Kind("lookups", "comes with tools", _lookups),
@@ -358,20 +356,20 @@ KINDS: tuple[Kind, ...] = (
     Kind("code", "asks for a program, or has one mended (`Write a function …`, `Fix …`)", _code),
     Kind(
         "computation",
-        "shows lines of a program, or reckons with numbers of four digits or more, or with five or more numbers",
+        "shows lines of a program, or computes with numbers of four digits or more, or with five or more numbers",
         _computation,
         is_thought=True,
     ),
     Kind(
         "search",
-        "is one of trying and undoing: a crossword, a Sudoku, things to be placed so that no two …",
+        "is one of trial and error: a crossword, a Sudoku, things to be placed so that no two …",
         _search,
         is_thought=True,
     ),
     Kind("text", "asks for a text of some length (`Write an essay …`, `Draft an e-mail …`)", _text),
     Kind(
         "composite",
-        "has three or more listed parts or questions, or over 250 words, or tells to make something large "
+        "has three or more listed parts or questions, or over 250 words, or asks for something large "
         "(`Design …`, `Plan …`)",
         _composite,
     ),
@@ -382,7 +380,7 @@ KINDS: tuple[Kind, ...] = (
         _short_answer,
         is_thought=True,
     ),
-    Kind("anything", "anything else: when in doubt, the way that takes one call", _anything),
+    Kind("anything", "anything else: one call", _anything),
 )
 """Tried from the top."""
 
