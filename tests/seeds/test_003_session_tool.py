@@ -17,6 +17,7 @@ import reasonry
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.stores.memory import MemoryStore
 from reasonry.stores.sqlite import SqliteStore
+from reasonry.surfaces.python import tool as thinking
 
 from ..guided.desk import Desk
 
@@ -226,7 +227,7 @@ async def test_the_ttl_can_be_customized_for_different_environments(
     minutes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REASONRY_SESSION_TTL_S", str(minutes * 60))
-    settings = reasonry.thinking_tool(store=MemoryStore())._sessions.settings
+    settings = thinking.sessions_of(MemoryStore()).settings
     at = Desk(MemoryStore(), settings)
     sid = (await at.think(1))["sessionId"]
     at.clock.pass_minutes(minutes - 1)
@@ -343,7 +344,9 @@ def test_the_schema_says_truly_what_a_call_without_a_session_id_means() -> None:
 async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
     """ "PRODUCTION_TTL = 60 * 60 * 1000; TESTING_TTL = 5 * 60 * 1000; DEVELOPMENT_TTL = 30 * 60 * 1000"."""
     store = MemoryStore()
-    at = Desk(store, reasonry.thinking_tool(store=store, ttl_s=minutes * 60)._sessions.settings)
+    reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
+    (opened,) = thinking._sessions[store].values()
+    at = Desk(store, opened.settings)
     sid = (await at.think(1))["sessionId"]
     at.clock.pass_minutes(minutes - 1)
     assert (await at.think(2, sessionId=sid))["sessionId"] == sid

@@ -89,13 +89,11 @@ def test_compare_and_coach_refuse_as_well(desk: Desk, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text('{"problem": "2 + 2?", "answer": "4"}\n')
     with ModelServer(reply=lambda request: REPLY) as server:
-        words = ["compare", str(data), "--strategies", "self_consistency", "--model", server.model]
+        words = ["compare", str(data), "--strategies", "self_consistency(samples=1)", "--model", server.model]
         for limit in ("--max-usd", "--total-usd"):
             code, document = desk.run(*words, limit, "1")
             assert (code, document["error"]["code"]) == (2, "price_unknown")
-        code, document = desk.run(
-            *words, "--total-usd", "1", "--price", "1/2", "--option", "self_consistency.samples=1"
-        )
+        code, document = desk.run(*words, "--total-usd", "1", "--price", "1/2")
         assert code == 0
         assert document["spent"]["usd"] > 0
     code, document = desk.run("coach", "start", "2 + 2?", "--max-usd", "1")

@@ -277,7 +277,8 @@ def begin(
         raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
     chosen = strategy.options() if options is None else options
     # Of the strategy inside, whatever name it was given, its own stands: strategies compare it with a default.
-    if inner := find_strategy(getattr(chosen, "over", ""), strategies or {}):
+    over = getattr(chosen, "over", "")
+    if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
     snapshot = Snapshot(
         strategy=strategy.name,

@@ -65,10 +65,12 @@ class ContainedObserver(Observer):
     """Tells an observer, and logs what it raises: it cannot break the run that it watches."""
 
     def __init__(self, observer: Observer) -> None:
-        self.wants_text, self._observer = observer.wants_text, observer
+        self._observer = observer
 
     def __getattribute__(self, name: str) -> Any:
-        """Return a method of the observer that raises nothing."""
+        """Return a method of the observer that raises nothing, or whether the observer wants text by now."""
+        if name == "wants_text":
+            return self._observer.wants_text
         if name not in _TOLD:
             return super().__getattribute__(name)
         method = getattr(self._observer, name)

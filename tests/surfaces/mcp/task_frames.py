@@ -21,7 +21,7 @@ from reasonry.surfaces.mcp.run_tasks import RunTasks
 from .raw import ENVELOPE
 
 CAPABILITIES: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}
-PUZZLE = {"problem": "Use 4, 9, 10 and 13 to make 24"}
+PUZZLE = {"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
 
 _TEXT, _TIME = {"type": "string"}, {"type": "string", "format": "date-time"}
 _TASK = {

@@ -39,7 +39,7 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
 
 
 def test_a_file_shows_the_standings_the_costs_and_each_problem_and_only_as_text(show: Shown) -> None:
-    _, document = compare("memory", ["self_consistency", "best_of_n"])
+    _, document = compare("memory", ["best_of_n", "step_back"])
     document["items"][0]["problem"] = document["trials"][0]["answer"] = HOSTILE
     page = show.open_file(html_page(document))
     text = page.locator("body").inner_text()
@@ -59,7 +59,7 @@ def test_the_table_of_a_server_filters_opens_a_run_and_runs_a_problem_again(
     browser: Browser, tmp_path: Path
 ) -> None:
     store = str(tmp_path / "store.db")
-    id, document = compare(store, ["self_consistency", "best_of_n"], 2)
+    id, document = compare(store, ["best_of_n", "step_back"], 2)
     with serve_in_thread(store) as server:
         live = Live(browser.new_page(), server.url)
         page = live.open(f"#/sessions/{id}")
