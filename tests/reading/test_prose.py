@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from functools import cache
 
@@ -162,6 +163,16 @@ def test_a_first_line_that_may_begin_the_text_is_kept(line: str) -> None:
     found = find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True))
     assert isinstance(found, Found)
     assert found.answer.startswith(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["it isn't attached please send it ", "so I will follow this ", "I will first: ", "1,000 "]
+)
+def test_a_long_line_takes_bounded_time(line: str) -> None:
+    begun = time.process_time()
+    for problem in (Subject(OPEN, is_open=True), Subject(VALUE)):
+        find_answer(line * 4_000 + "\n\nI will\nstop here.", problem)
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("sentence", CONTENT)

@@ -152,17 +152,23 @@ _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:'m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
     r"i(?:(?:'m| am) (?:unable|not able) to| can(?:no|')t) (?:help|assist|open|access|provide|fulfil"
     r"|complete|do that)\b"
-    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z"
-    # It lists what it is going to write, and does not write it.
-    r"|\A[^\n]*\bi(?:['’]ll| will) (?:proceed|start|begin|structure|organi[sz]e|first|write|follow)\b[^\n]*:\s*\n"
-    r"(?:.*\n)?\W*(?:(?:then|finally|next|after (?:that|this)),? )?i(?:['’]ll| will)\b[^\n]*\Z"
-    # It misses what it is to work on.
-    r"|\A(?!dear\b|hi\b|hello\b|subject\b)[^\n]*(?:\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b"
-    r"|(?:n['’]t| not| no \w+(?: was| is)?) (?:attached|included|provided)\b)"
-    r"[^\n]*\b(?:paste|provide|share|upload|attach|send)\b[^\n]*(?:\n\s*[^\n]*)?\Z",
-    re.IGNORECASE | re.DOTALL,
+    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z",
+    re.IGNORECASE,
 )
 """How a model declines a task, or only promises to do it; a letter that declines something says first to whom."""
+_PLANS: Final = lazy_pattern(
+    r"\bi(?:['’]ll| will) (?:proceed|start|begin|structure|organi[sz]e|first|write|follow)\b", re.IGNORECASE
+)
+_PLANS_ON: Final = lazy_pattern(
+    r"\W*(?:(?:then|finally|next|after (?:that|this)),? )?i(?:['’]ll| will)\b", re.IGNORECASE
+)
+_MISSES: Final = lazy_pattern(
+    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b"
+    r"|(?:n['’]t| not| no \w+(?: was| is)?) (?:attached|included|provided)\b",
+    re.IGNORECASE,
+)
+_HAND_OVER: Final = lazy_pattern(r"\b(?:paste|provide|share|upload|attach|send)\b", re.IGNORECASE)
+_LETTER: Final = lazy_pattern(r"(?:dear|hi|hello|subject)\b", re.IGNORECASE)
 _YES_NO_ASKED: Final = lazy_pattern(
     r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
@@ -278,7 +284,7 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     lines = [line for line in text.splitlines() if line.strip()]
     questions = sum(line.rstrip().endswith("?") for line in lines)
     asks_back = 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
-    if _REFUSES.search(text) or asks_back:
+    if _REFUSES.search(text) or asks_back or _is_put_off(text):
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
@@ -287,6 +293,16 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     if found is None and text and not (subject.alone and not _is_document(text)):
         return Found(text)
     return found
+
+
+def _is_put_off(text: str) -> bool:
+    """Whether a reply lists what it is going to write and does not write it, or misses what it is to work on."""
+    first, _, rest = text.partition("\n")
+    is_plan = first.rstrip().endswith(":") and _PLANS.search(first) is not None
+    if is_plan and _PLANS_ON.match(rest.rpartition("\n")[2]):
+        return True
+    missing = None if _LETTER.match(first) or "\n" in rest.lstrip() else _MISSES.search(first)
+    return missing is not None and _HAND_OVER.search(first, missing.end()) is not None
 
 
 def _below_label(text: str) -> Found | None:
