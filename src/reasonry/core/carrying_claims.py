@@ -24,11 +24,11 @@ _LEAST_WORDS: Final = 3
 _LONG_CHARS: Final = 160
 """A clause that is longer is split at its commas too."""
 
-_THOUGHT: Final = re.compile(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
-_REVISES: Final = re.compile(r"revises thought (\d+)")
-_BRANCH: Final = re.compile(r"branch (.+?)(?: back in)?(?:, |$)")
-_CLAUSE_END: Final = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|;\s+|\n+")
-_COMMA: Final = re.compile(r"(?<=[,:])\s+")
+_THOUGHT: Final = lazy_pattern(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
+_REVISES: Final = lazy_pattern(r"revises thought (\d+)")
+_BRANCH: Final = lazy_pattern(r"branch (.+?)(?: back in)?(?:, |$)")
+_CLAUSE_END: Final = lazy_pattern(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|;\s+|\n+")
+_COMMA: Final = lazy_pattern(r"(?<=[,:])\s+")
 _FIGURE: Final = lazy_pattern(
     r"(?<![\w.])\d[\d.,]*(?:\s?(?:-|–|to)\s?(?P<upper>\d[\d.,]*))?\s?"
     r"(?P<unit>%|[€$£]|(?:[munµ]?s|sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|h|days?|weeks?|months?|years?"
@@ -47,7 +47,7 @@ _STRONG: Final = lazy_pattern(
 class QuotedThought(Struct, frozen=True):
     """A thought as it is quoted below a problem."""
 
-    number: int | None
+    number: int
     text: str
     evidence: str = ""
     """`ran`, `read`, `reasoned` or `assumed`, where its thinker says so."""
@@ -63,12 +63,12 @@ def quoted_thoughts(problem: str) -> list[QuotedThought]:
     for number, about, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         about = about or ""
         revises = _REVISES.search(about)
-        words = about.rpartition(", ")[2]
+        evidence = about.rpartition(", ")[2]
         found.append(
             QuotedThought(
                 int(number),
                 text.replace(f"\n{MARK}", "\n").strip(),
-                words if words in ("ran", "read", "reasoned", "assumed") else "",
+                evidence if evidence in ("ran", "read", "reasoned", "assumed") else "",
                 tuple(_BRANCH.findall(about)),
                 int(revises[1]) if revises else None,
             )
@@ -76,28 +76,28 @@ def quoted_thoughts(problem: str) -> list[QuotedThought]:
     return found
 
 
-def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int | None]]:
+def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int]]:
     """Return the claims that carry the conclusion of thoughts and were not checked, each with its thought's number.
 
     Args:
         count: Claims at most; those that carry most come first.
     """
-    weighed: list[tuple[int, int, str, int | None]] = []
+    weighed: list[tuple[int, int, str, int]] = []
     known, last = set[str](), len(thoughts) - 1
+    revised = {thought.revises for thought in thoughts}
+    later = _later_figures(thoughts)
     for place, thought in enumerate(thoughts):
-        after, is_problem = thoughts[place + 1 :], place == 0 < last
-        if any(other.revises == thought.number for other in after):
+        if thought.number in revised:
             continue
-        is_beside = _is_beside(thought, thoughts[last])
+        is_beside, is_problem = _is_beside(thought, thoughts[last]), place == 0 < last
         if thought.evidence != "ran" and not is_problem:
-            uses = [other.text for other in after if not _is_beside(other, thoughts[last])]
             weight = 4 * (thought.evidence == "assumed") + (place == last) - 4 * is_beside
             weighed += [
                 (weight + own, place, clause, thought.number)
-                for clause, own in _weigh_clauses(thought.text, known, _figures(" ".join(uses)).keys())
+                for clause, own in _weigh_clauses(thought.text, known, later[place])
             ]
         known |= set[str]() if is_beside else _figures(thought.text).keys()
-    taken, counts, named = list[tuple[str, int | None]](), Counter[int](), set[str]()
+    taken, counts, named = list[tuple[str, int]](), Counter[int](), set[str]()
     for _, place, clause, number in sorted(weighed, key=lambda found: (-found[0], -found[1])):
         figures = _figures(clause).keys()
         if counts[place] < MAX_OF_A_THOUGHT and len(taken) < count and named.isdisjoint(figures):
@@ -105,6 +105,17 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
             named |= figures
             taken.append((clause, number))
     return taken
+
+
+def _later_figures(thoughts: Sequence[QuotedThought]) -> list[Set[str]]:
+    """Return the figures that the thoughts after each one name, without those on branches left aside."""
+    later: list[Set[str]] = []
+    named: Set[str] = frozenset()
+    for thought in reversed(thoughts):
+        later.append(named)
+        if not _is_beside(thought, thoughts[-1]):
+            named = named | _figures(thought.text).keys()
+    return later[::-1]
 
 
 def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:

@@ -8,18 +8,18 @@ try of it continues from there, and goes by the strategy's own question otherwis
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from ..errors import UsageError
+from ..patterns import lazy_pattern
 from .effects import Ask
 from .registry import find_strategy
 from .strategy import Strategy
 
-_PLACE: Final = re.compile(r"\{(prompt|system|problem)\}")
+_PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
 
 
 def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
@@ -42,7 +42,7 @@ from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer, rule
 from ..core.answering import claim as claim_answer
-from ..core.carrying_claims import carrying_claims, quoted_thoughts
+from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
 from ..core.strategy import (
@@ -268,10 +268,9 @@ def receive(s: State) -> Move:
 def select(s: State) -> Body:
     """c_1 … c_n: those given, else those that carry x unchecked."""
     count = s.options.max_claims
-    claims = tuple(Claim(text, _thought_of(s.problem, text)) for text in s.options.claims)
-    claims = claims or tuple(
-        Claim(text, number) for text, number in carrying_claims(quoted_thoughts(s.problem), count)
-    )
+    thoughts = quoted_thoughts(s.problem)
+    claims = tuple(Claim(text, _thought_of(thoughts, text)) for text in s.options.claims)
+    claims = claims or tuple(Claim(text, number) for text, number in carrying_claims(thoughts, count))
     if not claims:
         task = SELECT.format(count=count)
         (reply,) = yield request(s, _question(s, "selection", task, count=count))
@@ -392,11 +391,9 @@ def _by_verifier(claim: Claim, verdict: Any) -> Claim:
     return replace(claim, settled_by="verifier", verdict=found, reason=verdict.detail or f"proved {result}")
 
 
-def _thought_of(problem: str, text: str) -> int | None:
-    """Return the number of the thought that a given claim is in, where thoughts are quoted below the problem."""
-    return next(
-        (thought.number for thought in quoted_thoughts(problem) if _is_quoted(thought.text, text)), None
-    )
+def _thought_of(thoughts: Iterable[QuotedThought], text: str) -> int | None:
+    """Return the number of the thought that a given claim is in; None: it is in none."""
+    return next((thought.number for thought in thoughts if _is_quoted(thought.text, text)), None)
 
 
 def write_proofs(s: State) -> Body:
