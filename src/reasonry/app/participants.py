@@ -147,7 +147,7 @@ class PerformerPool:
         return (
             reasons_by_itself(model, self.environ)
             if isinstance(model, str)
-            else bool(getattr(model, "reasons", 0))
+            else bool(getattr(model, "reasons", False))
         )
 
     def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:

@@ -90,7 +90,7 @@ def _run(function: Callable[[str], Loop], state: LoopState) -> Body:
             wanted = loop.send(_read_replies(wanted, replies))
     except StopIteration as end:
         return go(replace(state, answer=_text(end.value)), "final_response")
-    prompts = (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
+    prompts = _prompts_of(wanted)
     replies = yield request(state, *map(_ask, prompts))
     values = tuple(each.value for each in replies)
     steps = [
@@ -98,6 +98,10 @@ def _run(function: Callable[[str], Loop], state: LoopState) -> Body:
         for prompt, value in zip(prompts, values, strict=True)
     ]
     return stay(replace(state, replies=(*state.replies, values)), *steps)
+
+
+def _prompts_of(wanted: Prompt | Sequence[Prompt]) -> tuple[Prompt, ...]:
+    return (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
 
 
 def _ask(prompt: Prompt) -> Ask:
@@ -108,10 +112,9 @@ def _ask(prompt: Prompt) -> Ask:
 
 
 def _read_replies(wanted: Prompt | Sequence[Prompt], replies: Sequence[Any]) -> Any:
-    prompts = (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
     typed = [
         value if prompt.reply is None else read_as(prompt.reply, value)
-        for prompt, value in zip(prompts, replies, strict=True)
+        for prompt, value in zip(_prompts_of(wanted), replies, strict=True)
     ]
     return typed[0] if isinstance(wanted, Prompt) else typed
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -66,25 +68,20 @@ class ContainedObserver(Observer):
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
+        for name in ("began", "asked", "text", "retrying", "stepped", "ended"):
+            setattr(self, name, partial(_tell, name, getattr(observer, name)))
 
-    def __getattribute__(self, name: str) -> Any:
-        """Return a method of the observer that raises nothing, or whether the observer wants text by now."""
-        if name == "wants_text":
-            return self._observer.wants_text
-        if name not in _TOLD:
-            return super().__getattribute__(name)
-        method = getattr(self._observer, name)
-
-        def tell(*arguments: Any) -> None:
-            try:
-                method(*arguments)
-            except Exception:
-                _LOG.exception("an observer failed when told `%s`; the run goes on", name)
-
-        return tell
+    @property
+    def wants_text(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the observer wants text by now."""
+        return self._observer.wants_text
 
 
-_TOLD: Final = frozenset({"began", "asked", "text", "retrying", "stepped", "ended"})
+def _tell(name: str, method: Callable[..., None], *arguments: Any) -> None:
+    try:
+        method(*arguments)
+    except Exception:
+        _LOG.exception("an observer failed when told `%s`; the run goes on", name)
 
 
 class FoldedLine(NamedTuple):

@@ -32,9 +32,13 @@ _BOUNDS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "d
 
 def tool_name(tool: Any) -> str:
     """Return what a tool or callable is called; empty: it has no name."""
-    while isinstance(tool, functools.partial):
-        tool = tool.func
+    tool = _unbound(tool)
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
+
+
+def _unbound(function: Any) -> Any:
+    """Return the function that a partial calls; any other as it is."""
+    return function.func if isinstance(function, functools.partial) else function
 
 
 class PythonTool:
@@ -62,8 +66,7 @@ class PythonTool:
         self.name = name or tool_name(function) or type(function).__name__
         if not _NAME.fullmatch(self.name):
             raise UsageError(f"{self.name!r} is no name for a tool; give it one with name=", tool=self.name)
-        documented = function.func if isinstance(function, functools.partial) else function
-        summary, notes = _read_docstring(inspect.getdoc(documented) or "")
+        summary, notes = _read_docstring(inspect.getdoc(_unbound(function)) or "")
         self.description = summary if description is None else description
         self.form = _form(self.name, function, notes)
         schema = inlined_schema(self.form)
@@ -127,7 +130,7 @@ def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> 
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    function = function.func if isinstance(function, functools.partial) else function
+    function = _unbound(function)
     target = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
     try:
         return typing.get_type_hints(target, include_extras=True)

@@ -90,7 +90,7 @@ CLAIMS = Dataset(
     "Say whether a derivation is right.",
     "refuting: false alarms and misses",
     make_claim,
-    # Who says both says nothing.
+    # A candidate that says both says nothing.
     reads_the_same(lambda text: set(re.findall(r"\b(?:yes|no)\b", text.lower()))),
 )
 PLANTED = Dataset(

@@ -124,7 +124,7 @@ def _as_stream(
         The arguments are those of `solve`, without `observer`. A generator that is closed cancels the run.
 
         Raises:
-            UsageError: Something about the call is wrong; nothing was written or paid.
+            UsageError: An argument is wrong; nothing was written or paid.
         """
         if kwargs.get("observer") is not None:
             raise UsageError("a stream has no observer: its events say the same", option="observer")
