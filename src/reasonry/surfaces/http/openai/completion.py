@@ -1,4 +1,4 @@
-"""A completion: a run that is begun, or gone on with, for a request; what it thinks, and what comes of it."""
+"""A completion: the run that works for a request, its thoughts, and its end."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
-from msgspec import Struct, structs
+import msgspec
+from msgspec import Struct
 
-from ....app.participants import Participants
 from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
 from ....core.effects import CallTool
@@ -21,273 +22,264 @@ from ....engine.callers import result_events, waiting_calls
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....records import JobOptions
-from ....supervisor import RunEvent
-from ....tools.catalog import CallersTool
 from ..context import RequestContext, page_url
 from .conversation import ANSWER, CallId, problem_of, unknown_call
 from .request import ChatFields, Named, read_call
 from .thinking import Thinking
 
 HUNG_UP: Final = "its client hung up"
-"""Why a run was cancelled that goes on when its client comes again; one that its user has cancelled does not."""
+"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
     *("duration_ms", "usage", "warnings"),
 )
-"""What a reply says of its run."""
-
-
-class Completion(Struct, frozen=True):
-    """A run that works for a request.
-
-    Args:
-        results: The effects whose results the request brought: what happened before them was told before.
-        warnings: What of the request has no effect.
-        leaves: Whether the run goes on where the client hangs up.
-    """
-
-    run_id: str
-    results: frozenset[str] = frozenset()
-    warnings: tuple[str, ...] = ()
-    leaves: bool = False
+"""The members of a run's document that a reply has."""
 
 
 class FunctionCall(Struct, frozen=True):
-    """A call that the caller is asked to make."""
+    """A call that the caller is asked to make; its arguments are JSON."""
 
     id: str
     name: str
-    arguments: dict[str, Any]
+    arguments: str
 
 
 class Finish(Struct, frozen=True):
     """How a completion ends: with an answer, or with calls to make.
 
     Args:
-        cut: Whether a limit cut the answer, or the run, short.
         usage: Of this request alone.
+        cut: Whether a limit cut the answer, or the run, short.
     """
 
     result: Result
     usage: Usage
-    warnings: tuple[str, ...] = ()
+    warnings: Sequence[str]
     answer: str = ""
-    calls: tuple[FunctionCall, ...] = ()
+    calls: Sequence[FunctionCall] = ()
     cut: bool = False
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is said of the run beside the reply."""
+        """The run, as it is told beside the reply."""
         whole = self.result.document(nodes=False)
-        whole["warnings"] += self.warnings
+        whole["warnings"] += tuple(self.warnings)
         return {"runs": [{name: whole[name] for name in _SHOWN}]}
 
 
-# -- begun, or gone on with
+class Completion:
+    """A run that works for a request.
+
+    Args:
+        results: The effects whose results the request brought: the events before them belong to earlier replies.
+        warnings: About the parts of the request that have no effect.
+        leaves: Whether the run continues where the client hangs up.
+    """
+
+    def __init__(
+        self,
+        context: RequestContext,
+        fields: ChatFields,
+        run_id: str,
+        *,
+        results: frozenset[str] = frozenset(),
+        warnings: Sequence[str] = (),
+        leaves: bool = False,
+    ) -> None:
+        self.run_id, self.results = run_id, results
+        self._context, self._fields, self._warnings = context, fields, warnings
+        self._leaves = leaves or fields.reasonry.on_disconnect == "leave"
+
+    async def follow(self) -> AsyncGenerator[str | Finish]:
+        """Yield the run's thoughts from the request on, and last how it ends.
+
+        A client that hangs up ends the run, unless it asked to leave it.
+
+        Raises:
+            ReasonryError: It ends without an answer.
+        """
+        app, supervisor, fields = self._context.app, self._context.supervisor, self._fields
+        finish, result, shows = None, None, fields.reasonry.reasoning
+        thinking, awaited, after = Thinking(), set(self.results), 0
+        with self._attending():
+            if shows:
+                yield f"{page_url(self._context.request)}#/runs/{self.run_id}"
+            for is_again in (False, True):
+                watched = supervisor.watch(app, self.run_id, after, text=fields.streams_text)
+                async with aclosing(watched) as events:
+                    async for event in events:
+                        if event.kind == "idle" and (finish := await self._hand_out_calls()):
+                            break
+                        if awaited and event.kind == "tool_returned":
+                            awaited.discard(event.data["effect"])
+                        elif shows and not awaited:
+                            for piece in thinking.take(event):
+                                yield piece
+                        after, result = event.id or after, event.result
+                result = result or await app.engine.result(self.run_id)
+                if finish or is_again or result.termination.detail != HUNG_UP:
+                    break
+                # The client before this one hung up a moment ago.
+                await _resume_abandoned(self._context, self.run_id)
+        yield finish or await self._end(result)
+
+    @contextmanager
+    def _attending(self) -> Generator[None]:
+        """Count a client of the run; the run is cancelled when the last one hangs up, unless it is left."""
+        wiring, run_id = self._context.wiring, self.run_id
+        wiring.present[run_id] += 1
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            if wiring.present[run_id] == 1 and not (self._leaves or self._context.supervisor.draining):
+                # A client that hung up does not wait, and must not be what the cancelling is cancelled with.
+                wiring.beside(self._cancel())
+            raise
+        finally:
+            wiring.present[run_id] -= 1
+            wiring.present += Counter()
+
+    async def _cancel(self) -> None:
+        with suppress(ReasonryError):
+            await self._context.supervisor.cancel(self._context.app, self.run_id, HUNG_UP)
+
+    async def _hand_out_calls(self) -> Finish | None:
+        """Return the calls that the run waits for, if it waits for any.
+
+        Raises:
+            OverloadedError: The server is about to end.
+        """
+        app, supervisor = self._context.app, self._context.supervisor
+        if supervisor.draining:
+            raise OverloadedError(
+                "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
+                "server is back, as does `reasonry runs resume`",
+                retryable=True,
+                retry_after_s=5,
+                run_id=self.run_id,
+            )
+        waiting = waiting_calls((await app.engine.read(self.run_id)).run)
+        calls = [
+            self._call(pending.id, pending.effect.tool, pending.effect.arguments)
+            for pending in waiting[: None if self._fields.parallel_tool_calls else 1]
+            if isinstance(pending.effect, CallTool)
+        ]
+        if not calls or supervisor.is_driven(self.run_id):
+            return None
+        return await self._finish(await app.engine.result(self.run_id), calls=calls)
+
+    async def _end(self, result: Result) -> Finish:
+        fields, is_stopped = self._fields, result.outcome == "stopped" and result.status == "done"
+        text = result.best_answer if is_stopped else result.answer
+        called = read_call(fields.forced, text) if fields.forced and text is not None else None
+        if text is None or (fields.forced and called is None):
+            raise _failure_of(result)
+        if called is not None:
+            return await self._finish(result, calls=[self._call(ANSWER, *called)])
+        stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
+        answer, cut = cut_answer(text, stops, fields.max_completion_tokens or fields.max_tokens)
+        return await self._finish(result, answer=answer, cut=cut or is_stopped)
+
+    def _call(self, effect: str, name: str, arguments: Mapping[str, Any]) -> FunctionCall:
+        return FunctionCall(str(CallId(self.run_id, effect)), name, msgspec.json.encode(arguments).decode())
+
+    async def _finish(self, result: Result, **ending: Any) -> Finish:
+        """Return the end of the request, with the usage since the results that it brought, if it did."""
+        usage = result.usage
+        if self.results:
+            latest = reversed((await self._context.app.engine.read(self.run_id)).run.events)
+            since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
+            usage = sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
+        return Finish(result, usage, self._warnings, **ending)
+
+
+# -- begun, or continued
 
 
 async def begin(
     context: RequestContext,
     named: Named,
-    wanted: ChatFields,
+    fields: ChatFields,
+    warnings: Sequence[str],
+    *,
     key: str | None,
     digest: bytes,
-    warnings: Sequence[str] = (),
-    *,
-    background: bool = False,
+    background: bool,
 ) -> Completion:
     """Begin the run of a request; with a key that is known, take the one it stands for.
 
     Args:
-        warnings: What of the request is passed over.
         background: Whether it is a job, which is driven whatever becomes of this server.
 
     Raises:
         UsageError: Something is wrong with what is asked for; then no run is begun.
         OverloadedError: Too many runs are in work.
     """
-    own, form, cards = wanted.reasonry, wanted.form, wanted.cards()
+    own, form, tools = fields.reasonry, fields.form, fields.callers_tools()
     request = RunRequest(
-        problem=problem_of(wanted.messages, form),
+        problem=problem_of(fields.messages, form),
         strategy=own.strategy or named.strategy,
         options={**named.options, **own.options},
         budget=own.budget,
-        participants=Participants(
-            model=named.model,
-            verifier=own.verifier,
-            tools=[*own.tools, *map(CallersTool, cards)],
-            context=own.documents,
-        ),
+        participants=replace(own.participants(named.model), tools=[*own.tools, *tools]),
         form=form,
     )
     order, performers = await context.app.receive(request)
     job = JobOptions() if background else None
     run_id, is_new = await context.supervisor.start(
-        context.app, order, performers, key=key, digest=digest, text=wanted.streams_text, job=job
+        context.app, order, performers, key=key, digest=digest, text=fields.streams_text, job=job
     )
     if not is_new:
-        await _take_up_again(context, run_id)
-    leaves = background or own.on_disconnect == "leave"
-    return Completion(run_id, warnings=tuple(warnings), leaves=leaves)
+        await _resume_abandoned(context, run_id)
+    return Completion(context, fields, run_id, warnings=warnings, leaves=background)
 
 
-async def _take_up_again(context: RequestContext, run_id: str) -> None:
-    """Go on with a run that stopped because its client hung up or its server ended, now that its client came again."""
+async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
+    """Resume a run that stopped because its client hung up or its server ended, now that its client came again."""
     row = await context.app.store.run(run_id)
     if row.status == "active":
-        is_left = run_id in await context.app.resumable([row])
+        is_abandoned = run_id in await context.app.resumable([row])
     else:
-        is_left = row.status == "cancelled" and row.detail == HUNG_UP
-    if is_left:
+        is_abandoned = row.status == "cancelled" and row.detail == HUNG_UP
+    if is_abandoned:
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
 
 
-async def go_on(context: RequestContext, wanted: ChatFields, brought: Mapping[CallId, str]) -> Completion:
-    """Give a run the results that a request brought, and go on with it.
+async def go_on(context: RequestContext, fields: ChatFields, brought: Mapping[CallId, str]) -> Completion:
+    """Give a run the results that a request brought, and resume it.
 
     Raises:
         UsageError: No run of the caller waits for them.
     """
-    results = {call.effect: text for call, text in brought.items()}
-    run_id, field = next(iter(brought)).run_id, "messages"
+    results, first = {call.effect: text for call, text in brought.items()}, next(iter(brought))
+    run_id, engine = first.run_id, context.app.engine
     try:
-        async with context.app.engine.open(run_id) as opened:
-            events = result_events(opened.run, results, max(opened.run.snapshot.at_ms, 0))
-            await opened.take_answers(events)
+        async with engine.open(run_id) as opened:
+            await opened.take_answers(result_events(opened.run, results, max(opened.run.snapshot.at_ms, 0)))
             is_active = opened.run.snapshot.status == "active"
     except NotFoundError:
-        raise unknown_call(str(next(iter(brought))), field) from None
+        raise unknown_call(str(first), "messages") from None
     except ConflictError as error:
         if (effect := error.details.get("effect")) is not None:
-            raise UsageError(f"{CallId(run_id, str(effect))}: {error.message}", field=field) from None
+            message = f"{CallId(run_id, str(effect))}: {error.message}"
+            raise UsageError(message, field="messages") from None
         is_active = False
-        if result_events((await context.app.engine.read(run_id)).run, results, 0):
+        if result_events((await engine.read(run_id)).run, results, 0):
             raise
         # Another request has brought the results, and the run works on.
     if is_active:
         with suppress(ConflictError):
-            await context.supervisor.resume(context.app, run_id, text=wanted.streams_text)
-    return Completion(run_id, frozenset(results), leaves=wanted.reasonry.on_disconnect == "leave")
+            await context.supervisor.resume(context.app, run_id, text=fields.streams_text)
+    return Completion(context, fields, run_id, results=frozenset(results))
 
 
-# -- followed
-
-
-async def follow(
-    context: RequestContext, wanted: ChatFields, completion: Completion
-) -> AsyncGenerator[str | Finish]:
-    """Yield what a run thinks from the request on, and in the end what comes of it.
-
-    A client that hangs up ends the run, unless it asked to leave it.
-
-    Raises:
-        ReasonryError: Nothing came of it.
-    """
-    run_id, finish, result, shows = completion.run_id, None, None, wanted.reasonry.reasoning
-    thinking, awaited, after = Thinking(), set(completion.results), 0
-    with _attending(context, completion):
-        if shows:
-            yield f"{page_url(context.request)}#/runs/{run_id}"
-        for is_again in (False, True):
-            watched = context.supervisor.watch(context.app, run_id, after, text=wanted.streams_text)
-            async with aclosing(watched) as events:
-                async for event in events:
-                    if event.kind == "idle" and (finish := await _calls_of(context, wanted, completion)):
-                        break
-                    if awaited:
-                        awaited.discard(_result_in(event))
-                    elif shows:
-                        for piece in thinking.take(event):
-                            yield piece
-                    after, result = event.id or after, event.result
-            result = result or await context.app.engine.result(run_id)
-            if finish or is_again or result.termination.detail != HUNG_UP:
-                break
-            # The client before this one hung up a moment ago.
-            await _take_up_again(context, run_id)
-    yield finish or await _end(context, result, wanted, completion)
-
-
-@contextmanager
-def _attending(context: RequestContext, completion: Completion) -> Generator[None]:
-    """Count a client of a run; the run is cancelled when the last one hangs up, unless it is left."""
-    wiring, run_id = context.wiring, completion.run_id
-    wiring.present[run_id] += 1
-    try:
-        yield
-    except (asyncio.CancelledError, GeneratorExit):
-        if wiring.present[run_id] == 1 and not (completion.leaves or context.supervisor.draining):
-            # Whoever hung up does not wait, and must not be what the cancelling is cancelled with.
-            wiring.beside(_cancel(context, run_id))
-        raise
-    finally:
-        wiring.present[run_id] -= 1
-        wiring.present += Counter()
-
-
-async def _cancel(context: RequestContext, run_id: str) -> None:
-    with suppress(ReasonryError):
-        await context.supervisor.cancel(context.app, run_id, HUNG_UP)
-
-
-def _result_in(event: RunEvent) -> str:
-    return event.data.get("effect", "") if event.kind == "tool_returned" else ""
-
-
-async def _calls_of(context: RequestContext, wanted: ChatFields, completion: Completion) -> Finish | None:
-    """Return the calls that a run waits for, if it waits for any.
-
-    Raises:
-        OverloadedError: The server is about to end.
-    """
-    run_id = completion.run_id
-    if context.supervisor.draining:
-        raise OverloadedError(
-            "the server is about to end; the same request with its Idempotency-Key goes on with the run once the "
-            "server is back, as does `reasonry runs resume`",
-            retryable=True,
-            retry_after_s=5,
-            run_id=run_id,
-        )
-    waiting = waiting_calls((await context.app.engine.read(run_id)).run)
-    calls = tuple(
-        FunctionCall(str(CallId(run_id, pending.id)), pending.effect.tool, pending.effect.arguments)
-        for pending in waiting[: None if wanted.parallel_tool_calls else 1]
-        if isinstance(pending.effect, CallTool)
-    )
-    if not calls or context.supervisor.is_driven(run_id):
-        return None
-    result = await context.app.engine.result(run_id)
-    return Finish(result, await _usage(context, result, completion), completion.warnings, calls=calls)
-
-
-async def _end(context: RequestContext, result: Result, wanted: ChatFields, completion: Completion) -> Finish:
-    is_stopped = result.outcome == "stopped" and result.status == "done"
-    text = result.best_answer if is_stopped else result.answer
-    called = read_call(wanted.forced, text) if wanted.forced and text is not None else None
-    if text is None or (wanted.forced and called is None):
-        raise _failure_of(result)
-    finish = Finish(result, await _usage(context, result, completion), completion.warnings)
-    if called is not None:
-        return structs.replace(finish, calls=(FunctionCall(str(CallId(result.run_id, ANSWER)), *called),))
-    stops = [wanted.stop] if isinstance(wanted.stop, str) else wanted.stop or []
-    answer, cut = cut_answer(text, stops, wanted.max_completion_tokens or wanted.max_tokens)
-    return structs.replace(finish, answer=answer, cut=cut or is_stopped)
-
-
-async def _usage(context: RequestContext, result: Result, completion: Completion) -> Usage:
-    """Return what a run spent for a request: after the results that it brought, if it did."""
-    if not completion.results:
-        return result.usage
-    latest = reversed((await context.app.engine.read(result.run_id)).run.events)
-    after = itertools.takewhile(lambda settled: settled.id not in completion.results, latest)
-    return sum((getattr(settled.event, "usage", NOTHING) for settled in after), NOTHING)
+# -- ended
 
 
 def _failure_of(result: Result) -> ReasonryError:
-    """Return the error that a run without an answer comes to."""
+    """Return the error of a run without an answer."""
     end = result.termination
     code = "budget_exceeded" if result.outcome == "stopped" else end.code
     return WorldError(
@@ -303,7 +295,6 @@ def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tup
     answer = answer[: min(ends, default=len(answer))]
     if max_tokens is None or estimate_tokens(answer) <= max_tokens:
         return answer, False
-    fits = bisect_right(
-        range(len(answer) + 1), max_tokens, key=lambda length: estimate_tokens(answer[:length])
-    )
+    lengths = range(len(answer) + 1)
+    fits = bisect_right(lengths, max_tokens, key=lambda length: estimate_tokens(answer[:length]))
     return answer[: fits - 1], True

@@ -141,17 +141,13 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> Message:
-        """The same as a message of a chat; a model's thoughts, which are not quoted, as one that says nothing."""
-        match self.type:
-            case "message":
-                return Message(role=self.role, content=self.content)
-            case "function_call":
-                call = MadeCall(self.call_id, CalledFunction(self.name, self.arguments))
-                return Message(role="assistant", tool_calls=[call])
-            case "function_call_output":
-                return Message(role="tool", content=self.output, tool_call_id=self.call_id)
-            case "reasoning":
-                return Message(role="assistant")
+        """The same as a message of a chat; reasoning becomes a message without text."""
+        if self.type == "function_call":
+            call = MadeCall(self.call_id, CalledFunction(self.name, self.arguments))
+            return Message(role="assistant", tool_calls=[call])
+        if self.type == "function_call_output":
+            return Message(role="tool", content=self.output, tool_call_id=self.call_id)
+        return Message(role=self.role, content=self.content if self.type == "message" else None)
 
 
 # -- as it is read
@@ -166,14 +162,14 @@ def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
         UsageError: The calls are those of no run, or of several, or one of them has no result.
     """
     brought = [*itertools.takewhile(lambda message: message.role == "tool", reversed(messages))][::-1]
-    first = len(messages) - len(brought)
-    fields = [f"messages[{place}].tool_call_id" for place in range(first, len(messages))]
-    called = {message.tool_call_id for message in brought}
-    for message in itertools.takewhile(lambda message: message.tool_calls, messages[:first][::-1]):
-        missing = [call.id for call in message.tool_calls or () if brought and call.id not in called]
-        if missing:
-            error = f"the call {missing[-1][:80]!r} has no result; send one for each call"
-            raise UsageError(error, field=fields[0])
+    before = messages[: len(messages) - len(brought)]
+    fields = [f"messages[{place}].tool_call_id" for place in range(len(before), len(messages))]
+    calling = itertools.takewhile(lambda message: message.tool_calls, reversed(before))
+    made = [call.id for message in calling for call in message.tool_calls or ()]
+    missing = {*made} - {message.tool_call_id for message in brought}
+    if brought and missing:
+        message = f"the call {min(missing)[:80]!r} has no result; send one for each call"
+        raise UsageError(message, field=fields[0])
     calls = {
         read_call_id(message.tool_call_id or "none", field): message.text
         for message, field in zip(brought, fields, strict=True)

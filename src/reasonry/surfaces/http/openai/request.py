@@ -6,12 +6,13 @@ A request for a response is read as one for a chat completion.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Meta, Struct
 
+from ....app.agent_calls import Options
 from ....app.allow_list import AllowList
 from ....core.budget import Budget
 from ....core.composition import read_composition
@@ -22,7 +23,9 @@ from ....core.toolcard import ToolCard
 from ....errors import NotFoundError, UsageError
 from ....reading.names import did_you_mean
 from ....strategies.choice import AUTO
+from ....tools.catalog import CallersTool
 from ..documents import read_form
+from ..run_forms import NamedParts
 from .conversation import InputItem, Message
 
 Fields = TypeVar("Fields", bound=Struct)
@@ -52,7 +55,7 @@ strategy's business.
 """
 
 
-class OwnFields(Struct, frozen=True, forbid_unknown_fields=True):
+class OwnFields(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The field `reasonry`: what only this server takes.
 
     Args:
@@ -61,11 +64,8 @@ class OwnFields(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     strategy: str | None = None
-    options: dict[str, Any] = {}
+    options: Options = msgspec.field(default_factory=dict)
     budget: Budget | None = None
-    verifier: str | None = None
-    tools: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
-    documents: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
     on_disconnect: Literal["cancel", "leave"] = "cancel"
     reasoning: bool = True
 
@@ -77,16 +77,11 @@ class StreamOptions(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A function of the caller that a run may call."""
+    """A function of the caller: a run may call it, or its answer is a call of it."""
 
     name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
     parameters: Form | None = None
-
-    @property
-    def card(self) -> ToolCard:
-        """What the run is shown of it."""
-        return ToolCard(self.name, self.description or "", self.parameters or {})
 
     @property
     def form(self) -> Form:
@@ -105,31 +100,19 @@ class ResponseTool(Function, frozen=True, tag_field="type", tag="function"):
     """A tool of the caller."""
 
 
-class NamedFunction(Struct, frozen=True):
-    """A function by its name."""
-
-    name: str
-
-
 class ToolChoice(Struct, frozen=True, omit_defaults=True):
     """The function that must be called: `function` names it in chats, `name` in responses."""
 
     type: Literal["function"]
-    function: NamedFunction | None = None
+    function: Function | None = None
     name: str = ""
 
 
-class AnswerSchema(Struct, frozen=True):
-    """The JSON schema of an answer."""
-
-    schema: Form
-
-
 class AnswerFormat(Struct, frozen=True, omit_defaults=True):
-    """The format of the answer; `json_schema` has its schema in chats, `schema` in responses."""
+    """The format of the answer; the schema is in `json_schema` in chats, in `schema` in responses."""
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: AnswerSchema | None = None
+    json_schema: Form = {}
     name: str = ""
     schema: Form | None = None
 
@@ -141,9 +124,8 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
         """
         if self.type != "json_schema":
             return {"type": "object"} if self.type == "json_object" else None
-        schema = self.json_schema.schema if self.json_schema else self.schema
-        fault = "there is none" if schema is None else schema_fault(schema)
-        if fault:
+        schema = self.json_schema.get("schema", self.schema)
+        if fault := schema_fault(schema):
             raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
         return schema
 
@@ -159,6 +141,7 @@ class SharedFields(Struct, frozen=True, kw_only=True):
 
     model: str
     stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
     tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
@@ -168,16 +151,15 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
     """The fields of a request for a chat completion that are served."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]
-    stream_options: StreamOptions = StreamOptions()
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     response_format: AnswerFormat = AnswerFormat("text")
-    tools: tuple[ChatTool, ...] = ()
+    tools: Annotated[tuple[ChatTool, ...], Meta(max_length=MAX_TOOLS)] = ()
 
     @property
     def streams_text(self) -> bool:
-        """Whether what the model writes is passed on as it comes in."""
+        """Whether the model's text is passed on as it comes in."""
         return self.stream and self.reasonry.reasoning
 
     @property
@@ -204,22 +186,23 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
         forced = self.forced
         return form_of_call(forced) if forced else self.response_format.form("response_format")
 
-    def cards(self) -> list[ToolCard]:
-        """Return the cards of the tools that the run may ask its caller to call.
-
-        None where none may be called, or where the answer itself is a call.
+    def callers_tools(self) -> list[CallersTool]:
+        """Return the tools that the run may ask its caller to call: none where the answer itself is a call.
 
         Raises:
             UsageError: A tool is not as it must be.
         """
         functions = [tool.function for tool in self.tools]
-        if len(functions) > MAX_TOOLS or len({function.name for function in functions}) < len(functions):
-            raise UsageError(f"tools: at most {MAX_TOOLS} tools, each with a name of its own", field="tools")
+        if len({function.name for function in functions}) < len(functions):
+            raise UsageError("tools: each tool needs a name of its own", field="tools")
         for place, function in enumerate(functions):
             if fault := schema_fault(function.parameters or {}):
                 where = f"tools[{place}].parameters"
                 raise UsageError(f"{where}: {fault}", field=where)
-        return [] if self.tool_choice == "none" or self.forced else [function.card for function in functions]
+        if self.tool_choice == "none" or self.forced:
+            return []
+        cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
+        return [CallersTool(card) for card in cards]
 
 
 class ResponseFields(SharedFields, frozen=True, kw_only=True):
@@ -231,13 +214,13 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
     background: bool = False
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     text: TextOptions = TextOptions()
-    tools: tuple[ResponseTool, ...] = ()
+    tools: Annotated[tuple[ResponseTool, ...], Meta(max_length=MAX_TOOLS)] = ()
 
     def as_chat(self, earlier: Sequence[Message]) -> ChatFields:
         """Return the same as a request for a chat completion.
 
         Args:
-            earlier: What was said in the response that this one goes on from, and before it.
+            earlier: The conversation up to the response that this one continues.
 
         Raises:
             UsageError: The form of the answer is not as it must be.
@@ -246,15 +229,11 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
         items = [InputItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         instructions = [Message(role="system", content=self.instructions)] if self.instructions else []
         return ChatFields(
-            model=self.model,
             messages=[*instructions, *earlier, *(item.message for item in items)],
-            stream=self.stream,
             max_tokens=self.max_output_tokens,
             response_format=self.text.format,
             tools=tuple(ChatTool(tool) for tool in self.tools),
-            tool_choice=self.tool_choice,
-            parallel_tool_calls=self.parallel_tool_calls,
-            reasonry=self.reasonry,
+            **{name: getattr(self, name) for name in SharedFields.__struct_fields__},
         )
 
 
@@ -267,28 +246,25 @@ def read_fields(body: Any, form: type[Fields]) -> Fields:
     Raises:
         UsageError: A field that would change the reply is not served, or one is not as it must be.
     """
-    if not isinstance(body, dict):
-        raise UsageError("the body must be a JSON object", field="body")
-    fields = {name: value for name, value in cast(Form, body).items() if value is not None}
+    fields = {name: value for name, value in read_form(body, Form).items() if value is not None}
     for name, taken in REFUSED.items():
         if name in fields and fields[name] not in taken:
             only = f"; only {msgspec.json.encode(taken[0]).decode()} is taken" if taken else ""
             message = f"{name}: this field is not served{only}"
             raise UsageError(message, field=name, code="unsupported_parameter")
-    served = {name: fields[name] for name in form.__struct_fields__ if name in fields}
-    if isinstance(tools := served.get("tools"), list):
-        served["tools"] = [tool for tool in cast(list[Any], tools) if not _is_other_tool(tool)]
-    return read_form(served, form)
+    if isinstance(tools := fields.get("tools"), list):
+        fields["tools"] = [tool for tool in tools if not _is_other_tool(tool)]
+    return read_form(fields, form)
 
 
 def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
-    """Return warnings about what of a request is passed over."""
+    """Return warnings about the parts of a request that are passed over."""
     known = {*form.__struct_fields__, *REFUSED}
-    fields = sorted(name for name, value in body.items() if name not in known and value is not None)
-    kinds = sorted({tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)})
-    shown = [beginning(", ".join(names), MAX_SHOWN_CHARS) for names in (fields, kinds)]
-    warnings = [f"without effect here: {shown[0]}"] if fields else []
-    return [*warnings, f"tools: only functions are served, not {shown[1]}"] if kinds else warnings
+    fields = {name for name, value in body.items() if name not in known and value is not None}
+    kinds = {tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)}
+    shown = [beginning(", ".join(sorted(names)), MAX_SHOWN_CHARS) for names in (fields, kinds)]
+    warnings = f"without effect here: {shown[0]}", f"tools: only functions are served, not {shown[1]}"
+    return [warning for warning, names in zip(warnings, (fields, kinds), strict=True) if names]
 
 
 def _is_other_tool(tool: Any) -> bool:
@@ -308,15 +284,21 @@ def form_of_call(functions: Sequence[Function]) -> Form:
         return functions[0].form
     parts, calls = dict[str, Any](), list[Form]()
     for function in functions:
-        here = f"#/$defs/{function.name}"
-        # What a function's schema refers to within itself lies deeper now.
-        written = msgspec.json.encode(function.form).replace(b'"$ref":"#', f'"$ref":"{here}'.encode())
+        place = f"#/$defs/{function.name}"
+        # References within a function's schema now start deeper.
+        written = msgspec.json.encode(function.form).replace(b'"$ref":"#', f'"$ref":"{place}'.encode())
         parts[function.name] = msgspec.json.decode(written)
-        call = {"tool": {"const": function.name}, "arguments": {"$ref": here}}
-        calls.append(
-            {"type": "object", "properties": call, "required": [*call], "additionalProperties": False}
-        )
-    return {"type": "object", "properties": {"call": {"anyOf": calls}}, "required": ["call"], "$defs": parts}
+        calls.append(_object_of(tool={"const": function.name}, arguments={"$ref": place}))
+    return {**_object_of(call={"anyOf": calls}), "$defs": parts}
+
+
+def _object_of(**members: Form) -> Form:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": [*members],
+        "additionalProperties": False,
+    }
 
 
 def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal, TypedDict
 from uuid import UUID
 
 import msgspec
 from msgspec import structs
-from starlette.requests import Request
 from starlette.responses import Response
 
 from ....errors import NotFoundError, ReasonryError, UsageError
@@ -22,12 +21,12 @@ from ..documents import RUN, note_error, read_json, read_key, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
 from ..streams import EventStream
-from .completion import Completion, Finish, begin, follow, go_on
+from .completion import Completion, begin, go_on
 from .conversation import Message, messages_of, results_in
 from .request import (
     ChatFields,
-    Named,
     ResponseFields,
+    SharedFields,
     StreamOptions,
     model_ids,
     passed_over,
@@ -119,65 +118,68 @@ def _model_document(name: str) -> Document:
 
 async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
-    named = read_name(body.model, context.app.strategies, context.app.allowed)
-    asked = structs.replace(body, stream=False, stream_options=StreamOptions())
-    completion = await _take(context, named, asked, body)
+    completion = await _take(context, body, body)
     return await _answer(context, body, completion, ChatTelling(_suffix(completion), body))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
-    named = read_name(body.model, context.app.strategies, context.app.allowed)
-    wanted = body.as_chat(await _said_before(context, body.previous_response_id))
-    asked = structs.replace(body, stream=False)
-    completion = await _take(context, named, asked, wanted, background=body.background)
+    fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
+    completion = await _take(context, body, fields, background=body.background)
     telling = ResponseTelling(_suffix(completion), body)
     if body.background and not body.stream:
         return reply(telling.standing("queued"), headers={RUN: completion.run_id})
-    return await _answer(context, wanted, completion, telling)
+    return await _answer(context, fields, completion, telling)
 
 
 async def _take(
-    context: RequestContext,
-    named: Named,
-    asked: ChatFields | ResponseFields,
-    wanted: ChatFields,
-    *,
-    background: bool = False,
+    context: RequestContext, body: SharedFields, fields: ChatFields, *, background: bool = False
 ) -> Completion:
-    """Begin the run of a request, or go on with the one for which it brings results.
-
-    Args:
-        asked: The same for the same request, however it is written down and whether it is streamed or not.
-    """
+    """Begin the run of a request, or resume the run for which it brings results."""
+    named = read_name(body.model, context.app.strategies, context.app.allowed)
     enter_nested(context.request.headers.get(HEADER))
-    if wanted.stream:
+    if body.stream:
         # There must be room for one more before anything is begun.
         with context.wiring.stream(context.principal):
             pass
     # An answer that must be a call is one of a run that begins now: what was called before is quoted in it.
-    if brought := {} if wanted.forced else results_in(wanted.messages):
-        return await go_on(context, wanted, brought)
-    digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
-    warnings = passed_over(await read_json(context.request), type(asked))
-    key = read_key(context.request)
-    return await begin(context, named, wanted, key, digest, warnings, background=background)
+    if brought := {} if fields.forced else results_in(fields.messages):
+        return await go_on(context, fields, brought)
+    # The same request may be written differently, and streamed or not.
+    asked = structs.replace(body, stream=False, stream_options=StreamOptions())
+    return await begin(
+        context,
+        named,
+        fields,
+        passed_over(await read_json(context.request), type(body)),
+        key=read_key(context.request),
+        digest=hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest(),
+        background=background,
+    )
 
 
 async def _answer(
-    context: RequestContext, wanted: ChatFields, completion: Completion, telling: Telling
+    context: RequestContext, fields: ChatFields, completion: Completion, telling: Telling
 ) -> Response:
-    """Return what comes of the run of a request: as a stream, or whole once it has ended."""
-    headers, events = {RUN: completion.run_id}, _events(follow(context, wanted, completion), telling)
-    if wanted.stream:
+    """Return the reply to a request: as a stream, or whole once its run has ended."""
+    headers, events = {RUN: completion.run_id}, _events(completion, telling)
+    if fields.stream:
         return EventStream(context, _lines(context, events, telling), headers)
-    return await _whole(context.request, events, telling, headers)
+    whole = asyncio.ensure_future(_whole(events, telling))
+    # The body has been read, so a message is that the client hung up.
+    hung_up = asyncio.ensure_future(context.request.receive())
+    try:
+        await asyncio.wait((whole, hung_up), return_when=asyncio.FIRST_COMPLETED)
+        return reply(whole.result(), headers=headers) if whole.done() else Response(status_code=499)
+    finally:
+        whole.cancel()
+        hung_up.cancel()
 
 
-async def _events(pieces: AsyncGenerator[str | Finish], telling: Telling) -> AsyncGenerator[Document]:
+async def _events(completion: Completion, telling: Telling) -> AsyncGenerator[Document]:
     for event in telling.begin():
         yield event
-    async with aclosing(pieces):
+    async with aclosing(completion.follow()) as pieces:
         async for piece in pieces:
             for event in telling.think(piece) if isinstance(piece, str) else telling.finish(piece):
                 yield event
@@ -186,45 +188,27 @@ async def _events(pieces: AsyncGenerator[str | Finish], telling: Telling) -> Asy
 async def _lines(
     context: RequestContext, events: AsyncGenerator[Document], telling: Telling
 ) -> AsyncGenerator[bytes]:
+    """Yield events as a stream has them: each with the name of its type, where it has one."""
+
+    def line_of(event: Document) -> bytes:
+        head = f"event: {event['type']}\n".encode() if "type" in event else b""
+        return head + b"data: " + msgspec.json.encode(event) + b"\n\n"
+
     try:
         async with aclosing(events):
             async for event in events:
-                yield _event_lines(event)
+                yield line_of(event)
+        yield telling.last_line
     except Exception as error:
         scope = context.request.scope
-        yield _event_lines(telling.fail(note_error(error, scope), scope))
-        return
-    if telling.last_line:
-        yield telling.last_line
+        yield line_of(telling.fail(note_error(error, scope), scope))
 
 
-def _event_lines(document: Document) -> bytes:
-    """Return a document as one event of a stream, which has the name of its type."""
-    head = f"event: {document['type']}\n".encode() if "type" in document else b""
-    return head + b"data: " + msgspec.json.encode(document) + b"\n\n"
-
-
-async def _whole(
-    request: Request, events: AsyncGenerator[Document], telling: Telling, headers: Mapping[str, str]
-) -> Response:
-    """Return the whole reply; nothing comes of it where the client hangs up before."""
-    tasks = asyncio.ensure_future(_exhaust(events)), asyncio.ensure_future(request.receive())
-    try:
-        # The body has been read, so what is received is that the client hung up.
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not tasks[0].done():
-            return Response(status_code=499)
-        tasks[0].result()
-        return reply(telling.whole, headers=headers)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _exhaust(events: AsyncGenerator[Document]) -> None:
+async def _whole(events: AsyncGenerator[Document], telling: Telling) -> Document:
     async with aclosing(events):
         async for _ in events:
             pass
+    return telling.whole
 
 
 # -- responses that are kept
@@ -232,13 +216,18 @@ async def _exhaust(events: AsyncGenerator[Document]) -> None:
 
 async def read_response(context: RequestContext, response_id: str) -> Response:
     """Return a response, or the status of its run."""
-    completion, telling = await _find_response(context, response_id)
-    row = await context.app.store.run(completion.run_id)
-    if row.status == "active" and row.outcome != "waiting":
-        is_queued = row.unattended and not context.supervisor.is_driven(row.run_id)
+    run_id, results = _run_behind(response_id)
+    run = await context.app.engine.recorded_run(run_id)
+    names = {spec: f"@{name}" for name, spec in context.app.allowed.models.items()}
+    model = run.begun.strategy + names.get(run.row.model, "")
+    fields = ResponseFields(model=model, input="", background=run.row.unattended)
+    telling = ResponseTelling(response_id.removeprefix("resp_"), fields, run.row.created_at_ms / 1_000)
+    if run.row.status == "active" and run.row.outcome != "waiting":
+        is_queued = run.row.unattended and not context.supervisor.is_driven(run_id)
         return reply(telling.standing("queued" if is_queued else "in_progress"))
+    completion = Completion(context, fields.as_chat([]), run_id, results=results, leaves=True)
     try:
-        await _exhaust(_events(follow(context, telling.fields.as_chat([]), completion), telling))
+        await _whole(_events(completion, telling), telling)
     except ReasonryError as error:
         telling.fail(error, context.request.scope)
     return reply(telling.whole)
@@ -246,42 +235,24 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
 
 async def cancel_response(context: RequestContext, response_id: str) -> Response:
     """End the run of a response."""
-    completion, _ = await _find_response(context, response_id)
-    await context.supervisor.cancel(context.app, completion.run_id)
+    await context.supervisor.cancel(context.app, _run_behind(response_id)[0])
     return await read_response(context, response_id)
 
 
 async def delete_response(context: RequestContext, response_id: str) -> Response:
     """Delete a response, and its run."""
-    completion, _ = await _find_response(context, response_id)
-    await context.app.delete_run(completion.run_id)
+    await context.app.delete_run(_run_behind(response_id)[0])
     return reply({"id": response_id, "object": "response", "deleted": True})
 
 
-async def _find_response(context: RequestContext, response_id: str) -> tuple[Completion, ResponseTelling]:
-    """Return the run behind a response, and how it is told.
-
-    Raises:
-        NotFoundError: There is no such response.
-    """
-    run_id, results = _run_behind(response_id)
-    run = await context.app.engine.recorded_run(run_id)
-    names = {spec: f"@{name}" for name, spec in context.app.allowed.models.items()}
-    model = run.begun.strategy + names.get(run.row.model, "")
-    fields = ResponseFields(model=model, input="", background=run.row.unattended)
-    created = run.row.created_at_ms / 1_000
-    telling = ResponseTelling(response_id.removeprefix("resp_"), fields, created)
-    return Completion(run_id, results, leaves=True), telling
-
-
 def _suffix(completion: Completion) -> str:
-    """Return what names a reply: its run, and the results it goes on with."""
+    """Return the name of a reply: its run, and the results it continues with."""
     effects = "-".join(sorted(effect.replace("/", ".") for effect in completion.results))
     return UUID(completion.run_id).hex + (f"_{effects}" if effects else "")
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Return the run of a response, and the results it goes on with.
+    """Return the run of a response, and the results it continues with.
 
     Raises:
         NotFoundError: It is the id of none.
@@ -292,18 +263,15 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
     return str(UUID(found[1])), frozenset((found[2] or "").replace(".", "/").split("-")) - {""}
 
 
-async def _said_before(context: RequestContext, response_id: str | None) -> list[Message]:
-    """Return what was said in a response, and before it."""
+async def _read_conversation(context: RequestContext, response_id: str | None) -> list[Message]:
+    """Return the conversation up to a response, its answer included."""
     if response_id is None:
         return []
     try:
         source = await context.app.engine.recorded_run(_run_behind(response_id)[0])
-    except NotFoundError:
-        raise UsageError(
-            f"previous_response_id: there is no response {response_id[:80]!r}",
-            field="previous_response_id",
-            code="previous_response_not_found",
-        ) from None
+    except NotFoundError as error:
+        field, code = "previous_response_id", "previous_response_not_found"
+        raise UsageError(f"{field}: {error.message}", field=field, code=code) from None
     standing = await context.app.engine.standing_of(source.row, source.lines)
     return messages_of(source.begun.problem, standing.record.result.answer)
 

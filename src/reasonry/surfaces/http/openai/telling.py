@@ -16,15 +16,11 @@ from .request import ChatFields, ResponseFields
 
 Document = dict[str, Any]
 
-_ASKED = (
-    "background",
-    "instructions",
-    "max_output_tokens",
-    "model",
-    "parallel_tool_calls",
+_ECHOED = (
+    *("model", "background", "instructions", "max_output_tokens", "parallel_tool_calls"),
     "previous_response_id",
 )
-"""The fields of a request for a response that it has again, besides those about text and tools."""
+"""The fields of a request that its response has again, besides those about text and tools."""
 _FIXED = {"metadata": {}, "store": True, "temperature": None, "top_p": None, "truncation": "auto"}
 
 
@@ -55,27 +51,27 @@ class ChatTelling:
 
     def finish(self, finish: Finish) -> Iterator[Document]:
         """Yield how the reply ends."""
-        functions = [{"name": call.name, "arguments": _arguments(call)} for call in finish.calls]
         calls: list[Document] = [
-            {"id": call.id, "type": "function", "function": function}
-            for call, function in zip(finish.calls, functions, strict=True)
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in finish.calls
         ]
+        message: Document = {
+            "role": "assistant",
+            "content": None if calls else finish.answer,
+            "refusal": None,
+        }
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
         if calls:
+            message["tool_calls"] = calls
             yield self._chunk({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
         elif finish.answer:
             yield self._chunk({"content": finish.answer})
         reason = "tool_calls" if calls else "length" if finish.cut else "stop"
         yield self._chunk({}, reason)
-        spent = {"usage": _usage(finish), "reasonry": finish.document}
+        spent = {"usage": _usage(finish, "prompt", "completion"), "reasonry": finish.document}
         if self._says_usage:
             yield self._document("chat.completion.chunk", choices=[], **spent)
-        message: Document = {
-            "role": "assistant",
-            "content": None if calls else finish.answer,
-            "refusal": None,
-            **({"reasoning_content": "".join(self._thoughts)} if self._thoughts else {}),
-            **({"tool_calls": calls} if calls else {}),
-        }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
         self.whole = self._document("chat.completion", choices=[choice], **spent)
 
@@ -109,38 +105,38 @@ class ResponseTelling:
 
     def begin(self) -> Iterator[Document]:
         """See `ChatTelling`."""
-        yield self._event("response.created", response=self.standing("in_progress"))
-        yield self._event("response.in_progress", response=self.standing("in_progress"))
+        yield self._event("created", response=self.standing("in_progress"))
+        yield self._event("in_progress", response=self.standing("in_progress"))
 
     def think(self, piece: str) -> Iterator[Document]:
         """See `ChatTelling`."""
         if not self._thoughts:
             yield self._open_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
             part = {"type": "summary_text", "text": ""}
-            yield self._event("response.reasoning_summary_part.added", **self._summary, part=part)
+            yield self._event("reasoning_summary_part.added", **self._summary, part=part)
         self._thoughts.append(piece)
-        yield self._event("response.reasoning_summary_text.delta", **self._summary, delta=piece)
+        yield self._event("reasoning_summary_text.delta", **self._summary, delta=piece)
 
     def finish(self, finish: Finish) -> Iterator[Document]:
         """See `ChatTelling`."""
         if self._thoughts:
             part = {"type": "summary_text", "text": "".join(self._thoughts)}
-            yield self._event("response.reasoning_summary_text.done", **self._summary, text=part["text"])
-            yield self._event("response.reasoning_summary_part.done", **self._summary, part=part)
+            yield self._event("reasoning_summary_text.done", **self._summary, text=part["text"])
+            yield self._event("reasoning_summary_part.done", **self._summary, part=part)
             yield self._close_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
         for call in finish.calls:
             yield from self._call(call)
         status = "incomplete" if finish.cut else "completed"
         if not finish.calls:
             yield from self._answer(finish.answer, status)
-        self.whole = self.standing(status, usage=_response_usage(finish), reasonry=finish.document)
-        yield self._event(f"response.{status}", response=self.whole)
+        self.whole = self.standing(status, usage=_usage(finish, "input", "output"), reasonry=finish.document)
+        yield self._event(f"{status}", response=self.whole)
 
     def fail(self, error: ReasonryError, scope: Mapping[str, Any]) -> Document:
         """See `ChatTelling`."""
         status = "cancelled" if error.code == "cancelled" else "failed"
         self.whole = self.standing(status, error={"code": error.code, "message": error.message})
-        return self._event("response.failed", response=self.whole)
+        return self._event("failed", response=self.whole)
 
     def standing(self, status: str, **members: Any) -> Document:
         """Return the response as it stands."""
@@ -159,7 +155,7 @@ class ResponseTelling:
             "tools": [{"strict": False, **msgspec.to_builtins(tool)} for tool in fields.tools],
             "usage": None,
             **_FIXED,
-            **{name: getattr(fields, name) for name in _ASKED},
+            **{name: getattr(fields, name) for name in _ECHOED},
             **members,
         }
 
@@ -168,31 +164,29 @@ class ResponseTelling:
         part = {"type": "output_text", "annotations": [], "logprobs": []}
         place = {"item_id": item["id"], "output_index": len(self._output), "content_index": 0}
         yield self._open_item({**item, "content": []})
-        yield self._event("response.content_part.added", **place, part={**part, "text": ""})
-        yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
-        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
-        yield self._event("response.content_part.done", **place, part={**part, "text": text})
+        yield self._event("content_part.added", **place, part={**part, "text": ""})
+        yield self._event("output_text.delta", **place, delta=text, logprobs=[])
+        yield self._event("output_text.done", **place, text=text, logprobs=[])
+        yield self._event("content_part.done", **place, part={**part, "text": text})
         yield self._close_item({**item, "content": [{**part, "text": text}]}, status)
 
     def _call(self, call: FunctionCall) -> Iterator[Document]:
         item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
-        place, arguments = {"item_id": item["id"], "output_index": len(self._output)}, _arguments(call)
+        place, written = {"item_id": item["id"], "output_index": len(self._output)}, call.arguments
         yield self._open_item({**item, "arguments": ""})
-        yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
-        yield self._event(
-            "response.function_call_arguments.done", **place, arguments=arguments, name=call.name
-        )
-        yield self._close_item({**item, "arguments": arguments})
+        yield self._event("function_call_arguments.delta", **place, delta=written)
+        yield self._event("function_call_arguments.done", **place, arguments=written, name=call.name)
+        yield self._close_item({**item, "arguments": written})
 
     @property
     def _summary(self) -> Document:
         return {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
 
     def _open_item(self, item: Document) -> Document:
-        return self._item("response.output_item.added", {**item, "status": "in_progress"})
+        return self._item("output_item.added", {**item, "status": "in_progress"})
 
     def _close_item(self, item: Document, status: str = "completed") -> Document:
-        event = self._item("response.output_item.done", {**item, "status": status})
+        event = self._item("output_item.done", {**item, "status": status})
         self._output.append(event["item"])
         return event
 
@@ -201,27 +195,17 @@ class ResponseTelling:
 
     def _event(self, kind: str, **data: Any) -> Document:
         self._number += 1
-        return {"type": kind, "sequence_number": self._number, **data}
+        return {"type": f"response.{kind}", "sequence_number": self._number, **data}
 
 
-def _arguments(call: FunctionCall) -> str:
-    return msgspec.json.encode(call.arguments).decode()
-
-
-def _usage(finish: Finish) -> Document:
-    """Return what a request took; all that was written and is no answer counts as reasoning."""
+def _usage(finish: Finish, read: str, written: str) -> Document:
+    """Return the usage of a request in the words of an API; all output that is no answer counts as reasoning."""
     used = finish.usage
     thought = used.output_tokens - (estimate_tokens(finish.answer) if finish.answer else 0)
     return {
-        "prompt_tokens": used.input_tokens,
-        "completion_tokens": used.output_tokens,
+        f"{read}_tokens": used.input_tokens,
+        f"{written}_tokens": used.output_tokens,
         "total_tokens": used.tokens,
-        "prompt_tokens_details": {"cached_tokens": used.cached_input_tokens},
-        "completion_tokens_details": {"reasoning_tokens": max(0, thought)},
+        f"{read}_tokens_details": {"cached_tokens": used.cached_input_tokens},
+        f"{written}_tokens_details": {"reasoning_tokens": max(0, thought)},
     }
-
-
-def _response_usage(finish: Finish) -> Document:
-    names = {"prompt": "input", "completion": "output"}
-    renamed = ((name.partition("_"), value) for name, value in _usage(finish).items())
-    return {f"{names.get(first, first)}_{rest}": value for (first, _, rest), value in renamed}

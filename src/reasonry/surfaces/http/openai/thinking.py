@@ -23,24 +23,30 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Readable:
-    """The texts in a reply, as it streams in: all of it, or what its JSON holds as values."""
+    """The texts in a reply, as it streams in: all of it, or what its JSON holds as values.
+
+    Attributes:
+        text: All that can be read so far.
+    """
 
     def __init__(self) -> None:
-        self._raw = self._shown = ""
+        self._raw = self.text = ""
 
     def feed(self, piece: str) -> str:
         """Return what can be read of a further piece."""
-        piece = piece if self._raw else piece.lstrip()
-        self._raw += piece
+        self._raw = self._raw + piece if self._raw else piece.lstrip()
+        before, self.text = self.text, self._read()
+        return self.text[len(before) :]
+
+    def _read(self) -> str:
         if not self._raw.startswith(("{", "[")):
-            return piece
-        shown = self._shown
+            return self._raw
         with suppress(ValueError):
             data = from_json(self._raw, allow_partial="trailing-strings")
             members = data.values() if isinstance(data, dict) else [data]
             # A member of the whole begins after an empty line.
-            self._shown = "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
-        return self._shown[len(shown) :]
+            return "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
+        return self.text
 
 
 def _texts(value: Any) -> list[str]:
@@ -51,13 +57,13 @@ def _texts(value: Any) -> list[str]:
 
 
 class Thinking:
-    """What a run thinks, event by event; each thought is a paragraph of its own."""
+    """The thoughts of a run, event by event; each thought is a paragraph of its own."""
 
     def __init__(self) -> None:
         self._begun = set[str]()
         """The replies that have begun to come in."""
-        self._speaker, self._has_spoken, self._reply = "", False, Readable()
-        """The reply that is passed on, whether any of it was, and what can be read of it."""
+        self._speaker, self._reply = "", Readable()
+        """The reply that is passed on, and what can be read of it."""
         self._said = ""
         """The last of what was passed on, without its spaces."""
         self._spend_said_ms = 0
@@ -67,11 +73,10 @@ class Thinking:
         data, effect = event.data, event.data.get("effect") or ""
         if event.kind == "text":
             if not self._speaker and effect not in self._begun:
-                self._speaker, self._has_spoken, self._reply = effect, False, Readable()
+                self._speaker, self._reply = effect, Readable()
             self._begun.add(effect)
             if effect == self._speaker and (text := self._reply.feed(data["text"])):
-                yield self._say(text, begins=not self._has_spoken)
-                self._has_spoken = True
+                yield self._say(text, begins=text == self._reply.text)
             return
         if event.kind in ("answered", "failed", "retrying"):
             self._begun.discard(effect)
