@@ -7,12 +7,13 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
+from ...engine.engine import BY_USER
 from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
 from ...records import JobStanding
@@ -23,6 +24,8 @@ from .settings import ServerSettings
 
 if TYPE_CHECKING:
     from ...queues import Worker
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("reasonry.http")
 
@@ -82,7 +85,7 @@ class Wiring:
         self.present = Counter[str]()
         self.failure: Exception | None = None
         """Why the server could not start, or did not end well."""
-        self._tasks = set[asyncio.Task[None]]()
+        self._tasks = set[asyncio.Task[Any]]()
         self.mcp: Any = None
         """What answers requests of MCP, while the server runs."""
         self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
@@ -108,11 +111,21 @@ class Wiring:
             parts = self._parts[principal] = AgentApp(app), app.sessions()
         return RequestContext(principal, parts[0], self.supervisor, parts[1], self, request)
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do some work beside the request that asks for it."""
+    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do some work beside the request that asks for it; it is not cancelled with that request."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def cancel_left(self, app: App, run_id: str, detail: str = BY_USER) -> None:
+        """Cancel a run whose client has gone, beside its request; see `Supervisor.cancel`."""
+
+        async def cancel() -> None:
+            with contextlib.suppress(ReasonryError):
+                await self.supervisor.cancel(app, run_id, detail)
+
+        self.beside(cancel())
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:

@@ -11,7 +11,7 @@ Rule 2: a run ends with its call only where the protocol says that who closes th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -24,8 +24,6 @@ from ...core.budget import Budget
 from ...engine.engine import Order
 from ...engine.policy import Performers
 from ...engine.result import Result
-from ...errors import ReasonryError
-from ...supervisor import Supervisor
 from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
@@ -47,11 +45,9 @@ STILL_AT_WORK: Final = (
 class SupervisedWork(RunWork):
     """Works on runs by way of the server's supervisor."""
 
-    def __init__(self, app: AgentApp, supervisor: Supervisor, draining: asyncio.Event) -> None:
-        super().__init__(app, RunTasks(app, supervisor))
-        self._supervisor = supervisor
-        self._draining = draining
-        self._tasks = set[asyncio.Task[Any]]()
+    def __init__(self, app: AgentApp, wiring: Wiring) -> None:
+        super().__init__(app, RunTasks(app, wiring.supervisor))
+        self._supervisor, self._wiring = wiring.supervisor, wiring
 
     async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
         """See `RunWork`."""
@@ -69,8 +65,8 @@ class SupervisedWork(RunWork):
         try:
             result = await self._wait(run_id, context)
         except asyncio.CancelledError:
-            if context.ends_when_left and not self._draining.is_set():
-                self._begin(self._cancel_left(run_id))
+            if context.ends_when_left and not self._wiring.draining.is_set():
+                self._wiring.cancel_left(self.app, run_id)
             raise
         if result is not None:
             return result.document(nodes=False)
@@ -91,10 +87,8 @@ class SupervisedWork(RunWork):
 
     async def _wait(self, run_id: str, context: CallContext) -> Result | None:
         """Return where the run ended; None: the caller has waited long enough, or the server is about to end."""
-        ended, draining = (
-            self._begin(self._supervisor.wait(self.app, run_id)),
-            self._begin(self._draining.wait()),
-        )
+        ended = self._wiring.beside(self._supervisor.wait(self.app, run_id))
+        draining = self._wiring.beside(self._wiring.draining.wait())
         try:
             if context.report is None:
                 await asyncio.wait({ended, draining}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -117,7 +111,7 @@ class SupervisedWork(RunWork):
                         latest = thoughts[-1]["text"][:_MESSAGE_CHARS]
                         news.set()
 
-        following = self._begin(follow())
+        following = self._wiring.beside(follow())
         for task in over:
             task.add_done_callback(lambda _: news.set())
         try:
@@ -131,17 +125,6 @@ class SupervisedWork(RunWork):
                 message = latest
         finally:
             following.cancel()
-
-    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        # Whoever calls may be cancelled at every point at which it waits; what is begun here is not.
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _cancel_left(self, run_id: str) -> None:
-        with suppress(ReasonryError):
-            await self._supervisor.cancel(self.app, run_id)
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
@@ -167,7 +150,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def server_for(request: Request) -> McpServer:
         context = wiring.context(request)
         if context.principal not in servers:
-            work = SupervisedWork(context.app, wiring.supervisor, wiring.draining)
+            work = SupervisedWork(context.app, wiring)
             # A response may have begun long before the store goes down: the gate waits for its head alone.
             guard = wiring.health.unless_down
             servers[context.principal] = app_server(context.app, context.sessions, work=work, guard=guard)

@@ -23,7 +23,7 @@ from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....records import JobOptions
 from ..context import RequestContext, page_url
-from .conversation import ANSWER, CallId, problem_of, unknown_call
+from .conversation import ANSWER, CalledFunction, CallId, MadeCall, problem_of, unknown_call
 from .request import ChatFields, Named, read_call
 from .thinking import Thinking
 
@@ -35,14 +35,6 @@ _SHOWN: Final = (
     *("duration_ms", "usage", "warnings"),
 )
 """The members of a run's document that a reply has."""
-
-
-class FunctionCall(Struct, frozen=True):
-    """A call that the caller is asked to make; its arguments are JSON."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 class Finish(Struct, frozen=True):
@@ -57,7 +49,7 @@ class Finish(Struct, frozen=True):
     usage: Usage
     warnings: Sequence[str]
     answer: str = ""
-    calls: Sequence[FunctionCall] = ()
+    calls: Sequence[MadeCall] = ()
     cut: bool = False
 
     @property
@@ -133,16 +125,11 @@ class Completion:
             yield
         except (asyncio.CancelledError, GeneratorExit):
             if wiring.present[run_id] == 1 and not (self._leaves or self._context.supervisor.draining):
-                # A client that hung up does not wait, and must not be what the cancelling is cancelled with.
-                wiring.beside(self._cancel())
+                wiring.cancel_left(self._context.app, run_id, HUNG_UP)
             raise
         finally:
             wiring.present[run_id] -= 1
             wiring.present += Counter()
-
-    async def _cancel(self) -> None:
-        with suppress(ReasonryError):
-            await self._context.supervisor.cancel(self._context.app, self.run_id, HUNG_UP)
 
     async def _hand_out_calls(self) -> Finish | None:
         """Return the calls that the run waits for, if it waits for any.
@@ -181,8 +168,9 @@ class Completion:
         answer, cut = cut_answer(text, stops, fields.max_completion_tokens or fields.max_tokens)
         return await self._finish(result, answer=answer, cut=cut or is_stopped)
 
-    def _call(self, effect: str, name: str, arguments: Mapping[str, Any]) -> FunctionCall:
-        return FunctionCall(str(CallId(self.run_id, effect)), name, msgspec.json.encode(arguments).decode())
+    def _call(self, effect: str, name: str, arguments: Mapping[str, Any]) -> MadeCall:
+        function = CalledFunction(name, msgspec.json.encode(arguments).decode())
+        return MadeCall(str(CallId(self.run_id, effect)), function)
 
     async def _finish(self, result: Result, **ending: Any) -> Finish:
         """Return the end of the request, with the usage since the results that it brought, if it did."""

@@ -11,7 +11,8 @@ import msgspec
 from ....core.metering import estimate_tokens
 from ....errors import ReasonryError
 from ..documents import error_body
-from .completion import Finish, FunctionCall
+from .completion import Finish
+from .conversation import MadeCall
 from .request import ChatFields, ResponseFields
 
 Document = dict[str, Any]
@@ -51,10 +52,7 @@ class ChatTelling:
 
     def finish(self, finish: Finish) -> Iterator[Document]:
         """Yield how the reply ends."""
-        calls: list[Document] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in finish.calls
-        ]
+        calls = [{"type": "function", **msgspec.to_builtins(call)} for call in finish.calls]
         message: Document = {
             "role": "assistant",
             "content": None if calls else finish.answer,
@@ -111,7 +109,9 @@ class ResponseTelling:
     def think(self, piece: str) -> Iterator[Document]:
         """See `ChatTelling`."""
         if not self._thoughts:
-            yield self._open_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
+            yield self._item(
+                "added", {"id": f"rs_{self._id}", "type": "reasoning", "summary": []}, "in_progress"
+            )
             part = {"type": "summary_text", "text": ""}
             yield self._event("reasoning_summary_part.added", **self._summary, part=part)
         self._thoughts.append(piece)
@@ -123,7 +123,7 @@ class ResponseTelling:
             part = {"type": "summary_text", "text": "".join(self._thoughts)}
             yield self._event("reasoning_summary_text.done", **self._summary, text=part["text"])
             yield self._event("reasoning_summary_part.done", **self._summary, part=part)
-            yield self._close_item({"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
+            yield self._item("done", {"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
         for call in finish.calls:
             yield from self._call(call)
         status = "incomplete" if finish.cut else "completed"
@@ -163,35 +163,33 @@ class ResponseTelling:
         item: Document = {"id": f"msg_{self._id}", "type": "message", "role": "assistant"}
         part = {"type": "output_text", "annotations": [], "logprobs": []}
         place = {"item_id": item["id"], "output_index": len(self._output), "content_index": 0}
-        yield self._open_item({**item, "content": []})
+        yield self._item("added", {**item, "content": []}, "in_progress")
         yield self._event("content_part.added", **place, part={**part, "text": ""})
         yield self._event("output_text.delta", **place, delta=text, logprobs=[])
         yield self._event("output_text.done", **place, text=text, logprobs=[])
         yield self._event("content_part.done", **place, part={**part, "text": text})
-        yield self._close_item({**item, "content": [{**part, "text": text}]}, status)
+        yield self._item("done", {**item, "content": [{**part, "text": text}]}, status)
 
-    def _call(self, call: FunctionCall) -> Iterator[Document]:
-        item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": call.name}
-        place, written = {"item_id": item["id"], "output_index": len(self._output)}, call.arguments
-        yield self._open_item({**item, "arguments": ""})
+    def _call(self, call: MadeCall) -> Iterator[Document]:
+        name, written = call.function.name, call.function.arguments
+        item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": name}
+        place = {"item_id": item["id"], "output_index": len(self._output)}
+        yield self._item("added", {**item, "arguments": ""}, "in_progress")
         yield self._event("function_call_arguments.delta", **place, delta=written)
-        yield self._event("function_call_arguments.done", **place, arguments=written, name=call.name)
-        yield self._close_item({**item, "arguments": written})
+        yield self._event("function_call_arguments.done", **place, arguments=written, name=name)
+        yield self._item("done", {**item, "arguments": written})
 
     @property
     def _summary(self) -> Document:
         return {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
 
-    def _open_item(self, item: Document) -> Document:
-        return self._item("output_item.added", {**item, "status": "in_progress"})
-
-    def _close_item(self, item: Document, status: str = "completed") -> Document:
-        event = self._item("output_item.done", {**item, "status": status})
-        self._output.append(event["item"])
+    def _item(self, step: str, item: Document, status: str = "completed") -> Document:
+        """Return the event that an item is `added`, or `done` and part of the output."""
+        item = {**item, "status": status}
+        event = self._event(f"output_item.{step}", output_index=len(self._output), item=item)
+        if step == "done":
+            self._output.append(item)
         return event
-
-    def _item(self, kind: str, item: Document) -> Document:
-        return self._event(kind, output_index=len(self._output), item=item)
 
     def _event(self, kind: str, **data: Any) -> Document:
         self._number += 1
