@@ -226,11 +226,8 @@ async def begin(
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
     """Resume a run that stopped because its client hung up or its server ended, now that its client came again."""
     row = await context.app.store.run(run_id)
-    if row.status == "active":
-        is_abandoned = run_id in await context.app.resumable([row])
-    else:
-        is_abandoned = row.status == "cancelled" and row.detail == HUNG_UP
-    if is_abandoned:
+    is_left = row.status == "cancelled" and row.detail == HUNG_UP
+    if is_left or (row.status == "active" and run_id in await context.app.resumable([row])):
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
 

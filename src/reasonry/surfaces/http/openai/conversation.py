@@ -32,7 +32,8 @@ FORM = """The answer is put into JSON that fits this schema afterwards, so it mu
 ANSWER = "answer"
 """In the place of an effect: the call is the answer of its run, which waits for nothing."""
 
-_CALL = re.compile(r"call_([A-Za-z0-9_-]{22})_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
+_CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
+"""The last character of the run's part has two bits that mean something."""
 
 _THINKING = ("reasoning_text", "reasoning", "thinking")
 _THOUGHTS = re.compile(
@@ -64,13 +65,11 @@ def read_call_id(text: str, field: str) -> CallId:
     Raises:
         UsageError: It is none of ours.
     """
-    if found := _CALL.fullmatch(text):
-        run_id = UUID(bytes=base64.urlsafe_b64decode(found[1] + "=="))
-        call = CallId(str(run_id), found[2].replace("-", "/"))
-        # The last character of the run's part has bits that mean nothing.
-        if str(call) == text:
-            return call
-    raise unknown_call(text, field)
+    found = _CALL.fullmatch(text)
+    if found is None:
+        raise unknown_call(text, field)
+    run_id = UUID(bytes=base64.urlsafe_b64decode(found[1] + "=="))
+    return CallId(str(run_id), found[2].replace("-", "/"))
 
 
 def unknown_call(text: str, field: str) -> UsageError:
@@ -239,12 +238,10 @@ def _quote(turns: Sequence[str], room: int) -> str:
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
     """Return the conversation that a run was about, its answer included."""
-    asked, _, quoted = problem.rpartition(f"\n\n{HEADING}\n")
-    messages = [
-        Message(role="user", content=without_quoted(problem)),
-        Message(role="assistant", content=answer),
-    ]
-    if not asked or without_quoted(problem) == problem:
-        return messages
-    lines = [line.removeprefix(MARK) for line in quoted.split("\n")]
-    return [Message(role="user", name="earlier", content="\n".join(lines)), *messages]
+    asked = without_quoted(problem)
+    messages = [Message(role="user", content=asked), Message(role="assistant", content=answer)]
+    quoted = problem[len(asked) :].partition(f"\n\n{HEADING}\n")[2]
+    if quoted:
+        earlier = "\n".join(line.removeprefix(MARK) for line in quoted.split("\n"))
+        messages.insert(0, Message(role="user", name="earlier", content=earlier))
+    return messages

@@ -293,12 +293,7 @@ def form_of_call(functions: Sequence[Function]) -> Form:
 
 
 def _object_of(**members: Form) -> Form:
-    return {
-        "type": "object",
-        "properties": members,
-        "required": [*members],
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
 def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:

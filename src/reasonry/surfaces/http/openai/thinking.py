@@ -23,11 +23,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Readable:
-    """The texts in a reply, as it streams in: all of it, or what its JSON holds as values.
-
-    Attributes:
-        text: All that can be read so far.
-    """
+    """The texts in a reply, as it streams in: all of it, or what its JSON holds as values; `text` has them so far."""
 
     def __init__(self) -> None:
         self._raw = self.text = ""
