@@ -127,11 +127,11 @@ class RunFilters(TypedDict, total=False):
 UsageGroup = Literal["day", "strategy", "model", "owner"]
 
 
-class UsageTotal(Struct, frozen=True, omit_defaults=True):
+class UsageTotal(Struct, frozen=True):
     """What runs have spent together."""
 
     group: str = ""
-    """What they have in common; of a day, its date in UTC."""
+    """What they have in common; of a day, its date in UTC; empty: these are all runs."""
     runs: int = 0
     calls: int = 0
     tokens: int = 0

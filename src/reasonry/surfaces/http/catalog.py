@@ -19,7 +19,6 @@ from .documents import reply
 from .operations import Operation
 
 _LISTED = ("name", "title", "source", "summary", "aliases", "driven", "calls", "options")
-_TOTALS = ("runs", "calls", "tokens", "usd")
 _DAY_MS = 86_400_000
 
 
@@ -66,28 +65,13 @@ class ListedNamesDocument(TypedDict):
     documents: list[str]
 
 
-class TotalDocument(TypedDict):
-    """What runs took."""
-
-    runs: int
-    calls: int
-    tokens: int
-    usd: float
-
-
-class GroupTotalDocument(TotalDocument):
-    """The usage of the runs of a day, strategy or model."""
-
-    group: str
-
-
 class UsageReportDocument(TypedDict):
     """The usage of runs, in all and by day, strategy or model, and the limit of a day."""
 
     since_ms: int
-    total: TotalDocument
+    total: UsageTotal
     by: str
-    groups: list[GroupTotalDocument]
+    groups: list[UsageTotal]
     usd_a_day: float | None
     usd_today: float
 
@@ -138,17 +122,13 @@ async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     return reply(
         {
             "since_ms": since_ms,
-            "total": _totals(total),
+            "total": total,
             "by": query.by,
-            "groups": [{"group": group.group, **_totals(group)} for group in groups],
+            "groups": groups,
             "usd_a_day": context.wiring.settings.usd_a_day_of(context.principal),
             "usd_today": spent_today.usd,
         }
     )
-
-
-def _totals(total: UsageTotal) -> dict[str, Any]:
-    return {name: getattr(total, name) for name in _TOTALS}
 
 
 # -- the server itself

@@ -99,6 +99,8 @@ class ChatTool(Struct, frozen=True, tag_field="type", tag="function"):
 class ResponseTool(Function, frozen=True, tag_field="type", tag="function"):
     """A tool of the caller."""
 
+    strict: bool | None = False
+
 
 class ToolChoice(Struct, frozen=True, omit_defaults=True):
     """The function that must be called: `function` names it in chats, `name` in responses."""
@@ -142,7 +144,7 @@ class SharedFields(Struct, frozen=True, kw_only=True):
     model: str
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
-    tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
+    tool_choice: Literal["auto", "none", "required"] | ToolChoice = "auto"
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
 

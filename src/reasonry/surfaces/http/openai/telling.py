@@ -19,9 +19,9 @@ Document = dict[str, Any]
 
 _ECHOED = (
     *("model", "background", "instructions", "max_output_tokens", "parallel_tool_calls"),
-    "previous_response_id",
+    *("previous_response_id", "text", "tool_choice", "tools"),
 )
-"""The fields of a request that its response has again, besides those about text and tools."""
+"""The fields of a request that its response has again."""
 _FIXED = {"metadata": {}, "store": True, "temperature": None, "top_p": None, "truncation": "auto"}
 
 
@@ -87,16 +87,13 @@ class ChatTelling:
 
 
 class ResponseTelling:
-    """A response, in events or whole; see `ChatTelling`.
-
-    Attributes:
-        fields: What was asked for.
-    """
+    """A response, in events or whole; see `ChatTelling`."""
 
     last_line = b""
 
     def __init__(self, suffix: str, fields: ResponseFields, created: float | None = None) -> None:
-        self._id, self._created, self.fields = f"resp_{suffix}", int(created or time.time()), fields
+        self._id, self._created = f"resp_{suffix}", int(created or time.time())
+        self._asked = {name: msgspec.to_builtins(getattr(fields, name)) for name in _ECHOED}
         self._number = -1
         self._thoughts, self._output = list[str](), list[Document]()
         self.whole: Document = {}
@@ -130,7 +127,7 @@ class ResponseTelling:
         if not finish.calls:
             yield from self._answer(finish.answer, status)
         self.whole = self.standing(status, usage=_usage(finish, "input", "output"), reasonry=finish.document)
-        yield self._event(f"{status}", response=self.whole)
+        yield self._event(status, response=self.whole)
 
     def fail(self, error: ReasonryError, scope: Mapping[str, Any]) -> Document:
         """See `ChatTelling`."""
@@ -140,7 +137,6 @@ class ResponseTelling:
 
     def standing(self, status: str, **members: Any) -> Document:
         """Return the response as it stands."""
-        fields = self.fields
         return {
             "id": self._id,
             "object": "response",
@@ -150,12 +146,9 @@ class ResponseTelling:
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "output": self._output,
             "reasoning": {"effort": None, "summary": "detailed"},
-            "text": msgspec.to_builtins(fields.text),
-            "tool_choice": msgspec.to_builtins(fields.tool_choice or "auto"),
-            "tools": [{"strict": False, **msgspec.to_builtins(tool)} for tool in fields.tools],
             "usage": None,
             **_FIXED,
-            **{name: getattr(fields, name) for name in _ECHOED},
+            **self._asked,
             **members,
         }
 
