@@ -752,3 +752,24 @@ def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Sh
         "T4None",
     ]
     assert len([line for line in drawn if line.strip().split()[-1].startswith("T")]) == 602
+
+
+def test_a_reader_that_has_gone_ends_a_command_quietly(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with ForkedProcess(
+        shell.command("strategies"), env=shell.environ, stdout=writer, stderr=subprocess.PIPE
+    ) as process:
+        os.close(writer)
+        assert process.communicate(timeout=20)[1] == b""
+    assert process.returncode == 141
+
+
+def test_before_the_end_a_thinker_in_a_shell_is_told_the_command(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run("think", "One.", "--total", "4")
+    asked = shell.run("think", "Two.", "--total", "4", "--branch", "b").stdout
+    assert "`reasonry coach refute --session last` has other eyes look." in asked
+    assert "3 thoughts processed" not in asked
+    end = shell.run("think", "Three.", "--done").stdout
+    assert "4 thoughts processed across 1 branch." in end

@@ -20,10 +20,9 @@ from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, decode_record, spans
 
-_BEFORE_THE_END: Final = 400
-"""Characters of all that is said before the end."""
+_BEFORE_THE_END: Final = 340
+"""Characters of all that is said before the end; with the refuter that a surface names, 100 tokens."""
 _QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
-_OTHER_EYES: Final = " `coach` with action refute has other eyes look."
 _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
 _QUOTED_CHARS: Final = 60
@@ -170,11 +169,11 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
         *_open_steps(own)[:1],
         *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
     ]
-    text, room = "", _BEFORE_THE_END - len(_QUESTION) - len(_OTHER_EYES)
+    text, room = "", _BEFORE_THE_END - len(_QUESTION)
     for part in parts:
         sentence = f"{part[:1].upper()}{part[1:].rstrip('.')}. "
         text += sentence if len(text) + len(sentence) <= room else ""
-    return text + _QUESTION + _OTHER_EYES
+    return text + _QUESTION
 
 
 def digest(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
 from ..masking import SECRETS
-from ..reading.arguments import MAX_INT, name_arguments, read_argument, read_arguments, read_text
+from ..reading.arguments import name_arguments, read_argument, read_arguments
 from ..reading.json_in_text import json_value
 from .export import Format
 from .settings import SessionSettings
@@ -119,10 +119,7 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
     """
     schema = tool_schema(ThinkingCall)
     try:
-        masked = SECRETS.mask_data(arguments)
-        if (plain := _read_plain(masked, settings.max_thought_chars)) is not None:
-            return plain, {}
-        named = name_arguments(schema, masked)
+        named = name_arguments(schema, SECRETS.mask_data(arguments))
     except RecursionError:
         raise UsageError("the arguments are nested too deeply") from None
     others = {name: value for name, value in named.items() if name not in schema["properties"]}
@@ -134,31 +131,6 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
         others["data"] = named.pop("data")
     long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
     return read_form(ThinkingCall, named, long), others
-
-
-class _PlainCall(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A thought without anything beside it, as most are: read at once."""
-
-    thought: str
-    next_thought_needed: bool
-    thought_number: Annotated[int, Meta(ge=1, le=MAX_INT)]
-    total_thoughts: Annotated[int, Meta(ge=1, le=MAX_INT)]
-    session_id: Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")] | None = None
-
-
-def _read_plain(arguments: Arguments, max_chars: int) -> ThinkingCall | None:
-    try:
-        plain = msgspec.convert(arguments, _PlainCall)
-    except msgspec.ValidationError:
-        return None
-    read_text("thought", plain.thought, max_chars)
-    return ThinkingCall(
-        thought=plain.thought,
-        next_thought_needed=plain.next_thought_needed,
-        thought_number=plain.thought_number,
-        total_thoughts=plain.total_thoughts,
-        session_id=plain.session_id,
-    )
 
 
 def call_mark(call: ThinkingCall, others: Arguments) -> int:

@@ -151,6 +151,7 @@ class Sessions:
         history: int | None = 0,
         begins: bool = True,
         forgives: bool = True,
+        refuter: str = "A run of `prove_and_refute` with this session",
     ) -> Document:
         """Take a thought and say where the session stands.
 
@@ -162,6 +163,7 @@ class Sessions:
             begins: Whether a new session may take the place of one that the call names and that is not there, or is
                 the record of a run. A session is named by its whole id where it may not.
             forgives: Whether a call that comes again is the same thought, rather than another one.
+            refuter: What has other eyes look at a session, as its thinker calls it.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
@@ -174,7 +176,10 @@ class Sessions:
             request = await self._request(call, bound, mark, exact_id, begins)
             return await self._think(request, others, history)
 
-        return await (take() if thinker is None else thinker.think(call, take))
+        document = await (take() if thinker is None else thinker.think(take))
+        if "beforeYouEnd" in document:
+            document["beforeYouEnd"] += f" {refuter} has other eyes look."
+        return document
 
     async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
         call, bound, now_ms = request.call, request.bound, self._clock()
@@ -334,7 +339,7 @@ class Sessions:
         else:
             document = await perform(call)
         if thinker is not None and action == "delete":
-            thinker.forget(document["session_id"])
+            thinker.bound.forget(document["session_id"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
         if action == "get" and named.get("branch_id") == "" and document.get("branches"):
             notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})

@@ -79,14 +79,6 @@ class Bound:
             return named
         return self.begun_for.get(named, named)
 
-    def may_change(self, call: ThinkingCall) -> bool:
-        """Whether a call may change what the caller is bound to."""
-        if call.session_id is not None and not call.clear_session:
-            return self.session_of(call) not in (self.seen or {})
-        return (
-            call.clear_session or len(self.ids) != 1 or call.strategy is not None or call.thought_number == 1
-        )
-
     def learn(
         self,
         call: ThinkingCall,
@@ -122,8 +114,8 @@ class Bound:
         self.ids = [session_id, *others][:MAX_OPEN]
 
     def see(self, session_id: str, now: Seen) -> None:
-        """Note how a session stands; replies to calls side by side may come in any order."""
-        if self.seen is not None and now.thoughts >= self._seen(session_id).thoughts:
+        """Note how a session stands."""
+        if self.seen is not None:
             self.seen[session_id] = now
 
     def forget(self, session_id: str | None) -> None:

@@ -147,9 +147,9 @@ def end_text(run: Mapping[str, Any]) -> str:
     return ": ".join([word, *([", ".join(parts)] if parts else [])])
 
 
-def count_of(number: int, noun: str) -> str:
+def count_of(number: int, noun: str, plural: str = "s") -> str:
     """Return a number of things: `1 call`, `2 calls`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def spend(document: dict[str, Any]) -> str:

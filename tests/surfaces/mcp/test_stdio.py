@@ -18,7 +18,7 @@ from .raw import COMMAND, ENVELOPE, Raw, document, thought
 each_wire = pytest.mark.parametrize(
     "command",
     [COMMAND, without_posix("reasonry.surfaces.mcp.serve")],
-    ids=["descriptors are polled", "threads read and write"],
+    ids=["as it is", "without POSIX"],
 )
 
 
@@ -82,11 +82,8 @@ def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
     assert "notices" not in after
 
 
-@each_wire
-def test_calls_sent_without_waiting_keep_their_order_in_one_session(
-    tmp_path: Path, command: list[str]
-) -> None:
-    with Raw(tmp_path / "store.db", command=command) as raw:
+def test_calls_sent_without_waiting_keep_their_order_in_one_session(tmp_path: Path) -> None:
+    with Raw(tmp_path / "store.db") as raw:
         sent = {
             raw.send("tools/call", {"name": "sequentialthinking", "arguments": thought(n, 50)}): n
             for n in range(1, 51)
@@ -147,8 +144,7 @@ def test_it_leaves_within_a_second_when_the_client_has_gone(command: list[str]) 
         assert time.monotonic() - began < max(1, started_s)
 
 
-@each_wire
-def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path, command: list[str]) -> None:
+def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path) -> None:
     lines = [
         b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
         b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
@@ -160,17 +156,16 @@ def test_calls_in_flight_are_answered_before_it_leaves(tmp_path: Path, command: 
     ]
     env = {**os.environ, "REASONRY_STORE": str(tmp_path / "store.db")}
     done = subprocess.run(
-        command, input=b"\n".join(lines) + b"\n", capture_output=True, env=env, timeout=30, check=True
+        COMMAND, input=b"\n".join(lines) + b"\n", capture_output=True, env=env, timeout=30, check=True
     )
     assert len(done.stdout.splitlines()) == 21
 
 
-@each_wire
-def test_a_file_serves_as_standard_input(tmp_path: Path, command: list[str]) -> None:
+def test_a_file_serves_as_standard_input(tmp_path: Path) -> None:
     script = tmp_path / "frames"
     script.write_text('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}\n')
     with script.open("rb") as source:
-        done = subprocess.run(command, stdin=source, capture_output=True, timeout=30, check=True)
+        done = subprocess.run(COMMAND, stdin=source, capture_output=True, timeout=30, check=True)
     assert b'"code":-32600' in done.stdout
 
 
@@ -193,25 +188,22 @@ def test_it_ends_when_nobody_can_hear_it_any_more() -> None:
         assert raw.process.wait(timeout=2) == 0
 
 
-@each_wire
-def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path, command: list[str]) -> None:
-    with Raw(tmp_path / "store.db", command=command, DISABLE_THOUGHT_LOGGING="true") as raw:
+def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path) -> None:
+    with Raw(tmp_path / "store.db", DISABLE_THOUGHT_LOGGING="true") as raw:
         sent = [raw.send("prompts/get", {"name": "linear"}) for _ in range(400)]
         time.sleep(0.2)
         heard = [raw.hear()["id"] for _ in sent]
     assert sorted(heard) == sent
 
 
-@each_wire
-def test_nobody_reading_standard_error_holds_nothing_up(command: list[str]) -> None:
-    with Raw(command=command) as raw:
+def test_nobody_reading_standard_error_holds_nothing_up() -> None:
+    with Raw() as raw:
         for number in range(1, 40):
             assert "error" not in raw.think(number, 40, thought="x" * 8_000)
 
 
-@each_wire
-def test_thoughts_are_drawn_on_standard_error(command: list[str]) -> None:
-    with Raw(command=command) as raw:
+def test_thoughts_are_drawn_on_standard_error() -> None:
+    with Raw() as raw:
         raw.think(1, 2, thought="two\nlines of 日本語 \x1b[2J")
         raw.think(2, 2, isRevision=True, revisesThought=1)
         raw.think(2, 2, branchFromThought=1, branchId="other")

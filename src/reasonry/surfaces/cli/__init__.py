@@ -12,6 +12,9 @@ from ...errors import ReasonryError
 from .. import present
 from .output import print_document, print_error
 
+_CLOSED_PIPE = 128 + 13
+"""The exit code of a command that SIGPIPE ends."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
@@ -36,8 +39,12 @@ def _run(arguments: list[str], as_json: bool) -> int:
         return _call(arguments)
     except ReasonryError as error:
         return _report(error, as_json)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt:
         return present.EXIT_CODES["cancelled"]
+    except BrokenPipeError:
+        # The reader has gone, as `head` does: this ends as SIGPIPE has it, and nothing is left to be flushed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _CLOSED_PIPE
     except Exception as error:
         if os.environ.get("REASONRY_DEBUG"):
             traceback.print_exc()

@@ -347,7 +347,8 @@ def think(
         after = await sessions.following(arguments, begins=new)
         numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
         caller = Thinker(Bound([*after.session_ids]))
-        return await sessions.think({**numbers, **arguments}, thinker=caller), after
+        refuter = "`reasonry coach refute --session last`"
+        return await sessions.think({**numbers, **arguments}, thinker=caller, refuter=refuter), after
 
     document, after = common.do(work, environ=overlay(os.environ, vars(rules)))
 
@@ -376,6 +377,8 @@ def _show_thought(document: dict[str, Any]) -> None:
     for shown in document.get("thoughtHistory", ()):
         print_line(f"  {shown['thoughtNumber']}: {shown['thought']}")
     if "summary" in document:
-        print_line(document["summary"])
+        thoughts = present.count_of(document["thoughtHistoryLength"], "thought")
+        branches = present.count_of(len(document["branches"]), "branch", "es")
+        print_line(f"Sequential thinking complete: {thoughts} processed across {branches}.")
     for notice in document.get("notices", ()):
         print_note(f"note: {notice['message']}")

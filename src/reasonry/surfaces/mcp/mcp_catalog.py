@@ -66,7 +66,7 @@ def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[M
 
 def _with_short_id(document: Document) -> Document:
     """Return the reply to a plain thought with the beginning of the session's id, which names it as well."""
-    is_plain = len(document) == _PLAIN_MEMBERS and document["thoughtHistoryLength"] > 1
+    is_plain = len(document) == _PLAIN_MEMBERS
     return {**document, "sessionId": document["sessionId"][:SHORT_ID_CHARS]} if is_plain else document
 
 
@@ -80,7 +80,9 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             input_schema=thinking.thinking_input(strategy_names(strategies)),
             output_schema=thinking.thinking_output(),
             annotations=_THINK,
-            call=lambda arguments, context: sessions.think(arguments, thinker=context.thinker),
+            call=lambda arguments, context: sessions.think(
+                arguments, thinker=context.thinker, refuter="`coach` with action refute"
+            ),
             shorten=_with_short_id,
         ),
         McpTool(

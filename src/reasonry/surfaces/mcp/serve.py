@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import queue
-import select
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -37,8 +36,7 @@ _DRAIN_S = 0.5
 _MAX_TOLD = 20
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
 _MAX_CHARS = 20_000
-_CHUNK = 4096
-_MAX_WAITING = 64
+_MAX_WAITING = 256
 """Lines of the log that wait to be written."""
 _FINISH_S = 0.2
 """How long the last of them may take."""
@@ -122,7 +120,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
     """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
     from . import frames
     from .connection import Connection
-    from .stdio_transport import open_transport
+    from .stdio_transport import StdioTransport
 
     over, hurry = asyncio.Event(), asyncio.Event()
 
@@ -130,7 +128,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
         hurry.set()
         over.set()
 
-    transport = open_transport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
+    transport = StdioTransport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
 
     connection = Connection(server, transport.send)
     on_ending(end_soon)
@@ -172,8 +170,6 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
 class ThoughtLog:
     """Writes each thought to a descriptor that may have no reader: nothing waits for it, it leaves out instead.
 
-    A thread writes only where descriptors cannot be polled: to wake one costs as much as a call.
-
     Args:
         environ: `NO_COLOR` and `FORCE_COLOR` are heeded.
     """
@@ -182,13 +178,9 @@ class ThoughtLog:
         wants_colour = os.isatty(sink) or bool(environ.get("FORCE_COLOR"))
         self._colour = wants_colour and not environ.get("NO_COLOR")
         self._sink = sink
-        self._poll = select.poll() if hasattr(select, "poll") else None
         self._waiting = queue.Queue[bytes | None](maxsize=_MAX_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
-        if self._poll is None:
-            self._thread.start()
-        else:
-            self._poll.register(sink, select.POLLOUT)
+        self._thread.start()
 
     def add(self, tool: str, arguments: Document, document: Document) -> None:
         """Write a thought."""
@@ -196,21 +188,13 @@ class ThoughtLog:
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str) -> None:
-        """Write a text, as much of it as is taken at once."""
-        data = text.encode("utf-8", "backslashreplace")
-        if self._poll is None:
-            self._hand_over(data)
-            return
-        view = memoryview(data)
-        with contextlib.suppress(OSError):
-            while view and any(event & select.POLLOUT for _, event in self._poll.poll(0)):
-                view = view[os.write(self._sink, view[:_CHUNK]) :]
+        """Write a text, unless too much waits already."""
+        self._hand_over(text.encode("utf-8", "backslashreplace"))
 
     def finish(self) -> None:
         """Give what was written a moment to be read."""
-        if self._poll is None:
-            self._hand_over(None)
-            self._thread.join(_FINISH_S)
+        self._hand_over(None)
+        self._thread.join(_FINISH_S)
 
     def _hand_over(self, data: bytes | None) -> None:
         with contextlib.suppress(queue.Full):
