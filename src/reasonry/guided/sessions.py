@@ -151,7 +151,7 @@ class Sessions:
         history: int | None = 0,
         begins: bool = True,
         forgives: bool = True,
-        refuter: str = "A run of `prove_and_refute` with this session",
+        refuter: str = "A coached run with the strategy `refute`",
     ) -> Document:
         """Take a thought and say where the session stands.
 
