@@ -190,6 +190,8 @@ def test_what_is_said_of_a_false_equation(text: str, fault: str) -> None:
         "3 × 8 ≠ 25",
         "roughly 3 × 8 = 25",
         "8 / (4 - 4) = 2",
+        "5/20 + 8/20 = 13/20\n\n**2. The rest**\n1 - 13/20 = 7/20",
+        "So 2 + 3 = **5** 2 times.",
     ],
 )
 def test_what_is_not_surely_a_plain_equation_is_passed_over(text: str) -> None:

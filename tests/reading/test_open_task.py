@@ -42,6 +42,14 @@ Schreibe eine kurze Kündigung für mein Fitnessstudio.
 Escribe un poema de seis versos sobre el mar.
 Écris une lettre de motivation pour un stage.
 Scrivi una ricetta breve per la bruschetta al pomodoro.
+Recipe for banana bread without sugar.
+Need a JS function debounce(fn, ms) that keeps the arguments.
+Tables customers(id, name) and orders(id, customer_id). SQL for PostgreSQL: the customers without an order
+linux command: delete all log files older than 30 days
+Convert to JSON: Ada Berg, born 1984, speaks German and Danish.
+Make a 4-week plan for learning touch typing.
+Think about the role of failure in science and write me an essay.
+Ten name ideas for a small bakery, please.
 """.strip().splitlines()
 
 VALUE = """
@@ -63,6 +71,10 @@ Solve for x: 3x - 7 = 20.
 Compare 3/4 and 5/8. Which is larger?
 Wie heißt die Hauptstadt von Spanien?
 17 乘以 3 等于多少?
+Write the first five terms of the sequence that begins with 2 and doubles.
+Sort these numbers and write all of them in one line: 3, 1, 2
+Recipe for 4 people: 300 g of flour. How much flour do 6 people need?
+The function that doubles a number is applied to 5, and then to the result.
 """.strip().splitlines()
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.core.answering import AnswerReply
+from reasonry.reading.conclusion import Subject
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import is_whole
 from reasonry.reading.parse import read_form
-from reasonry.reading.prose import Subject
 from reasonry.strategies.analysis.questions import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
 
 

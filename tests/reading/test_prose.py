@@ -14,10 +14,12 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending, Snapshot, read_reply
 from reasonry.core.strategy import Strategy
+from reasonry.reading.conclusion import Found, Subject
+from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_opening, without_thinking
 from reasonry.reading.open_task import is_open_task
-from reasonry.reading.prose import Found, Subject, blocks, find_answer, is_working
+from reasonry.reading.prose import blocks, find_answer, is_working
 from reasonry.strategies import STRATEGIES
 
 from .corpus import Line, Setting, ask
@@ -219,6 +221,52 @@ def test_a_short_answer_is_found_where_it_is_stated_or_concluded(
     found = find_answer(text, Subject(problem))
     assert isinstance(found, Found)
     assert found.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "answer"),
+    [
+        ("How many apples are left of 8?", "One by one, **3** go.\n\nThat leaves, of 8, **5**; or 3 gone.", None),
+        ("How many apples are left of 8?", "Of the 8 apples, **3** were eaten. Left are five apples.", None),
+        ("What is the perimeter?", "P = 2(3 + 4) = 14\n\nThe area, by the way, is 12.", "14"),
+        ("What is the median of 3, 1, 8?", "Sorted: 1, 3, 8. The middle one is 3. The mean is 4.", None),
+        ("How long is the trip?", "300 / 60 = 5 hours.\n\nSo if you leave at 8:00, it is 13:00.", "5 hours"),
+        ("Find the roots of x² - 4.", "x = 2\nx = -2", "x = 2\nx = -2"),
+        ("Find the roots of x² - 4.", "The roots are:\n\n- x = 2\n- x = -2", "- x = 2\n- x = -2"),
+        ("Solve x + y = 5 and x - y = 1.", "Adding gives 2x = 6.\n\nx = 3\ny = 2", "x = 3\ny = 2"),
+        ("Solve x² - 5x + 6 = 0.", "The roots are x = 2 and x = 3.", "x = 2 and x = 3"),
+        ("Solve x + y = 5 and x - y = 1.", "Thus x = 3, y = 5 - 3 = 2.", "x = 3, y = 5 - 3 = 2"),
+        ("What is x if 2x = 10?", "2x = 10\nx = 5\n\nYou can verify: 2·5 = 10.", "5"),
+        ("What do 3 pens cost?", "3 × $1.20 = $3.60. With a 5 dollar bill you would get $1.40 back.", "$3.60"),
+        ("How many legs do 3 dogs and 2 hens have?", "Dogs: 3 × 4 = 12\nHens: 2 × 2 = 4", None),
+        ("How many legs do 3 dogs and 2 hens have?", "Dogs: 12\nHens: 4\nTotal: 16", "16"),
+        ("How old is Tom if Ann is 9?", "Tom is 12 now. In 3 years he is 15.", None),
+        ("How many degrees have 6 corners?", "4 · 180° = 720°.\n\nEach angle has 120°.", None),
+        ("Who is second tallest?", "Dora > Anna > Bea.\n\nThe second tallest is Anna.", "The second tallest is Anna."),
+        ("Which is larger, 2^30 or 10^9?", "10⁹ = 1,000,000,000\n\n2³⁰ is larger.", "2³⁰ is larger"),
+        ("What does print(2 + 1) print?", "It adds **numbers**, so it prints:\n\n```\n3\n```", "3"),
+        ("What does sorted(d) return?", "The **keys**, as a list.\n\n```\n[1]\n[2]\n```\nIf so, it is one.", None),
+        ("How long is the ride?", "Could you tell me the speed? Then I can work it out: t = s / v.", None),
+    ],
+)  # fmt: skip
+def test_a_value_that_may_not_be_what_was_asked_for_is_no_answer(
+    problem: str, text: str, answer: str | None
+) -> None:
+    found = find_answer(text, Subject(problem))
+    assert (found.answer if isinstance(found, Found) else None) == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To write it, I would proceed as follows:\n\n1. A greeting.\n2. Thanks.\n\nI will then write each part.",
+        "To write this, I'll proceed as follows:\n\n1. A greeting.\n2. Thanks.\n\nIt will be short. Shall I go ahead?",
+        "Happy to help! I need a bit more information:\n\n1. Which oven?\n2. Since when?\n\nOnce you share this, I'll "
+        "write a tailored text for you.",
+    ],
+)
+def test_a_plan_or_a_question_back_is_no_text(text: str) -> None:
+    assert isinstance(find_answer(text, Subject(OPEN, is_open=True)), Unreadable)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import TooLargeError, UsageError
+from ..reading.conclusion import Subject
 from ..reading.open_task import is_open_task
-from ..reading.prose import Subject
 
 MAX_PROBLEM_CHARS = 100_000
 MAX_QUOTED_CHARS = 100_000

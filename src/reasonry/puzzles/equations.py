@@ -137,7 +137,7 @@ def _plain(text: str) -> str:
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
     text = _TEX.sub(_replace_command, text)
-    text = re.sub(r"(?<=[\d)])\s*\*\*\s*(?=\d)", "^", _BULLET.sub("", text)).replace("**", " ")
+    text = re.sub(r"(?<=[\d)])(?:\*\*| \*\* )(?=\d)", "^", _BULLET.sub("", text)).replace("**", " ")
     text = re.sub(r"\^\{(\d{1,2})\}", r"^\1", text).replace("{", " ").replace("}", " ").replace("`", " ")
     return _TIMES.sub(r"\1*\2", plain_signs(text))
 

@@ -19,30 +19,46 @@ _WRITE: Final = (
     r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
     r"|proofread|brainstorm|refactor|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
     r"|(?:turn|convert|put) (?:this|these|the following)\b[^.?!\n]{0,90}?\binto"
+    r"|(?:turn|convert|put|format)\b[^.?!\n]{0,90}?\b(?:in)?to (?:an? )?(?:json|yaml|toml|xml|csv|html|markdown|table)"
     r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"
     r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
-    r"|schrijf|napisz|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
+    r"|schrijf|napisz|fasse|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
     r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
     r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]ue?|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
     r"|escreva|descreva)\b"
     r"(?!\W*(?:(?:it|this|that|them) )?(?:[-+]?\d|down\b"
     r"|(?:the|your|all|each|every) (?:\w+ )?(?:answers?|result|reasoning|working|steps?|numbers?|value|fraction"
-    r"|codes?)\b))"
+    r"|codes?|(?:first|next|last) [^.\n]{0,30}(?:terms?|numbers?|primes?|digits?|multiples))\b))"
 )
 """Verbs that ask for words, but where a value is wanted: `Write 0.75 as a fraction`, `explain your reasoning`."""
 _MAKE: Final = (
     r"(?:create|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|tell|code|draw|edit"
     r"|improve|provide|list|name|come up with|erstelle|mach|gib|nenne|crée|faites?|donne[zr]?|cr[ei]a|cree|haz|dame"
-    r"|crie|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
+    r"|crie|prepar[ae]|prépare[zr]?|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
     r"(?:an?|some|several|two|three|four|five|six|seven|eight|nine|ten|twelve|\d+|eine[nr]?|einige|drei|vier|fünf"
     r"|sechs|sieben|acht|neun|zehn|une?|des|trois|quatre|cinq|sept|huit|dix|una?|tres|cuatro|cinco|seis|siete|ocho"
     r"|diez|tre|quattro|cinque|sei|sette|otto|dieci|uma?|três|quatro|sete|oito|dez)\s+"
     r"(?!(?:as|is|from|with|using|out)\b|(?:\w+ )?(?:number|integer|value|fraction|decimal|percentage|date|letter"
-    r"|digit|word|figure)s?\b)[^\W\d_]{3,}"
+    r"|digit|word|figure)s?\b)(?:to-do|(?:\w+-)*[^\W\d_]{3,})"
 )
 """Verbs that ask for something new, and not for a value: `make a table`, `give me three reasons`."""
+_TEXT: Final = (
+    r"(?:essay|e-?mail|letter|poem|haiku|story|recipe|script|function|program|regex|regular expression|query|sql"
+    r"|command|one-liner|dockerfile|(?:docker-)?compose file|config(?:uration)?|itinerary|speech|toast|headline"
+    r"|slogan|tagline|press release|checklist)"
+)
+_NAMED: Final = lazy_pattern(
+    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
+    rf"(?:(?!(?:an?|the|this|that|each|every|his|her|its|my|our)\b)[\w'-]+\s+)?{_TEXT}"
+    r"(?:\s[\w-]+(?:\([^()\n]*\))?)?(?:\s+(?:that|for|to|which|with|without|about|in)\b|:)"
+    r"|(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|some|a few)\s+(?:[\w'-]+\s+){0,2}"
+    r"(?:names|ideas|tips|slogans|titles|headlines|synonyms)\b)",
+    re.IGNORECASE,
+)
+"""A text that is asked for by its name alone: `Recipe for banana bread`, `SQL for PostgreSQL: …`."""
 _ASKED_TO: Final = lazy_pattern(
     rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
+    rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
     r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
     re.IGNORECASE,
 )
@@ -78,8 +94,9 @@ def is_open_task(problem: str, options: Any = None) -> bool:
 @lru_cache(maxsize=32)
 def _asks_for_text(problem: str) -> bool:
     head = problem.strip()[:2_000]
-    is_asked_to = _ASKED_TO.search(head) is not None
-    return is_asked_to or (_EXPLAINED.search(head) is not None and not asks_for_value(problem))
+    if _ASKED_TO.search(head):
+        return True
+    return bool(_EXPLAINED.search(head) or _NAMED.search(head)) and not asks_for_value(problem)
 
 
 @lru_cache(maxsize=32)

@@ -21,6 +21,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from .conclusion import Subject
 from .fit import NO_FIELD, NO_OBJECT, Unreadable, fields_of, fit, list_items, names_of
 from .json_in_text import (
     CUT_OFF,
@@ -34,7 +35,7 @@ from .json_in_text import (
 )
 from .names import SYNONYMS, plain_name
 from .no_answer import without_closing
-from .prose import Subject, blocks, declines, find_answer, only_answer
+from .prose import blocks, declines, find_answer, only_answer
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _YAML_KEY: Final = lazy_pattern(

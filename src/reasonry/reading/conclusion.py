@@ -1,0 +1,321 @@
+"""The conclusion of a plain reply that states no answer: what it says first, or what its end comes to.
+
+Rule: a value counts only if it may be what is asked for: what is told beside it, checks it or is one of several is
+      none; then the writer is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
+
+from msgspec import Struct
+
+from ..patterns import lazy_pattern
+from .numbers import quantities
+from .open_task import asks_for_value
+from .vote import normalise, says_the_same, tidy
+
+
+class Subject(Struct, frozen=True):
+    """What a reply answers: the problem, and whether it asks for a text."""
+
+    problem: str = ""
+    is_open: bool = False
+    alone: bool = False
+    """Whether the answer has to stand alone, since a verifier or a vote looks at it."""
+
+
+class Found(Struct, frozen=True):
+    """An answer, and what stands before and after it in the reply."""
+
+    answer: str
+    before: str = ""
+    after: str = ""
+    is_stated: bool = True
+    """Whether it says that it is the answer, by words or by its markup; False for a bare sentence."""
+
+
+# -- words
+
+SO: Final = (
+    r"(?:so|thus|hence|therefore|then|and|finally|in conclusion|consequently|in total|altogether|in short|overall"
+    r"|also|daher|folglich|somit|donc|ainsi|por (?:lo )?tanto|así que|quindi|dunque|portanto|logo"
+    r"|因此|所以|よって|したがって)"
+)
+MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
+"""After a number with a period it goes on with a date: `6. März`."""
+LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{SO}\b[,:，、]?\s*", re.IGNORECASE)
+TAKES_BACK: Final = lazy_pattern(
+    r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
+    r"|scratch that|that(?:'s| is) (?:not right|wrong)|no,)|^\W*(?:but|however)\b",
+    re.IGNORECASE,
+)
+EPILOGUE: Final = lazy_pattern(
+    r"[\s.*_#>(\u2600-\u27bf\ufe0f\U0001f300-\U0001faff-]*"
+    r"(?:(?:here(?:'s| is) (?:why|how)|because|explanations?|reason(?:ing)?\b"
+    r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
+    r"|note\b|tip\b|warning\b|caution\b|bonus\b|remark|(?:in )?summary|in other words|in detail|working\b"
+    r"|verification|probe\b|fun fact\b"
+    r"|i\.e|that is[, ]|question\b|relative to|for comparison"
+    r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
+    r"|(?:let me |let's |to |(?:you|we|one) can )?"
+    r"(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
+    re.IGNORECASE,
+)
+"""What may follow an answer that is given first."""
+_ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
+"""A paragraph that is a remark."""
+BEGINS: Final = lazy_pattern(
+    r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok"
+    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume)\b",
+    re.IGNORECASE,
+)
+"""How a sentence of the working begins, and none that concludes."""
+_COMES_TO: Final = lazy_pattern(
+    r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
+)
+_NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
+_SOLUTIONS: Final = lazy_pattern(
+    rf"(?<!\S)(?<!for\s)(?<!if\s)(?<!as\s)(?<!since\s)(?<!with\s)(?<!where\s)(?P<value>{_NAME}"
+    rf"(?>[^=,;]{{1,40}}?(?:[,;]\s*|\s)(?:(?:and|or|und|oder|et|ou|y|o|e)\s)?{_NAME})+"
+    r"[^=,;:?…]{1,40}(?:=[^=,;:?…]{1,40}){0,3})\Z",
+    re.IGNORECASE,
+)
+"""Values side by side: `x = 5/2 and x = −1`."""
+_VALUE_LINE: Final = lazy_pattern(
+    r"[\s*_$•-]*(?:\d+[.)]\s)?[\s*_$]*(?P<name>[^\W\d]\w{0,2})\s*=\s*[-+−]?[\d.,/√]+[\s*_$.,;]*\Z"
+)
+_TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
+"""One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
+_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
+_BESIDE: Final = lazy_pattern(
+    r"\b(?:by the way|incidentally|for comparison|in comparison|would|verify|check|if|unlike|also|probe)\b",
+    re.IGNORECASE,
+)
+_OTHERS: Final = lazy_pattern(
+    r"\b(?:but|however|not|whereas|while|although|sondern|aber|mais|pero)\b", re.IGNORECASE
+)
+"""What contrasts something with an answer that was given first."""
+_NUMBERS: Final = lazy_pattern(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half)\b", re.IGNORECASE
+)
+_GENERAL: Final = lazy_pattern(
+    r"\b(?:total|answer|result|value|number|solution|difference|product|quotient|amount|this|that|there|they|which|then"
+    r"|finally|adding|dividing|multiplying|subtracting|together|gives|left|remain\w*|equals)\b",
+    re.IGNORECASE,
+)
+_ASKING: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "what which whose who how why when where does did many much long have has had with that this from they them"
+        " their there will would could should into than then each every the and for are was were you can its not all"
+        " any one two out get find give take takes after per",
+    )
+)
+"""Words of a question that do not say what is asked for."""
+_SHOWS: Final = lazy_pattern(
+    r"\b(?:outputs?|prints?|displays?|returns?|results?|gives|yields|evaluates|ausgabe)\b[^\n]{0,80}:[*_]*\s*"
+    r"(?P<fence>```[^`\n]*\n(?P<answer>[^`]+)```)",
+    re.IGNORECASE,
+)
+"""What a program comes to, in a fence."""
+_YES_NO_ASKED: Final = lazy_pattern(
+    r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
+    r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
+    re.IGNORECASE,
+)
+_YES_NO: Final = lazy_pattern(
+    rf"(?:^|[.!?\n]\s*)\W*(?:(?:{SO}|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|true|false)\b",
+    re.IGNORECASE,
+)
+_WHICH: Final = lazy_pattern(r"\bwhich ([a-z]+)\b(?=[^.?]*\?)", re.IGNORECASE)
+_WHO_IS: Final = lazy_pattern(
+    r"\b(?:who|which|what)(?: [a-z]+)? (?:is|are|was|were) (?:the )?([^?,\n]{3,60})[?,]", re.IGNORECASE
+)
+_BOLD: Final = lazy_pattern(r"\*\*([^*\n]*[^*\n:：])\*\*(?!\s*[:：])")
+"""What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
+_TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*,[^(){}\[\]]*\\?[})\]]")
+"""A set, a point or an interval."""
+_PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
+MAX_BARE: Final = 300
+"""Characters of a text that is an answer without saying so."""
+_MAX_LED: Final = 20
+"""Words of an answer that only a word like `overall` leads to; a longer one sums up a text."""
+
+
+# -- the conclusion
+
+
+def find_conclusion(text: str, subject: Subject) -> Found | None:
+    """Return what a text says first, or its end comes to; None if that is nothing that may be asked for."""
+    if first := _find_first(text, subject):
+        return first
+    if "```" in text and not asks_for_value(subject.problem):
+        return None
+    parts = paragraphs(text)
+    while len(parts) > 1 and "```" not in parts[-1] and _is_aside(parts[-1], subject):
+        parts.pop()
+    if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
+        return None
+    lines = parts[-1].splitlines()
+    if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
+        return Found(several, text[: text.rindex(several)].strip())
+    line = lines[-1].strip()
+    sentences = re.split(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])", line)
+    while len(sentences) > 1 and (sentences[-1].startswith("(") or _is_aside(sentences[-1], subject)):
+        sentences.pop()
+    sentence = sentences[-1].strip()
+    # The last item of a list is one of several, unless it is a sentence, as a step is.
+    is_item = len(lines) > 1 and _ITEM.match(line) and _ITEM.match(lines[-2]) and line[-1] not in ".!。"
+    is_one_of = len(lines) > 1 and _TITLED.match(lines[-2]) and _TITLED.match(_GENERAL.sub("", line))
+    answer = None if is_item or is_one_of else _conclusion(sentence, text, subject)
+    if answer is None:
+        return None
+    end = text.rindex(sentence) + len(sentence)
+    start = end - len(sentence) if answer in (tidy(sentence), sentence) else end
+    is_stated = "**" in sentence or "=" in sentence or _is_number(answer)
+    return Found(answer, text[:start].strip(), text[end:].strip(), is_stated)
+
+
+def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
+    """Return the last lines, where they give several values of one unknown, or of those that the problem names."""
+    found = list(takewhile(bool, map(_VALUE_LINE.match, reversed(lines))))[::-1]
+    names = {match["name"] for match in found if match}
+    is_asked = all(re.search(rf"(?<![^\W\d]){re.escape(name)}(?!\w)", subject.problem) for name in names)
+    return "\n".join(lines[-len(found) :]) if len(found) > 1 and (len(names) == 1 or is_asked) else None
+
+
+def _is_aside(text: str, subject: Subject) -> bool:
+    """Whether a text explains or checks an answer, or tells of something else than what is asked for."""
+    if EPILOGUE.match(text) or _ASIDE.fullmatch(text):
+        return True
+    return _BESIDE.search(text) is not None and not _is_about(text, subject.problem)
+
+
+def _is_about(text: str, problem: str) -> bool:
+    """Whether a text has a word of the question that a problem ends with."""
+    question = problem.rstrip(" ?").rpartition(". ")[2]
+    words = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", question.casefold()) if word not in _ASKING}
+    return not words or any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
+
+
+def _find_first(text: str, subject: Subject) -> Found | None:
+    """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
+    line, _, below = text.partition("\n\n")
+    if below and _is_number(line.strip(" .")) and says_the_same(_last_number(below), line):
+        return Found(tidy(line), text)
+    if len(shown := list(_SHOWS.finditer(text))) == 1 and text.count("```") == 2:
+        return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
+    bold = _only_bold(text)
+    first = _YES_NO.match(text) if _YES_NO_ASKED.search(subject.problem) else None
+    if first is not None:
+        rest = text[first.end() :]
+        is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) and not _YES_NO.search(rest)
+    elif bold and "\n" not in text[: bold.end()] and "?" in subject.problem and "```" not in text:
+        first, rest = bold, text[bold.end() :]
+        argues_on = re.search(rf"=|(?:^|[.!?\n]\s*){SO}\b", rest, re.IGNORECASE)
+        is_first = rest.strip(" .") and not argues_on and not BEGINS.match(text)
+    else:
+        return None
+    if not is_first or TAKES_BACK.search(rest):
+        return None
+    # The text of which a word is the answer is also what leads to it.
+    return Found(tidy(first[1]), text)
+
+
+def _only_bold(text: str) -> re.Match[str] | None:
+    """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
+    bold = list(_BOLD.finditer(text))
+    if len(bold) != 1:
+        return None
+    rest, is_number = text[bold[0].end() :], normalise(bold[0][1]).number is not None
+    return None if _OTHERS.search(rest) or (is_number and _NUMBERS.search(rest)) else bold[0]
+
+
+def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
+    """Return the answer that the last sentence is, as far as it is one."""
+    if sentence.endswith((":", "?", "…", "...")) or len(sentence) > MAX_BARE or "\\[" in sentence:
+        return None
+    if _YES_NO_ASKED.search(subject.problem) and (found := _YES_NO.match(sentence)):
+        return found["answer"]
+    is_only, leads = sentence == text.strip(), LEADS.match(sentence)
+    told = LEADS.sub("", sentence)
+    several = _SOLUTIONS.search(sentence)
+    is_none = (is_only and not several and "=" in sentence) or re.match(
+        r"\{|.*\banswer\b", sentence, re.IGNORECASE
+    )
+    if is_none or (leads and BEGINS.match(told)):
+        return None
+    if (bold := _only_bold(sentence)) and (leads or not BEGINS.match(sentence)):
+        return tidy(bold[1])
+    if found := several or _COMES_TO.match(sentence):
+        value = tidy(found["value"].rstrip("$. "))
+        is_value = _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
+        may_be = leads or several or _may_be_asked(sentence, subject.problem)
+        if is_value or ("=" in found[0] and not leads):
+            return value if is_value and may_be else None
+    is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
+    if _is_number(sentence.strip(" .")) or (leads and not is_summary):
+        return essence(tidy(told))
+    is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
+    is_last = text.rstrip().endswith(f"\n\n{sentence}")
+    is_result = is_only or (is_last and _may_answer(sentence, text, subject.problem))
+    return (
+        tidy(sentence)
+        if is_result and is_whole and not subject.alone and not BEGINS.match(sentence)
+        else None
+    )
+
+
+def _may_answer(sentence: str, text: str, problem: str) -> bool:
+    """Whether a sentence says what a text came to about what is asked for, or names the thing that is."""
+    if normalise(sentence).number is None or not _is_about(sentence, problem):
+        return _names_asked(sentence, problem)
+    results = [number for _, _, number in quantities(text[: -len(sentence)].rpartition("=")[2])]
+    said = [part.number for _, _, part in quantities(sentence)]
+    return "=" not in text or not results or results[0].number in said
+
+
+def _may_be_asked(sentence: str, problem: str) -> bool:
+    """Whether a value may be what is asked for: `The mean is 4` says nothing of a median."""
+    subject = _GENERAL.sub("", re.split(r"\b(?:is|are|ist|sind|equals|makes)\b|=", sentence, maxsplit=1)[0])
+    return not re.search(r"[^\W\d_]{4,}", subject) or _is_about(subject, problem)
+
+
+def _names_asked(sentence: str, problem: str) -> bool:
+    """Whether a sentence says of something that it is asked for: `Plan A is …` to `Which plan …?`."""
+    if (asked := _WHICH.findall(problem)) and re.match(
+        rf"\W*(?:the )?{asked[-1]}\b", sentence, re.IGNORECASE
+    ):
+        return True
+    asked = [re.escape(words.strip()) for words in _WHO_IS.findall(problem)]
+    says = (
+        rf"\b{asked[-1]}\b[^.,;]{{0,40}}\b(?:is|are|was|were)\b|\b(?:is|are|was|were)\b(?: the)? {asked[-1]}\b"
+        if asked
+        else ""
+    )
+    return bool(says) and re.search(says, sentence, re.IGNORECASE) is not None
+
+
+def essence(answer: str) -> str:
+    """Return the one bold result in an answer; else the answer."""
+    bold = _BOLD.findall(answer)
+    return tidy(bold[0]) if len(bold) == 1 and len(answer) <= MAX_BARE else answer
+
+
+def _last_number(text: str) -> str:
+    numbers = [text[start:end] for start, end, _ in quantities(text)]
+    return numbers[-1] if numbers else ""
+
+
+def _is_number(line: str) -> bool:
+    """Whether a line is a number and perhaps its unit; one that begins with a word is a sentence."""
+    return re.match(r"[\W\d]", line) is not None and normalise(line).number is not None
+
+
+def paragraphs(text: str) -> list[str]:
+    """Split at blank lines, but not inside a fence."""
+    return [found[0].strip() for found in _PARAGRAPH.finditer(text) if found[0].strip()]
