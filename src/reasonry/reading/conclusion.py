@@ -162,7 +162,8 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
         return None
     lines = parts[-1].splitlines()
     if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
-        return Found(several, text[: text.rindex(several)].strip())
+        start = text.rindex(several)
+        return Found(several, text[:start].strip(), text[start + len(several) :].strip())
     line = lines[-1].strip()
     sentences = re.split(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])", line)
     while len(sentences) > 1 and (sentences[-1].startswith("(") or _is_aside(sentences[-1], subject)):
@@ -287,17 +288,12 @@ def _may_be_asked(sentence: str, problem: str) -> bool:
 
 def _names_asked(sentence: str, problem: str) -> bool:
     """Whether a sentence says of something that it is asked for: `Plan A is …` to `Which plan …?`."""
-    if (asked := _WHICH.findall(problem)) and re.match(
-        rf"\W*(?:the )?{asked[-1]}\b", sentence, re.IGNORECASE
-    ):
-        return True
-    asked = [re.escape(words.strip()) for words in _WHO_IS.findall(problem)]
-    says = (
-        rf"\b{asked[-1]}\b[^.,;]{{0,40}}\b(?:is|are|was|were)\b|\b(?:is|are|was|were)\b(?: the)? {asked[-1]}\b"
-        if asked
-        else ""
-    )
-    return bool(says) and re.search(says, sentence, re.IGNORECASE) is not None
+    which = [rf"\A\W*(?:the )?{noun}\b" for noun in _WHICH.findall(problem)[-1:]]
+    who = [
+        rf"\b{name}\b[^.,;]{{0,40}}\b(?:is|are|was|were)\b|\b(?:is|are|was|were)(?: the)? {name}\b"
+        for name in map(re.escape, map(str.strip, _WHO_IS.findall(problem)[-1:]))
+    ]
+    return any(re.search(pattern, sentence, re.IGNORECASE) for pattern in (*which, *who))
 
 
 def essence(answer: str) -> str:
