@@ -243,12 +243,12 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if _YES_NO_ASKED.search(subject.problem) and (found := _YES_NO.match(sentence)):
         return found["answer"]
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
-    told = LEADS.sub("", sentence)
+    content = LEADS.sub("", sentence)
     several = _SOLUTIONS.search(sentence)
     is_none = (is_only and not several and "=" in sentence) or re.match(
         r"\{|.*\banswer\b", sentence, re.IGNORECASE
     )
-    if is_none or (leads and BEGINS.match(told)):
+    if is_none or (leads and BEGINS.match(content)):
         return None
     if (bold := _only_bold(sentence)) and (leads or not BEGINS.match(sentence)):
         return tidy(bold[1])
@@ -260,7 +260,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
             return value if is_value and may_be else None
     is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
     if _is_number(sentence.strip(" .")) or (leads and not is_summary):
-        return essence(tidy(told))
+        return essence(tidy(content))
     is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
     is_last = text.rstrip().endswith(f"\n\n{sentence}")
     is_result = is_only or (is_last and _may_answer(sentence, text, subject.problem))
@@ -276,8 +276,8 @@ def _may_answer(sentence: str, text: str, problem: str) -> bool:
     if normalise(sentence).number is None or not _is_about(sentence, problem):
         return _names_asked(sentence, problem)
     results = [number for _, _, number in quantities(text[: -len(sentence)].rpartition("=")[2])]
-    said = [part.number for _, _, part in quantities(sentence)]
-    return "=" not in text or not results or results[0].number in said
+    numbers = [part.number for _, _, part in quantities(sentence)]
+    return "=" not in text or not results or results[0].number in numbers
 
 
 def _may_be_asked(sentence: str, problem: str) -> bool:
@@ -288,12 +288,12 @@ def _may_be_asked(sentence: str, problem: str) -> bool:
 
 def _names_asked(sentence: str, problem: str) -> bool:
     """Whether a sentence says of something that it is asked for: `Plan A is …` to `Which plan …?`."""
-    which = [rf"\A\W*(?:the )?{noun}\b" for noun in _WHICH.findall(problem)[-1:]]
-    who = [
+    kinds = [rf"\A\W*(?:the )?{noun}\b" for noun in _WHICH.findall(problem)[-1:]]
+    names = [
         rf"\b{name}\b[^.,;]{{0,40}}\b(?:is|are|was|were)\b|\b(?:is|are|was|were)(?: the)? {name}\b"
         for name in map(re.escape, map(str.strip, _WHO_IS.findall(problem)[-1:]))
     ]
-    return any(re.search(pattern, sentence, re.IGNORECASE) for pattern in (*which, *who))
+    return any(re.search(pattern, sentence, re.IGNORECASE) for pattern in (*kinds, *names))
 
 
 def essence(answer: str) -> str:
