@@ -262,7 +262,7 @@ def _bounds(schema: Schema) -> str:
 # -- Python
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Solving": ("solve", "solve_sync", "stream", "Result", "Termination", "Usage"),
+    "Solving": ("solve", "solve_sync", "stream", "Retry", "Result", "Termination", "Usage"),
     "Limits": ("Budget", "Policy", "RateLimits"),
     "Coached runs": ("coach", "Coaching"),
     "Guided thinking": (
@@ -274,7 +274,18 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "clear_all_sessions",
     ),
     "Tables of strategies": (
-        *("strategy", "ask", "STRATEGIES", "Strategy", "Stage", "Field", "Thought", "Conclusion", "machine"),
+        *(
+            "strategy",
+            "ask",
+            "ask_all",
+            "STRATEGIES",
+            "Strategy",
+            "Stage",
+            "Field",
+            "Thought",
+            "Conclusion",
+            "machine",
+        ),
         "ext",
     ),
     "Errors": ("ReasonryError", "UsageError", "WorldError"),

@@ -1,20 +1,33 @@
 """A store of your own for the thinking tool: each session is one JSON document in a key-value service.
 
-The service is a dictionary here. With Redis, `change` would be WATCH, MULTI, EXEC. `reasonry.records.SessionStore` is
+The service is a dictionary here. With Redis, `change` would be WATCH, MULTI, EXEC. `reasonry.ext.SessionStore` is
 the protocol. The main rule: `change` calls `decide` with the current session, writes the returned change, and allows no
 other write in between; if `decide` raises, nothing is written. `head` and `body` are opaque bytes.
 
     python examples/key_value_store.py
 """
-# ruff: noqa: D101, D102, D103 - `reasonry.records.SessionStore` documents the methods.
+# ruff: noqa: D101, D102, D103 - `reasonry.ext.SessionStore` documents the methods.
+
+from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
 
 import msgspec
 
 import reasonry
-from reasonry.errors import ConflictError, NotFoundError
-from reasonry.records import SessionChange, SessionRow, ThoughtRow
+from reasonry.ext import (
+    ConflictError,
+    Found,
+    NotFoundError,
+    SessionChange,
+    SessionFilters,
+    SessionRow,
+    SessionView,
+    Sweep,
+    ThoughtRow,
+)
 
 
 class Kept(msgspec.Struct):
@@ -27,49 +40,47 @@ class Kept(msgspec.Struct):
 class View:
     """A session as it stands inside a change."""
 
-    idle_ms = 0  # how long the session was surely not used; 0: unknown
-
-    def __init__(self, store, session_id):
+    def __init__(self, store: KeyValueSessions, session_id: str) -> None:
         self._store = store
         self._kept = store.read(session_id)
-        self.row = self._kept and self._kept.row
+        self.row = self._kept.row if self._kept else None
 
-    def with_number(self, number):
+    def with_number(self, number: int) -> list[ThoughtRow]:
         return [thought for thought in self.latest(10**9) if thought.number == number]
 
-    def latest(self, count):
+    def latest(self, count: int) -> list[ThoughtRow]:
         return self._kept.thoughts[-count:] if self._kept and count > 0 else []
 
-    def other(self, session_id):
+    def other(self, session_id: str) -> View:
         return View(self._store, session_id)
 
 
 class KeyValueSessions:
     name, durable = "key-value", True
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.service: dict[str, bytes] = {}
         self.lock = asyncio.Lock()
 
-    def read(self, session_id):
+    def read(self, session_id: str) -> Kept | None:
         document = self.service.get(session_id)
         return None if document is None else msgspec.json.decode(document, type=Kept)
 
-    def write(self, kept):
+    def write(self, kept: Kept) -> None:
         self.service[kept.row.session_id] = msgspec.json.encode(kept)
 
-    def all(self):
-        return [self.read(session_id) for session_id in self.service]
+    def all(self) -> list[Kept]:
+        return [self.existing(session_id) for session_id in self.service]
 
-    def existing(self, session_id):
+    def existing(self, session_id: str) -> Kept:
         kept = self.read(session_id)
         if kept is None:
             raise NotFoundError(f"no session {session_id!r}")
         return kept
 
-    async def change(self, session_id, decide):
+    async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
         async with self.lock:
-            wanted: SessionChange = decide(View(self, session_id))
+            wanted = decide(View(self, session_id))
             kept = self.read(session_id)
             if wanted.archive_as is not None and kept is not None:
                 old = msgspec.structs.replace(kept.row, session_id=wanted.archive_as, status="archived")
@@ -83,20 +94,31 @@ class KeyValueSessions:
                 self.write(Kept(wanted.row, [*thoughts, *new]))
             return wanted.value
 
-    async def session(self, session_id):
+    async def session(self, session_id: str) -> SessionRow:
         return self.existing(session_id).row
 
-    async def sessions(self, *, status=None, limit=50, before=None):
-        rows = [kept.row for kept in self.all() if status in (None, kept.row.status)]
+    async def sessions(
+        self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
+    ) -> list[SessionRow]:
+        rows = [kept.row for kept in self.all() if which.get("status") in (None, kept.row.status)]
         rows.sort(key=lambda row: (row.used_at_ms, row.session_id), reverse=True)
         ids = [row.session_id for row in rows]
         start = 0 if before is None else ids.index(self.existing(before).row.session_id) + 1
         return rows[start : start + limit]
 
-    async def session_ids(self, prefix, limit=10):
+    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
         return sorted(session_id for session_id in self.service if session_id.startswith(prefix))[:limit]
 
-    async def thoughts(self, session_id, *, first=None, last=None, branch=None, after_seq=0, limit=50):
+    async def thoughts(
+        self,
+        session_id: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        after_seq: int = 0,
+        limit: int = 50,
+    ) -> list[ThoughtRow]:
         found = [
             thought
             for thought in self.existing(session_id).thoughts
@@ -107,34 +129,50 @@ class KeyValueSessions:
         ]
         return found[:limit]
 
-    async def search_thoughts(self, query, *, session_id=None, after=0, limit=50):
+    async def search_thoughts(
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        after: int = 0,
+        limit: int = 50,
+    ) -> list[Found]:
         kept = self.all() if session_id is None else [self.existing(session_id)]
         places = [(each.row.session_id, thought) for each in kept for thought in each.thoughts]
         found = [
-            (place, owner, thought)
-            for place, (owner, thought) in enumerate(places, 1)
+            (place, found_in, thought)
+            for place, (found_in, thought) in enumerate(places, 1)
             if place > after and query.lower() in thought.text.lower()
         ]
         return found[:limit]
 
-    async def import_session(self, row, thoughts):
+    async def sessions_behind(
+        self, session_id: str | None = None, owner: str | None = None
+    ) -> list[tuple[str, str]]:
+        return []  # No run writes a session here.
+
+    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
+        self.write(Kept(self.existing(session_id).row, list(thoughts)))
+
+    async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         async with self.lock:
             if row.session_id in self.service:
                 raise ConflictError(f"session {row.session_id!r} is there already")
             self.write(Kept(row, list(thoughts)))
 
-    async def sweep_sessions(self, sweep):
+    async def sweep_sessions(self, sweep: Sweep) -> None:
         async with self.lock:
             for kept in self.all():
                 unused_ms = sweep.now_ms - kept.row.used_at_ms
                 if kept.row.pinned or unused_ms <= sweep.ttl_ms:
                     continue
-                if sweep.delete or unused_ms > sweep.retention_ms:
+                if sweep.delete or (sweep.retention_ms is not None and unused_ms > sweep.retention_ms):
                     del self.service[kept.row.session_id]
                 else:
                     self.write(Kept(msgspec.structs.replace(kept.row, status="archived"), kept.thoughts))
 
-    async def delete_session(self, session_id):
+    async def delete_session(self, session_id: str) -> None:
         self.existing(session_id)
         del self.service[session_id]
 
@@ -146,6 +184,7 @@ async def main() -> None:
     first = await tool(thought="Kept in a service.", thoughtNumber=1, **call)
     await tool(thought="Both of them.", thoughtNumber=2, **call, sessionId=first["sessionId"])
     session = await reasonry.get_session(first["sessionId"], store=store)
+    assert session is not None
     assert [thought["thought_number"] for thought in session["thoughts"]] == [1, 2]
     assert [row["session_id"] for row in await reasonry.list_sessions(store=store)] == list(store.service)
     print(len(store.service), "document,", len(session["thoughts"]), "thoughts")

@@ -7,6 +7,9 @@ GEPA (arXiv:2507.19457) shows a model which answers were wrong, has it rewrite a
 better. Every run is in the store, so the same command continues after Ctrl-C and pays for no answer twice.
 """
 
+# gepa need not be installed where this file is checked.
+# pyright: reportMissingImports=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import asyncio

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import ext, machine
     from .core.budget import Budget, Usage
-    from .core.loop import ask, strategy
+    from .core.loop import ask, ask_all, strategy
     from .core.strategy import Conclusion, Field, Stage, Strategy, Thought
     from .engine.policy import Policy, RateLimits
     from .engine.result import Result, Termination
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
         thinking_tool,
     )
     from .surfaces.thinking import loop_limit
+    from .tools.verifiers import Retry
 
 _NAMES = {
     "core.budget": ("Budget", "Usage"),
-    "core.loop": ("ask", "strategy"),
+    "core.loop": ("ask", "ask_all", "strategy"),
     "core.strategy": ("Field", "Conclusion", "Stage", "Strategy", "Thought"),
     "engine.policy": ("Policy", "RateLimits"),
     "engine.result": ("Result", "Termination"),
@@ -48,6 +49,7 @@ _NAMES = {
         "thinking_tool",
     ),
     "surfaces.thinking": ("loop_limit",),
+    "tools.verifiers": ("Retry",),
 }
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "RateLimits",
     "ReasonryError",
     "Result",
+    "Retry",
     "Stage",
     "Strategy",
     "Termination",
@@ -68,6 +71,7 @@ __all__ = [
     "UsageError",
     "WorldError",
     "ask",
+    "ask_all",
     "clear_all_sessions",
     "clear_session",
     "coach",

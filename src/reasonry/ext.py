@@ -9,7 +9,7 @@ from .app.wiring import App
 from .core.budget import Budget, Usage
 from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .core.events import Answered, Failed, Finished, ToolReturned, Verified
-from .core.loop import Loop, Prompt, ask, strategy
+from .core.loop import Loop, Prompt, ask, ask_all, strategy
 from .core.strategy import (
     Answers,
     Body,
@@ -33,7 +33,18 @@ from .engine.ports import Model, OnText, Question, SamplingModel, Tool, Verifier
 from .errors import ConflictError, ModelError, NotFoundError, ToolError
 from .models.scripted import ScriptedModel
 from .reading.fit import Unreadable
-from .records import RunStore, SessionChange, SessionRow, SessionStore, Store, ThoughtRow
+from .records import (
+    Found,
+    RunStore,
+    SessionChange,
+    SessionFilters,
+    SessionRow,
+    SessionStore,
+    SessionView,
+    Store,
+    Sweep,
+    ThoughtRow,
+)
 from .surfaces.python.streaming import (
     BudgetEvent,
     CallEvent,
@@ -62,6 +73,7 @@ __all__ = [
     "Failed",
     "Field",
     "Finished",
+    "Found",
     "Loop",
     "Model",
     "ModelError",
@@ -79,12 +91,15 @@ __all__ = [
     "ScoreEvent",
     "ScriptedModel",
     "SessionChange",
+    "SessionFilters",
     "SessionRow",
     "SessionStore",
+    "SessionView",
     "Stage",
     "Store",
     "Strategy",
     "StreamEvent",
+    "Sweep",
     "Thought",
     "ThoughtEvent",
     "ThoughtRow",
@@ -99,6 +114,7 @@ __all__ = [
     "Verifier",
     "Verify",
     "ask",
+    "ask_all",
     "fail",
     "go",
     "request",

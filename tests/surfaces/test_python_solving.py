@@ -64,6 +64,65 @@ async def test_an_answer_has_the_type_that_was_asked_for_and_is_asked_again_wher
     assert result.usage.calls == 3
 
 
+class Checked(Model):
+    @pydantic.field_validator("letters")
+    @classmethod
+    def _count(cls, letters: int) -> int:
+        if letters != 4:
+            raise ValueError("count the letters again")
+        return letters
+
+
+@dataclasses.dataclass
+class CheckedData(Data):
+    def __post_init__(self) -> None:
+        if self.letters != 4:
+            raise KeyError("count the letters again")
+
+
+@pydantic.dataclasses.dataclass
+class CheckedByPydantic:
+    city: str
+    letters: Annotated[int, pydantic.Field(ge=1)]
+
+    @pydantic.field_validator("letters")
+    @classmethod
+    def _count(cls, letters: int) -> int:
+        if letters != 4:
+            raise ValueError("count the letters again")
+        return letters
+
+
+@pytest.mark.parametrize("kind", [Checked, CheckedData, CheckedByPydantic])
+@pytest.mark.parametrize("answer", ["Oslo", '{"city": "Oslo", "letters": 5}'])
+async def test_an_answer_that_its_type_refuses_is_asked_again_with_the_reason(
+    kind: Any, answer: str, tmp_path: Any
+) -> None:
+    prompts = list[str]()
+
+    class Spy(Observer):
+        def asked(self, pending: Any) -> None:
+            prompts.append(getattr(pending.effect, "prompt", ""))
+
+    wrong = {"city": "Oslo", "letters": 5}
+    first = {"stage": "sequential_reasoning", "reply": {"steps": ["It is by a fjord."], "answer": answer}}
+    model = ScriptedModel.of(
+        first, *({"stage": "*", "reply": reply} for reply in [wrong, OSLO][answer != "Oslo" :])
+    )
+    terms: dict[str, Any] = {"strategy": "chain_of_thought", "store": str(tmp_path / "runs.db")}
+    result = await reasonry.solve("Which city?", output_type=kind, model=model, observer=Spy(), **terms)
+    assert result.output == kind(**OSLO)
+    assert "count the letters again" in "".join(prompts)
+    async with reasonry.ext.App(terms["store"]) as app:
+        assert (await app.engine.replay(result.run_id))["replay"]["identical"]
+
+    model = ScriptedModel.of(first, *({"stage": "*", "reply": wrong} for _ in range(3)))
+    lost = await reasonry.solve("Which city?", output_type=kind, model=model, **terms)
+    assert (lost.outcome, lost.termination.code) == ("error", "output_invalid")
+    with pytest.raises(WorldError):
+        _ = lost.output
+
+
 async def test_without_an_answer_there_is_no_output() -> None:
     result = await reasonry.solve(
         "x", output_type=Data, model=_critic, strategy=draft, budget=Budget(calls=1), store="memory"
@@ -107,12 +166,50 @@ async def test_a_short_strategy_is_recorded_step_by_step_and_resumed_where_it_st
 async def test_replies_of_a_short_strategy_have_types_and_come_side_by_side() -> None:
     @reasonry.strategy
     def vote(problem: str):
-        first, second = yield [ask(f"{problem} {place}", reply=Data) for place in "ab"]
+        first, second = yield from reasonry.ask_all(
+            *(ask(f"{problem} {place}", reply=Data) for place in "ab")
+        )
         return f"{first.city} {second.letters}"
 
     model = ScriptedModel.of({"stage": "loop", "reply": OSLO}, {"stage": "loop", "reply": OSLO})
     result = await reasonry.solve("Which city?", strategy=vote, model=model, store="memory")
     assert (result.answer, result.rounds) == ("Oslo 4", 1)
+
+
+async def test_a_reply_of_a_short_strategy_that_its_type_refuses_is_asked_again() -> None:
+    @reasonry.strategy
+    def name(problem: str):
+        city = yield from ask(problem, reply=Checked)
+        return city.city
+
+    wrong = {"city": "Oslo", "letters": 5}
+    model = ScriptedModel.of({"stage": "loop", "reply": wrong}, {"stage": "loop", "reply": OSLO})
+    result = await reasonry.solve("Which city?", strategy=name, model=model, store="memory")
+    assert (result.answer, result.usage.calls) == ("Oslo", 2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"), [("It is longer.", "second"), ("right", "second"), (None, "first")]
+)
+async def test_a_verifier_has_a_short_strategy_ask_again_with_its_reason(
+    reason: str | None, answer: str
+) -> None:
+    @reasonry.strategy
+    def one(problem: str):
+        return (yield ask(problem))
+
+    async def model(messages: list[dict[str, str]]) -> str:
+        return "second" if reason and messages[-1]["content"].endswith(reason) else "first"
+
+    def check(problem: str, path: list[str]) -> reasonry.Retry | None:
+        return reasonry.Retry(reason) if reason and path[-1] == "first" else None
+
+    result = await reasonry.solve("a poem", strategy=one, model=model, verifier=check, store="memory")
+    assert (result.answer, result.outcome) == (answer, "answered")
+    lost = await reasonry.solve(
+        "a poem", strategy=one, model=model, verifier=lambda *_: False, store="memory"
+    )
+    assert (lost.outcome, lost.termination.reason) == ("unsolved", "verification_failed")
 
 
 async def test_a_stream_has_typed_events_and_the_result_last() -> None:

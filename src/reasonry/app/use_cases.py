@@ -541,7 +541,8 @@ class UseCases:
             form=begun.form,
             prompts=begun.prompts,
         )
-        return self.order(request)
+        order, performers = self.order(request)
+        return structs.replace(order, checks_form=begun.checks_form), performers
 
     # -- answered by their caller
 

@@ -1,21 +1,28 @@
 """Answers in a form: what a strategy has found, written as JSON that fits a schema its caller named.
 
 A strategy reasons as it always does; its last stage then asks for the answer in that form, unless it has it already,
-and a reply that does not fit is asked for again with what is wrong with it.
+and a reply that does not fit is asked for again with what is wrong with it. Where the form is that of a type, the run's
+verifier has the type check what no schema can hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
-from .effects import Ask
+from .answering import UNREADABLE
+from .effects import Ask, Verify
+from .events import Answered, Failed, Verified
 from .json_schema import faults
-from .strategy import Body, Move, Stage, Strategy, Thought, request
+from .reply_reading import ask_again
+from .strategy import Body, EffectFailed, Move, Request, Stage, Strategy, Thought, request
+
+OUTPUT = "output"
+"""What the effect is about that has an answer checked by the type it is for."""
 
 PROMPT = """{problem}
 
@@ -28,26 +35,44 @@ Change nothing of what the answer says. What the schema asks for beyond that fol
 
 
 def form_stage(
-    strategy: Strategy[Any, Any], last: Stage[Any], problem: str, form: Mapping[str, Any]
+    strategy: Strategy[Any, Any], last: Stage[Any], problem: str, form: Mapping[str, Any], is_checked: bool
 ) -> Stage[Any]:
-    """Return the last stage of a strategy as it is where the answer is wanted in a form; it moves to that answer."""
+    """Return the last stage of a strategy as it is where the answer is wanted in a form; it moves to that answer.
+
+    Args:
+        is_checked: Whether the verifier is asked about the answer in that form.
+    """
 
     def put_in_form(state: Any) -> Body:
         answer = strategy.conclude(state).answer
-        value = _value_in(answer or "", form)
-        if answer is None or value is not None:
-            return Move(answer if value is None else value)
+        if answer is None:
+            return Move(None)
         schema = msgspec.json.encode(form).decode()
         prompt = PROMPT.format(problem=problem, answer=answer, schema=schema)
         facts = {"kind": "answer_form", "problem": problem, "answer": answer}
-        (reply,) = yield request(state, Ask(prompt, facts=facts, form=dict(form)))
-        text = msgspec.json.encode(reply.value).decode()
-        return Move(text, thoughts=(Thought(text, data={"answer": text}),))
+        ask = Ask(prompt, facts=facts, form=dict(form))
+        text, thoughts, fault = _value_in(answer, form), (), ""
+        for _ in range(ask.retries + 1):
+            if text is None:
+                (reply,) = yield request(state, ask)
+                text = msgspec.json.encode(reply.value).decode()
+                thoughts = (Thought(text, data={"answer": text}),)
+            fault = (yield from _check(state, problem, text)) if is_checked else ""
+            if not fault:
+                return Move(text, thoughts=thoughts)
+            ask, text = ask_again(Ask(prompt, facts=facts, form=dict(form)), Answered(text), fault), None
+        raise EffectFailed(Failed(UNREADABLE, fault), ())
 
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
         return read_in_form(texts[-1], form)
 
     return Stage(last.name, body=put_in_form, read=read, phase=last.phase)
+
+
+def _check(state: Any, problem: str, text: str) -> Generator[Request, Any, str]:
+    """Have an answer checked by the type it is for; return what is wrong with it."""
+    (verdict,) = yield request(state, Verify(problem, (text,), final=True, about=OUTPUT), give_failures=True)
+    return verdict.detail if isinstance(verdict, Verified) and verdict.verdict == "wrong" else ""
 
 
 def _value_in(answer: str, form: Mapping[str, Any]) -> str | None:

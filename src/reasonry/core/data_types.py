@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,10 @@ def schema_of(kind: Any) -> dict[str, Any]:
     Raises:
         TypeError: It is no type of data.
     """
+    if _is_pydantic_dataclass(kind):
+        from pydantic import TypeAdapter
+
+        return TypeAdapter[Any](kind).json_schema()
     return dict(kind) if isinstance(kind, Mapping) else inlined_schema(kind)
 
 
@@ -27,7 +32,19 @@ def read_as(kind: Any, value: Any) -> Any:
     """
     if isinstance(kind, Mapping):
         return value
-    return msgspec.convert(value, kind, strict=False, dec_hook=read_other_type)
+    try:
+        if _is_pydantic_dataclass(kind):
+            return kind.__pydantic_validator__.validate_python(value)
+        return msgspec.convert(value, kind, strict=False, dec_hook=read_other_type)
+    except Exception as error:
+        # A type's own check may raise anything; Pydantic adds a link to each fault.
+        why = re.sub(r"\s+For further information visit \S+", "", str(error))
+        raise ValueError(why or type(error).__name__) from error
+
+
+def _is_pydantic_dataclass(kind: Any) -> bool:
+    """Whether msgspec would take it for a plain dataclass, which has no validators."""
+    return hasattr(kind, "__pydantic_validator__") and not hasattr(kind, "model_validate")
 
 
 def read_other_type(kind: Any, value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Strategies of one looping stage, made of a short generator: a loop of two prompts in ten lines.
 
     @reasonry.strategy
-    def draft_and_critic(problem: str):
+    def draft_and_critic(problem: str) -> Loop:
         draft = yield ask(f"Write this: {problem}")
         for _ in range(3):
             fault = yield ask(f"Name the worst fault, or reply OK. {draft}", name="critic")
@@ -11,14 +11,15 @@
         return draft
 
 The generator is run again over the replies it has had, as the body of any stage is: it must ask the same again when it
-is given the same. Each reply is a step of the record, under the name of its ask.
+is given the same. Each reply is a step of the record, under the name of its ask. After an answer that a verifier proves
+wrong, the last asks are asked again, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import msgspec
 from msgspec import Struct
@@ -26,15 +27,22 @@ from msgspec.structs import replace
 
 from ..reading.fit import Unreadable
 from .answer_form import read_in_form
+from .answering import AnswerOptions, FinalAnswer, conclude_answer, repair_or_fail, verify_answer
 from .data_types import read_as, schema_of
 from .effects import Ask
-from .strategy import Body, Conclusion, NoOptions, Stage, Strategy, Thought, go, request, stay
+from .strategy import Body, Conclusion, Stage, Strategy, Thought, go, request, stay
 
-Loop = Generator["Prompt | Sequence[Prompt]", Any, Any]
-"""What the function of a short strategy returns: yields prompts, is sent the replies, returns the answer."""
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=str)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
-class Prompt(Struct, frozen=True):
+class Prompt(Struct, Generic[T], frozen=True):
     """A question of a short strategy; see `ask`."""
 
     text: str
@@ -43,29 +51,65 @@ class Prompt(Struct, frozen=True):
     reply: Any
     temperature: float | None
 
+    def __iter__(self) -> Generator[tuple[Prompt[Any], ...], Any, T]:
+        (reply,) = yield (self,)
+        return reply
+
+
+Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
+"""What the function of a short strategy returns: yields prompts, is sent the replies, returns the answer.
+
+`yield` gives a reply that is text; `yield from` gives one of any type, under its own type.
+"""
+
 
 class LoopState(Struct, frozen=True):
     """The replies of a short strategy, one tuple for each yield."""
 
     problem: str
-    options: NoOptions = NoOptions()
+    options: AnswerOptions = AnswerOptions()
     replies: tuple[tuple[Any, ...], ...] = ()
-    answer: str | None = None
+    final: FinalAnswer = FinalAnswer()
+    objection: str = ""
+    """With what the last asks are asked again."""
 
 
+@overload
+def ask(
+    prompt: str,
+    *,
+    name: str = "ask",
+    system: str = "",
+    reply: type[T] | None = None,
+    temperature: float | None = None,
+) -> Prompt[T]: ...
+@overload
+def ask(
+    prompt: str,
+    *,
+    name: str = "ask",
+    system: str = "",
+    reply: Mapping[str, Any],
+    temperature: float | None = None,
+) -> Prompt[Any]: ...
 def ask(
     prompt: str, *, name: str = "ask", system: str = "", reply: Any = None, temperature: float | None = None
-) -> Prompt:
-    """Return a question for `yield` in a short strategy, which is sent the reply; of a list of them, the replies.
+) -> Prompt[Any]:
+    """Return a question for `yield` in a short strategy, which is sent the reply.
 
     Args:
         name: Of the step in the record.
-        reply: The type of the reply, as `solve` takes `output_type`; None: text.
+        reply: The type of the reply, as `solve` takes `output_type`; None: text. `yield from` gives it that type.
     """
     return Prompt(prompt, name, system, reply, temperature)
 
 
-def strategy(function: Callable[[str], Loop]) -> Strategy[LoopState, NoOptions]:
+def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
+    """Ask side by side: `yield from` gives the replies, in the order of the prompts."""
+    return (yield prompts)
+
+
+def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, AnswerOptions]:
     """Return the strategy of a generator function of the problem; its docstring is the summary."""
     name = function.__name__
     return Strategy(
@@ -73,45 +117,65 @@ def strategy(function: Callable[[str], Loop]) -> Strategy[LoopState, NoOptions]:
         title=name.replace("_", " ").capitalize(),
         source=function.__module__,
         summary=(function.__doc__ or "").partition("\n")[0] or "A loop of prompts.",
+        options=AnswerOptions,
         state=LoopState,
         conclude=_conclude,
         stages=(
-            Stage("loop", to=("final_response",), body=partial(_run, function), read=_read, repeats=True),
+            Stage(
+                "loop",
+                to=("final_response",),
+                body=partial(_run, function),
+                read=partial(_read, function),
+                repeats=True,
+            ),
             Stage("final_response"),
         ),
     )
 
 
-def _run(function: Callable[[str], Loop], state: LoopState) -> Body:
+def _wanted(function: Callable[[str], Loop[Any]], state: LoopState) -> Prompt[Any] | Sequence[Prompt[Any]]:
+    """Return what a generator asks after the replies it has had; raises StopIteration with its answer."""
     loop = function(state.problem)
+    wanted = next(loop)
+    for replies in state.replies:
+        wanted = loop.send(_read_replies(wanted, replies))
+    return wanted
+
+
+def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
     try:
-        wanted = next(loop)
-        for replies in state.replies:
-            wanted = loop.send(_read_replies(wanted, replies))
+        prompts = _prompts_of(_wanted(function, state))
     except StopIteration as end:
-        return go(replace(state, answer=_text(end.value)), "final_response")
-    prompts = _prompts_of(wanted)
-    replies = yield request(state, *map(_ask, prompts))
+        return (yield from _settle(replace(state, final=state.final.propose(_text(end.value)))))
+    replies = yield request(state, *(_ask(prompt, state.objection) for prompt in prompts))
     values = tuple(each.value for each in replies)
     steps = [
         Thought(_text(value), data={"ask": prompt.name})
         for prompt, value in zip(prompts, values, strict=True)
     ]
-    return stay(replace(state, replies=(*state.replies, values)), *steps)
+    return stay(replace(state, replies=(*state.replies, values), objection=""), *steps)
 
 
-def _prompts_of(wanted: Prompt | Sequence[Prompt]) -> tuple[Prompt, ...]:
+def _settle(state: LoopState) -> Body:
+    """Have the answer verified; one that is wrong takes the last replies with it, so that they are asked for again."""
+    state, _ = yield from verify_answer(state, [_text(reply) for had in state.replies for reply in had])
+    if state.final.text is not None:
+        return go(state, "final_response")
+    again = replace(state, replies=state.replies[:-1], objection=state.final.objections[-1])
+    return repair_or_fail(again, can_ask=bool(state.replies))
+
+
+def _prompts_of(wanted: Prompt[Any] | Sequence[Prompt[Any]]) -> tuple[Prompt[Any], ...]:
     return (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
 
 
-def _ask(prompt: Prompt) -> Ask:
+def _ask(prompt: Prompt[Any], objection: str) -> Ask:
     form = None if prompt.reply is None else schema_of(prompt.reply)
-    return Ask(
-        prompt.text, system=prompt.system, temperature=prompt.temperature, form=form, about=prompt.name
-    )
+    text = f"{prompt.text}\n\n{objection}" if objection else prompt.text
+    return Ask(text, system=prompt.system, temperature=prompt.temperature, form=form, about=prompt.name)
 
 
-def _read_replies(wanted: Prompt | Sequence[Prompt], replies: Sequence[Any]) -> Any:
+def _read_replies(wanted: Prompt[Any] | Sequence[Prompt[Any]], replies: Sequence[Any]) -> Any:
     typed = [
         value if prompt.reply is None else read_as(prompt.reply, value)
         for prompt, value in zip(_prompts_of(wanted), replies, strict=True)
@@ -119,8 +183,25 @@ def _read_replies(wanted: Prompt | Sequence[Prompt], replies: Sequence[Any]) -> 
     return typed[0] if isinstance(wanted, Prompt) else typed
 
 
-def _read(_: LoopState, asked: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    return (texts[-1].strip(), "text") if asked.form is None else read_in_form(texts[-1], asked.form)
+def _read(
+    function: Callable[[str], Loop[Any]], state: LoopState, asked: Ask, texts: Sequence[str]
+) -> tuple[Any, str] | Unreadable:
+    if asked.form is None:
+        return texts[-1].strip(), "text"
+    found = read_in_form(texts[-1], asked.form)
+    if isinstance(found, Unreadable):
+        return found
+    prompts = _prompts_of(_wanted(function, state))
+    kinds = [
+        prompt.reply
+        for prompt in prompts
+        if (prompt.name, _ask(prompt, "").form) == (asked.about, asked.form)
+    ]
+    try:
+        read_as(kinds[0], found[0])
+    except ValueError as error:
+        return Unreadable(str(error))
+    return found
 
 
 def _text(value: Any) -> str:
@@ -128,6 +209,6 @@ def _text(value: Any) -> str:
 
 
 def _conclude(state: LoopState) -> Conclusion:
-    if state.answer is not None:
-        return Conclusion(state.answer)
-    return Conclusion(_text(state.replies[-1][-1]) if state.replies else None, standing="best_so_far")
+    if state.final.text is not None:
+        return conclude_answer(state.final, state.final.document)
+    return Conclusion(_text(state.replies[-1][-1]) if state.replies else None, document=state.final.document)

@@ -140,6 +140,8 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     """Whether the request that is pending has a test `enough`."""
     form: dict[str, Any] | None = None
     """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
+    checks_form: bool = False
+    """Whether the verifier is asked about the answer in that form."""
     by: str = "writer"
     """Who answers what is asked of the writer; of a run inside another, as its effect says."""
     prompts: dict[str, str] = {}
@@ -256,6 +258,7 @@ def begin(
     *,
     strategies: Registry | None = None,
     form: dict[str, Any] | None = None,
+    checks_form: bool = False,
     by: str = "writer",
     prompts: Mapping[str, str] | None = None,
 ) -> Step:
@@ -267,6 +270,7 @@ def begin(
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
         form: JSON schema of the answer; see `answer_form`.
+        checks_form: Whether the verifier is asked about the answer in that form.
         by: Who answers what is asked of the writer.
         prompts: What stages ask in place of the strategy's words; see `prompts`.
 
@@ -287,6 +291,7 @@ def begin(
         stage=strategy.first,
         state=strategy.begin(problem, chosen),
         form=form,
+        checks_form=checks_form,
         by=by,
         prompts=dict(prompts or {}),
     )
@@ -323,7 +328,7 @@ def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot, name: str = "") -
     stage = strategy.by_name[name or snapshot.stage]
     if snapshot.form is None or stage.to:
         return stage
-    return form_stage(strategy, stage, snapshot.problem, snapshot.form)
+    return form_stage(strategy, stage, snapshot.problem, snapshot.form, snapshot.checks_form)
 
 
 class _Execution:

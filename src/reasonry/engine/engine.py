@@ -71,6 +71,7 @@ class Order(Struct, frozen=True, kw_only=True):
         session_id: The session the run writes, which then does not expire; empty: a new one.
         from_session: The session whose thoughts are quoted below the problem.
         form: JSON schema of the answer.
+        checks_form: Whether the verifier is asked about the answer in that form.
         prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`.
     """
 
@@ -84,6 +85,7 @@ class Order(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     from_session: str | None = None
     form: dict[str, Any] | None = None
+    checks_form: bool = False
     prompts: dict[str, str] = {}
 
 
@@ -158,6 +160,7 @@ class Engine:
             warnings=order.warnings,
             from_session=order.from_session,
             form=order.form,
+            checks_form=order.checks_form,
             reworded=SECRETS.mask_data(dict(fork.reworded)) if fork else {},
             prompts=SECRETS.mask_data(order.prompts),
         )
@@ -436,6 +439,7 @@ class Engine:
             participants=source.participants,
             from_session=begun.from_session,
             form=begun.form,
+            checks_form=begun.checks_form,
             prompts=begun.prompts,
         )
 

@@ -84,6 +84,8 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     """Of a fork: the texts that questions have in place of the strategy's, by their ids."""
     prompts: dict[str, str] = {}
     """What stages ask in place of the strategy's words, by `STRATEGY.STAGE`."""
+    checks_form: bool = False
+    """Whether the verifier is asked about the answer in the form."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):

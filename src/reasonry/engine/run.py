@@ -146,6 +146,7 @@ class Run:
                 options,
                 strategies=strategies,
                 form=begun.form,
+                checks_form=begun.checks_form,
                 prompts=begun.prompts,
             )
             self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")

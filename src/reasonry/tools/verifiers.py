@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from msgspec import Struct
+
+from ..core.answer_form import OUTPUT
+from ..core.data_types import read_as
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..engine.ports import Verifier
@@ -165,13 +169,45 @@ class JsonSchemaVerifier:
         return Verified("wrong", f"at {fault.json_path}: {fault.message}"[:500])
 
 
+class TypeVerifier:
+    """Has a type check the answer in its form; about anything else it asks the run's own verifier.
+
+    Args:
+        kind: As `solve` takes `output_type`.
+    """
+
+    def __init__(self, kind: Any, own: Verifier | None) -> None:
+        self.kind, self.own, self.name = kind, own, own.name if own else ""
+
+    async def verify(self, claim: Verify) -> Verified:
+        """Look at a candidate."""
+        if claim.about != OUTPUT:
+            return await self.own.verify(claim) if self.own else Verified("unknown", "no verifier was given")
+        try:
+            read_as(self.kind, json.loads(claim.path[-1]))
+        except ValueError as error:
+            return Verified("wrong", str(error)[:500])
+        return Verified("unknown", "it fits the type")
+
+
+class Retry(Struct, frozen=True):
+    """What a verifier returns where a candidate is wrong, to have it asked again.
+
+    Args:
+        reason: What is wrong with it, as the model is told.
+    """
+
+    reason: str
+
+
 class CallableVerifier:
     """Asks a Python callable `(problem, path)`, or one that has a parameter `final` besides.
 
     It is asked about every candidate, steps on the way included; `final` says whether this one claims to be the
     answer. True is a proof that it is right, so that the run ends with it; False that it is wrong, so that it is
-    dropped; None is no proof. `"right"`, `"wrong"` and `"unknown"` are what they say, any other text is the reason why
-    it is wrong; a `Verified` is taken as it is. One that returns anything else has failed.
+    dropped; `Retry(REASON)`, or a text in a file, which has no such class, says why besides; None is no proof.
+    `"right"`, `"wrong"` and `"unknown"` are what they say; a `Verified` is taken as it is. One that returns anything
+    else has failed.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -245,6 +281,8 @@ def _verdict(verdict: Any) -> Verified:
             return Verified("right")
         case False:
             return Verified("wrong", "the verifier says so")
+        case Retry(reason=reason):
+            return Verified("wrong", reason[:500])
         case "right" | "wrong" | "unknown":
             return Verified(verdict)
         case str():

@@ -23,6 +23,7 @@ from ...engine.result import Result
 from ...errors import UsageError
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
+from ...tools.verifiers import TypeVerifier
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -74,8 +75,8 @@ async def solve(
             for those, `{problem}` for the problem.
         budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
         store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`, which may take `final`,
-            whether the candidate claims to be the answer, as a third parameter.
+        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | Retry | None`, which may take
+            `final`, whether the candidate claims to be the answer, as a third parameter.
         judge_model: Scores thoughts; None: the model does.
         draft_model: Proposes thoughts that are valued afterwards; None: the model does.
         tools: Python callables, or objects of the `Tool` port.
@@ -114,6 +115,9 @@ async def solve(
             form=None if output_type is None else schema_of(output_type),
         )
         order, performers = await app.receive(request)
+        if request.form is not None and not isinstance(output_type, Mapping):
+            order = structs.replace(order, checks_form=True)
+            performers = structs.replace(performers, verifier=TypeVerifier(output_type, performers.verifier))
         result = await app.solve(order, performers, observer)
         return structs.replace(result, output_type=output_type)
 
