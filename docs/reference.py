@@ -333,7 +333,8 @@ def _signature(name: str, value: Callable[..., Any]) -> str:
         if one.kind is one.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         default = "" if one.default is one.empty else f" = {_default(one.default)}"
-        parts.append(f"{'**' if one.kind is one.VAR_KEYWORD else ''}{one.name}{default}")
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        parts.append(f"{stars}{one.name}{default}")
     line = f"{name}({', '.join(parts)})"
     if inspect.iscoroutinefunction(value):
         line = f"await {line}"

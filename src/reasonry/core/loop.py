@@ -17,9 +17,9 @@ wrong, the last asks are asked again, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 from msgspec import Struct
@@ -48,7 +48,7 @@ class Prompt(Struct, Generic[T], frozen=True):
     text: str
     name: str
     system: str
-    reply: Any
+    reply: type[T] | None
     temperature: float | None
 
     def __iter__(self) -> Generator[tuple[Prompt[Any], ...], Any, T]:
@@ -74,7 +74,6 @@ class LoopState(Struct, frozen=True):
     """With what the last asks are asked again."""
 
 
-@overload
 def ask(
     prompt: str,
     *,
@@ -82,24 +81,12 @@ def ask(
     system: str = "",
     reply: type[T] | None = None,
     temperature: float | None = None,
-) -> Prompt[T]: ...
-@overload
-def ask(
-    prompt: str,
-    *,
-    name: str = "ask",
-    system: str = "",
-    reply: Mapping[str, Any],
-    temperature: float | None = None,
-) -> Prompt[Any]: ...
-def ask(
-    prompt: str, *, name: str = "ask", system: str = "", reply: Any = None, temperature: float | None = None
-) -> Prompt[Any]:
+) -> Prompt[T]:
     """Return a question for `yield` in a short strategy, which is sent the reply.
 
     Args:
         name: Of the step in the record.
-        reply: The type of the reply, as `solve` takes `output_type`; None: text. `yield from` gives it that type.
+        reply: The type of the reply, any that JSON can hold; None: text. `yield from` gives it that type.
     """
     return Prompt(prompt, name, system, reply, temperature)
 
@@ -133,18 +120,18 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
     )
 
 
-def _wanted(function: Callable[[str], Loop[Any]], state: LoopState) -> Prompt[Any] | Sequence[Prompt[Any]]:
+def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tuple[Prompt[Any], ...]:
     """Return what a generator asks after the replies it has had; raises StopIteration with its answer."""
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:
         wanted = loop.send(_read_replies(wanted, replies))
-    return wanted
+    return _prompts_of(wanted)
 
 
 def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
     try:
-        prompts = _prompts_of(_wanted(function, state))
+        prompts = _next_prompts(function, state)
     except StopIteration as end:
         return (yield from _settle(replace(state, final=state.final.propose(_text(end.value)))))
     replies = yield request(state, *(_ask(prompt, state.objection) for prompt in prompts))
@@ -158,11 +145,12 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
 
 def _settle(state: LoopState) -> Body:
     """Have the answer verified; one that is wrong takes the last replies with it, so that they are asked for again."""
-    state, _ = yield from verify_answer(state, [_text(reply) for had in state.replies for reply in had])
+    path = [text for had in state.replies for reply in had if (text := _text(reply)) != state.final.text]
+    state, _ = yield from verify_answer(state, path)
     if state.final.text is not None:
         return go(state, "final_response")
-    again = replace(state, replies=state.replies[:-1], objection=state.final.objections[-1])
-    return repair_or_fail(again, can_ask=bool(state.replies))
+    can_ask, objection = bool(state.replies), state.final.objections[-1]
+    return repair_or_fail(replace(state, replies=state.replies[:-1], objection=objection), can_ask=can_ask)
 
 
 def _prompts_of(wanted: Prompt[Any] | Sequence[Prompt[Any]]) -> tuple[Prompt[Any], ...]:
@@ -191,14 +179,10 @@ def _read(
     found = read_in_form(texts[-1], asked.form)
     if isinstance(found, Unreadable):
         return found
-    prompts = _prompts_of(_wanted(function, state))
-    kinds = [
-        prompt.reply
-        for prompt in prompts
-        if (prompt.name, _ask(prompt, "").form) == (asked.about, asked.form)
-    ]
+    about, prompts = (asked.about, asked.form), _next_prompts(function, state)
+    kind = next(prompt.reply for prompt in prompts if (prompt.name, _ask(prompt, "").form) == about)
     try:
-        read_as(kinds[0], found[0])
+        read_as(kind, found[0])
     except ValueError as error:
         return Unreadable(str(error))
     return found

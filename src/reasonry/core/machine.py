@@ -234,10 +234,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
 
 
 def _first_failure(answers: Answers) -> Failed | None:
-    for answer in answers:
-        if isinstance(answer, Failed):
-            return answer
-    return None
+    return next((answer for answer in answers if isinstance(answer, Failed)), None)
 
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
