@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,8 @@ def _names(app: Any) -> list[str]:
     return [name for name in app if not name.startswith("-")]
 
 
-def help_of(tokens: Sequence[str]) -> Help:
+@cache
+def help_of(tokens: tuple[str, ...]) -> Help:
     """Return the help of a command."""
     from rich.console import Console
 
