@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from reasonry.puzzles import false_equations, read_expression
 
+READING = Path(__file__).parents[1] / "reading"
 SIGNS = {"+": "+", "-": "-", "*": "×", "/": "/"}
 FRAMES = [
     "{}",
@@ -222,3 +225,10 @@ def test_the_time_taken_is_in_proportion_to_the_length() -> None:
         before = time.process_time()
         false_equations(text)
         assert time.process_time() - before < 3
+
+
+@pytest.mark.parametrize("corpus", ["corpus", "natural"])
+def test_no_reply_that_a_person_has_read_is_called_false(corpus: str) -> None:
+    rows = [json.loads(line) for line in (READING / f"{corpus}.jsonl").read_text("utf-8").splitlines()]
+    found = {row["id"]: false_equations(str(row["reply"]), about=str(row.get("problem", ""))) for row in rows}
+    assert {name: faults for name, faults in found.items() if faults} == {}

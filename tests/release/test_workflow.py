@@ -93,10 +93,12 @@ def test_a_text_alone_is_refuted_and_an_agent_that_was_stopped_is_left_out() -> 
     with Client(claim := "Counting five tables of a 2 TB database takes 20 s.") as client, Raw() as raw:
         client.reply(first := client.read(), state_of(raw, first))
         selection = client.read()
+        assert selection["options"]["schema"]["properties"]["answer"]["type"] == "object"
         client.reply(selection, {"answer": {"claims": [{"claim": claim, "thought": None}]}})
         client.reply(second := client.read(), state_of(raw, second))
         readers = [client.read() for _ in range(3)]
         assert len({reader["prompt"] for reader in readers}) == 3
+        assert "verdict" in readers[2]["options"]["schema"]["properties"]["answer"]["properties"]
         for reader in readers:
             client.reply(reader, None)
         assert "resume" in client.read()["result"]["status"]

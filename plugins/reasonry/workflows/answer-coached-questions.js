@@ -10,7 +10,7 @@ const STATE = {
   properties: {
     run_id: { type: 'string' },
     status: { type: 'string' },
-    shared: { type: 'object', description: 'The reply\'s `shared`: texts by id, word for word; {} if it has none.' },
+    shared: { type: 'object', description: 'The reply\'s `shared`: texts and schemas by id, word for word; {} if it has none.' },
     questions: {
       type: 'array',
       items: {
@@ -19,7 +19,7 @@ const STATE = {
           id: { type: 'string' },
           prompt: { type: 'string' },
           count: { type: 'integer' },
-          answer_schema: { type: 'object' },
+          answer_schema: { description: 'As it stands in the reply: a schema, or `[#id]`.' },
         },
         required: ['id', 'prompt'],
       },
@@ -43,6 +43,8 @@ const coach = (call) => agent(
 const known = {}
 const whole = (text) => text.replace(/\[#(\w+)\]/g, (mark, id) => (id in known ? whole(known[id]) : mark))
 
+const form = (schema) => (typeof schema === 'string' ? known[schema.slice(2, -1)] : schema)
+
 // One fresh agent for each sample: it is told the question and nothing else.
 const answer = (question, number) => agent(
   `${whole(question.prompt)}${number ? '' : refusals[question.id] ?? ''}`,
@@ -51,7 +53,7 @@ const answer = (question, number) => agent(
     phase: 'Answer',
     schema: {
       type: 'object',
-      properties: { answer: question.answer_schema ?? { type: 'string' } },
+      properties: { answer: form(question.answer_schema) ?? { type: 'string' } },
       required: ['answer'],
     },
   },

@@ -669,7 +669,7 @@ def _learn(bound: Bound, call: ThinkingCall, taken: Taken) -> None:
     is_copy = session_id not in bound.ids and any(
         notice.reason == "run_continued" for notice in taken.notices
     )
-    now = Seen(head.thoughts, not head.ended, head.thoughts == 1 < taken.thought.number)
+    now = Seen(not head.ended, head.thoughts == 1 < taken.thought.number)
     bound.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .which_session import Bound, Seen
+from .which_session import Bound
 
 Document = dict[str, Any]
 
@@ -33,6 +33,5 @@ class Thinker:
         """Take an earlier session up as the current one."""
         async with self._gate:
             document = await resume()
-            self.bound.bind(document["session_id"])
-            self.bound.see(document["session_id"], Seen(document["thought_history_length"]))
+            self.bound.resume(document["session_id"])
             return document

@@ -38,7 +38,6 @@ Pair = frozenset[str]
 class Seen(NamedTuple):
     """A session as its caller last saw it."""
 
-    thoughts: int = 0
     is_open: bool = True
     is_stray: bool = False
     """Whether an agent began it that had lost the id of the session it meant."""
@@ -106,17 +105,19 @@ class Bound:
         if named not in (None, session_id, LAST) and not call.clear_session:
             self.begun_for[named] = session_id
         self.pairs.update(pairs)
-        self.see(session_id, now)
+        if self.seen is not None:
+            self.seen[session_id] = now
 
     def bind(self, session_id: str) -> None:
         """Make a session the current one; of the others those stay that have not ended."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
 
-    def see(self, session_id: str, now: Seen) -> None:
-        """Note how a session stands."""
+    def resume(self, session_id: str) -> None:
+        """Make a session that is open the current one."""
+        self.bind(session_id)
         if self.seen is not None:
-            self.seen[session_id] = now
+            self.seen[session_id] = Seen()
 
     def forget(self, session_id: str | None) -> None:
         """Let no later call continue a session."""

@@ -121,6 +121,11 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
         blocks += _iteration(
             iteration, [task for task in tasks if task.get("iteration") == iteration.get("iteration")]
         )
+    claims, rate = _objects(document.get("claims")), document.get("refutation_rate")
+    if claims and isinstance(rate, float):
+        quotes = (f"{claim.get('verdict')}: “{claim['quote']}”" for claim in claims if claim.get("quote"))
+        share = f"{rate:.0%} of {present.count_of(len(claims), 'claim')} refuted"
+        blocks += [Heading(share), Bullets(tuple(quotes))]
     return [*blocks, *findings(document)]
 
 

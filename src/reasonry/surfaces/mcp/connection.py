@@ -92,7 +92,6 @@ class Connection:
             {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}, CACHE_HINTS
         )
         self._version: ProtocolVersion | None = None
-        self._tasks: dict[Any, asyncio.Task[None]] = {}
         self._working: dict[asyncio.Task[None], tuple[Any, str, ProtocolVersion]] = {}
 
     def receive(self, line: bytes) -> None:
@@ -150,10 +149,10 @@ class Connection:
         if message.get("method") != "notifications/cancelled":
             return
         params = message.get("params")
-        id = params.get("requestId") if isinstance(params, dict) else None
-        task = self._tasks.get(id) if frames.is_id(id) else None
-        if task is not None:
-            task.cancel()
+        wanted = params.get("requestId") if isinstance(params, dict) else None
+        for task, (id, *_) in self._working.items():
+            if id == wanted and type(id) is type(wanted):
+                task.cancel()
 
     def _on_request(self, id: Any, method: str, params: Document) -> None:
         if method == "initialize":
@@ -241,9 +240,8 @@ class Connection:
 
     def _start(self, id: Any, work: Awaitable[bytes], name: str, version: ProtocolVersion) -> None:
         task = asyncio.ensure_future(self._answer(id, work))
-        self._tasks[id] = task
         self._working[task] = (id, name, version)
-        task.add_done_callback(lambda done: self._on_done(id, done))
+        task.add_done_callback(self._working.pop)
 
     async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
         try:
@@ -256,11 +254,6 @@ class Connection:
             document = error_document(error)["error"]
             line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
         self._send(line)
-
-    def _on_done(self, id: Any, task: asyncio.Task[None]) -> None:
-        del self._working[task]
-        if self._tasks.get(id) is task:
-            del self._tasks[id]
 
     async def _call(self, params: Document, version: ProtocolVersion) -> bytes:
         context = self._context
