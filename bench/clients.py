@@ -8,6 +8,8 @@ langchain, langchain-openai and instructor. Nothing leaves this machine.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import sys
 import tempfile
@@ -43,6 +45,21 @@ def row(name: str) -> Callable[[Callable[[str], object]], None]:
 
 def is_oslo(found: Any) -> object:
     return None if found.model_dump() == {"city": "Oslo", "letters": 4} else found
+
+
+def newest_run(url: str) -> Any:
+    """Return the run that was begun last."""
+    with urlopen(f"{url.removesuffix('/v1')}/api/runs?limit=1") as found:
+        return json.load(found)["runs"][0]
+
+
+def is_cancelled(url: str) -> object:
+    """Return how the run that was begun last ends, unless it is cancelled."""
+    for _ in range(100):
+        if (status := newest_run(url)["status"]) != "active":
+            return None if status == "cancelled" else status
+        time.sleep(0.05)
+    return "active"
 
 
 def openai_client(url: str) -> Any:
@@ -95,13 +112,7 @@ def _(url: str) -> object:
         model="tree_of_thoughts@small", messages=ASK, stream=True
     ) as chunks:
         next(iter(chunks))
-        run = f"{url.removesuffix('/v1')}/api/runs/{chunks.response.headers['x-reasonry-run']}"
-    for _ in range(100):
-        with urlopen(run) as found:
-            if (status := json.load(found)["status"]) != "active":
-                break
-        time.sleep(0.05)
-    return None if status == "cancelled" else status
+    return is_cancelled(url)
 
 
 @row("openai: Responses as Codex sends them")
@@ -142,6 +153,34 @@ def _(url: str) -> object:
     return None if "sunny" in first.output and "sunny" in second.output else (first, second)
 
 
+@row("pydantic-ai: a task that is cancelled ends its run")
+def _(url: str) -> object:
+    agent = pydantic_agent(url, "tree_of_thoughts@small", "OpenAIChatModel")
+
+    async def cancel_soon() -> None:
+        before = newest_run(url)["run_id"]
+        task = asyncio.create_task(agent.run("Where is it warm?"))
+        while await asyncio.to_thread(lambda: newest_run(url)["run_id"]) == before:
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_soon())
+    return is_cancelled(url)
+
+
+@row("LangChain: a stream that is closed ends its run")
+def _(url: str) -> object:
+    from langchain_openai import ChatOpenAI
+
+    sent: Any = {"model": "tree_of_thoughts@small", "base_url": url, "api_key": "none", "max_retries": 0}
+    pieces: Any = ChatOpenAI(**sent).stream("Where is it warm?")
+    next(pieces)
+    pieces.close()
+    return is_cancelled(url)
+
+
 @row("LangChain: with_structured_output, both methods; create_agent with response_format")
 def _(url: str) -> object:
     from langchain.agents import create_agent
@@ -153,6 +192,15 @@ def _(url: str) -> object:
             return wrong
     agent: Any = create_agent(model, tools=[], response_format=City)
     return is_oslo(agent.invoke({"messages": [("user", "Which city?")]})["structured_response"])
+
+
+@row("instructor: a stream of parts")
+def _(url: str) -> object:
+    import instructor
+
+    client: Any = instructor.from_openai(openai_client(url)).chat.completions
+    parts = list(client.create_partial(model=MODEL, messages=ASK, response_model=City))
+    return is_oslo(parts[-1])
 
 
 @row("instructor: TOOLS, its default, and JSON_SCHEMA")
