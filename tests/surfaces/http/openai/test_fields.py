@@ -96,7 +96,7 @@ USUAL: dict[str, dict[str, Any]] = {
         "user": "u",
         "max_completion_tokens": 100,
         "tool_choice": "auto",
-        "response_format": {"type": "text"},
+        "response_format": {"type": "text", "json_schema": None},
         "service_tier": "auto",
         "store": False,
         "metadata": {"a": "b"},

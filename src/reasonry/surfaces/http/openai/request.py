@@ -114,7 +114,7 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
     """The format of the answer; the schema is in `json_schema` in chats, in `schema` in responses."""
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: Form = {}
+    json_schema: Form | None = None
     name: str = ""
     schema: Form | None = None
 
@@ -126,7 +126,7 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
         """
         if self.type != "json_schema":
             return {"type": "object"} if self.type == "json_object" else None
-        schema = self.json_schema.get("schema", self.schema)
+        schema = (self.json_schema or {}).get("schema", self.schema)
         if fault := schema_fault(schema):
             raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
         return schema
