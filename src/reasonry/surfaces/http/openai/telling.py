@@ -96,6 +96,8 @@ class ResponseTelling:
         self._asked = {name: msgspec.to_builtins(getattr(fields, name)) for name in _ECHOED}
         self._number = -1
         self._thoughts, self._output = list[str](), list[Document]()
+        self._reasoning = {"id": f"rs_{self._id}", "type": "reasoning"}
+        self._summary = {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
         self.whole: Document = {}
 
     def begin(self) -> Iterator[Document]:
@@ -106,9 +108,7 @@ class ResponseTelling:
     def think(self, piece: str) -> Iterator[Document]:
         """See `ChatTelling`."""
         if not self._thoughts:
-            yield self._item(
-                "added", {"id": f"rs_{self._id}", "type": "reasoning", "summary": []}, "in_progress"
-            )
+            yield self._item("added", {**self._reasoning, "summary": []}, "in_progress")
             part = {"type": "summary_text", "text": ""}
             yield self._event("reasoning_summary_part.added", **self._summary, part=part)
         self._thoughts.append(piece)
@@ -120,7 +120,7 @@ class ResponseTelling:
             part = {"type": "summary_text", "text": "".join(self._thoughts)}
             yield self._event("reasoning_summary_text.done", **self._summary, text=part["text"])
             yield self._event("reasoning_summary_part.done", **self._summary, part=part)
-            yield self._item("done", {"id": f"rs_{self._id}", "type": "reasoning", "summary": [part]})
+            yield self._item("done", {**self._reasoning, "summary": [part]})
         for call in finish.calls:
             yield from self._call(call)
         status = "incomplete" if finish.cut else "completed"
@@ -171,10 +171,6 @@ class ResponseTelling:
         yield self._event("function_call_arguments.delta", **place, delta=written)
         yield self._event("function_call_arguments.done", **place, arguments=written, name=name)
         yield self._item("done", {**item, "arguments": written})
-
-    @property
-    def _summary(self) -> Document:
-        return {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
 
     def _item(self, step: str, item: Document, status: str = "completed") -> Document:
         """Return the event that an item is `added`, or `done` and part of the output."""
