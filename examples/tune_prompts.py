@@ -19,7 +19,7 @@ from typing import Any
 
 from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, optimize_anything
 
-from reasonry import solve_sync
+from reasonry import Budget, solve_sync
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
@@ -28,6 +28,8 @@ from reasonry.compare.datasets import DATASETS
 STRATEGY = "step_back"
 SEED = {"abstraction": "Name the principle.", "step_by_step_solution": "Solve the problem."}
 """The instruction that follows the strategy's own question, by stage."""
+BUDGET = Budget(calls=10, tokens=20_000)
+"""Of each run; a small model that runs away ends at it."""
 
 
 def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
@@ -40,13 +42,13 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
 
     async def compare(instructions: dict[str, str], drawn: list[Any]) -> list[Any]:
         prompts = {f"{STRATEGY}.{stage}": f"{{prompt}}\n\n{text}" for stage, text in instructions.items()}
-        terms = Terms(dataset=dataset, judge=dataset, prompts=prompts)
+        terms = Terms(dataset=dataset, judge=dataset, prompts=prompts, budget=BUDGET)
         # GEPA may draw a problem twice.
         unique = list({item.id: item for item in drawn}.values())
         async with App(store) as app:
             report = await Comparison(app, unique, [STRATEGY], Participants(model=model), terms).run()
         scores = {
-            trial.item: (float(trial.right is True), {"answer": trial.answer}) for trial in report.trials
+            trial.item: (float(trial.right is True), {"verdict": trial.verdict}) for trial in report.trials
         }
         return [scores[item.id] for item in drawn]
 
@@ -57,7 +59,8 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
         return scores
 
     def reflect(prompt: Any) -> str:
-        return solve_sync(str(prompt), strategy="plan_and_solve", model=model, store=store).answer or ""
+        asked = solve_sync(str(prompt), strategy="plan_and_solve", model=model, store=store, budget=BUDGET)
+        return asked.answer or ""
 
     engine, reflection = EngineConfig(max_metric_calls=calls), ReflectionConfig(reflection_lm=reflect)
     return optimize_anything(

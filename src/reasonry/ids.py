@@ -18,7 +18,9 @@ _WHOLE_CHARS = 36
 _SHORT_CHARS = (8, 13, 18, 23)
 """Where the groups of a UUID end. The first of a UUIDv7 is the minute it is from, the second the millisecond."""
 _SHOWN = 5
-_PREFIX = re.compile(f"[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
+COMPARISON = "comparison-"
+"""How the id of a comparison begins; hexadecimal digits follow."""
+_PREFIX = re.compile(f"(?:{COMPARISON})?[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
 
 _lock = threading.Lock()
 _last = 0
@@ -37,7 +39,7 @@ def new_id() -> str:
 
 
 def may_be_short(text: str) -> bool:
-    """Whether a text may stand for an id without being one: the word `last`, or how a UUID begins."""
+    """Whether a text may stand for an id without being one: `last`, or how a UUID or the id of a comparison begins."""
     return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
 
 

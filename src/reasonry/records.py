@@ -211,6 +211,10 @@ class RunStore(Protocol):
         """Raises NotFoundError if there is no such run."""
         ...
 
+    async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
+        """Return these runs, as far as there are such, in one read."""
+        ...
+
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
         """Return the journal, oldest first, down to the last line written. The caller checks the digests.
 

@@ -52,8 +52,8 @@ async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_writte
     with open_dataset("stories:3") as problems:
         async with App("memory") as app:
             comparison = Comparison(app, problems.items, [name], participants, Terms(), judge=problems.judge)
-            expected = await estimate(comparison)
-            assert expected.runs == 3
+            runs, expected = await estimate(comparison)
+            assert runs == 3
             assert expected.calls >= 3
             assert expected.calls % 3 == 0
             assert expected.tokens > 3 * 200
@@ -69,6 +69,6 @@ async def test_only_what_is_missing_is_counted_and_a_verdict_is_a_call_too() -> 
             half = [app, problems.items[:2], ["self_consistency"], offline]
             await Comparison(*half, Terms(judge="model")).run()
             whole = Comparison(app, problems.items, ["self_consistency"], offline, Terms(judge="model"))
-            expected = await estimate(whole)
-    assert (expected.runs, expected.usd) == (2, 0.0)
+            runs, expected = await estimate(whole)
+    assert (runs, expected.usd) == (2, 0.0)
     assert expected.calls == 2 * (4 + 1)

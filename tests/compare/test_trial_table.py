@@ -8,10 +8,13 @@ import pytest
 
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison, Tally, Terms
+from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import open_dataset
+from reasonry.compare.standings import Trial
 from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
 from reasonry.errors import NotFoundError
+from reasonry.models.scripted import ScriptedModel
 
 STRATEGIES = ["tree_of_thoughts", "self_consistency"]
 
@@ -27,7 +30,13 @@ def compare(app: App, size: int, **more: object) -> Comparison:
 async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial_twice() -> None:
     async with App("memory") as app:
         heard = asyncio.Event()
-        first = compare(app, 3, on_trial=lambda trial, done, wanted: done == 2 and heard.set())
+
+        class Second(Tally):
+            def judged(self, trial: Trial, done: int, wanted: int) -> None:
+                if done == 2:
+                    heard.set()
+
+        first = compare(app, 3, tally=Second())
         task = asyncio.create_task(first.run())
         await heard.wait()
         task.cancel()
@@ -62,6 +71,22 @@ async def test_a_repeat_is_judged_when_it_is_looked_at_and_compared_with_its_tri
         same, different = (await read_comparison(app, comparison.id))["repeats"]
         assert (same["right"], same["same"], same["status"]) == (True, True, "done")
         assert (different["right"], different["same"]) == (False, False)
+
+
+@pytest.mark.anyio
+async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_left_out() -> None:
+    async with App("memory") as app:
+        long = {"stage": "*", "reply": {"reasoning": "", "answer": f"{'so ' * 100} it is 7"}}
+        items, terms = [Item("3 + 4?", 7, "1")], Terms(dataset="sums", judge="numeric")
+        participants = Participants(model=ScriptedModel.of(long))
+        comparison = Comparison(app, items, ["self_consistency(samples=1)"], participants, terms)
+        (trial,) = (await comparison.run()).trials
+        table = TrialTable(app.store, comparison.id)
+        for run_id in (trial.run_id, "gone"):
+            await table.add(Repeat("1", trial.strategy, run_id))
+        (repeat,) = (await read_comparison(app, comparison.id))["repeats"]
+        assert len(repeat["answer"]) > 300
+        assert (repeat["right"], repeat["same"]) == (True, True)
 
 
 @pytest.mark.anyio

@@ -100,6 +100,8 @@ async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -
     for owner in ("they", "we", ""):
         own = store.of_owner(owner)
         assert [row.run_id for row in await own.runs()] == await own.run_ids("run") == [f"run of {owner}"]
+        every = ["run of they", "run of we", "run of "]
+        assert [row.run_id for row in await own.rows(every)] == [f"run of {owner}"]
         assert {row.owner for row in await own.sessions()} == {owner}
         assert await own.session_ids("session") == [f"session of {owner}"]
         assert [name for _, name, _ in await own.search_thoughts("APPLE")] == [f"session of {owner}"]

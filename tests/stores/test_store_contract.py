@@ -77,6 +77,7 @@ class TestRuns:
         written = [line(1, b""), line(2, bytes(range(256)) * 100), line(3, b"{}" * 5_000)]
         await store.create_run(row, written)
         assert await store.run("r") == row
+        assert await store.rows(["x", "r"]) == [row]
         assert await store.lines("r") == written
 
     async def test_a_run_and_its_session_are_written_together_or_not_at_all(self, store: Store) -> None:

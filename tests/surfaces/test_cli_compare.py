@@ -153,11 +153,26 @@ def test_a_data_set_brings_its_problems_its_judge_its_strategies_and_a_limit(des
     assert [row["right"] for row in document["strategies"]] == [2, 2]
     assert document["budget"]["calls"] == 30
     assert {trial["item"] for trial in document["trials"]} == {"game24-1-3-1-0", "game24-1-3-1-1"}
-    assert desk.run("open", document["id"], "--no-browser", "--output", "page.html").returncode == 0
+    beginning = document["id"][:-4]
+    assert desk.run("open", beginning, "--no-browser", "--output", "page.html").returncode == 0
     shown = embedded((desk.folder / "page.html").read_text("utf-8"))
     assert (shown["id"], shown["trials"]) == (document["id"], document["trials"])
     again = desk.compare("--dataset", "game24:3", "--seed", "3", "--model", "offline")
     assert again["runs"] == {"wanted": 6, "there": 6, "reused": 4}
+
+
+def test_a_stage_may_ask_what_a_file_says(desk: Desk) -> None:
+    file = desk.folder / "own.txt"
+    file.write_text("Own words. {prompt}", "utf-8")
+    prompt = ("--prompt", f"self_consistency.reasoning_path_execution={file}")
+    with ModelServer(reply=adds) as server:
+        command = (desk.dataset(SUMS[:1]), *ADDING, "--model", server.model)
+        (plain,) = desk.compare(*command)["trials"]
+        (own,) = desk.compare(*command, *prompt)["trials"]
+        assert own["run_id"] != plain["run_id"]
+        assert "Own words." in desk.run("runs", "show", own["run_id"], "--json").stdout
+        done = desk.run("compare", *command, "--prompt", f"tree_of_thoughts.nix={file}")
+        assert done.returncode == 2
 
 
 def test_the_runs_on_facts_get_the_tool_that_looks_them_up(desk: Desk) -> None:

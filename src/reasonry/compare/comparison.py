@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -32,14 +32,16 @@ from ..engine.follow import Observer
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
 from ..engine.policy import Performers
 from ..engine.result import Result
+from ..engine.run import Run
 from ..errors import NotFoundError, ReasonryError, UsageError
+from ..ids import COMPARISON
 from ..reading.vote import normalise
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Item, Judge, candidates_of, check_items, judged_answer
 from .problem_set import find_judge
 from .standings import ComparisonPlan, Report, Trial
-from .trial_table import ENDED, PREFIX, TrialTable
+from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
 """How much of an answer the judge `model` is shown."""
@@ -48,7 +50,7 @@ VERDICT = """Problem: {problem}
 
 {expected}Answer given: {answer}
 
-Is the answer given right?{hint} Answer with one word: yes or no."""
+Is the answer given right? It may be worded otherwise. Answer with one word: yes or no."""
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -75,21 +77,41 @@ class Terms(Struct, frozen=True, kw_only=True):
     total_usd: float | None = None
 
 
-class Wanted(NamedTuple):
-    """One run that is wanted; its session's id is the key."""
+class Job(NamedTuple):
+    """One strategy on one problem: a run that is wanted; its session's id is the key."""
 
+    item: Item
+    strategy: str
     order: Order
     performers: Performers
     participants: Participants
     key: str
 
 
-class Job(NamedTuple):
-    """One strategy on one problem."""
+class Tally(Observer):
+    """Told of the runs and trials of a comparison; counts what the runs take in this call."""
 
-    item: Item
-    strategy: str
-    run: Wanted
+    def __init__(self) -> None:
+        self._ended = NOTHING
+        self._open: dict[str, tuple[Run, Usage]] = {}
+        """What is being run or was cut off, and what each had spent before."""
+
+    def began(self, run_id: str, run: Run) -> None:
+        """See `Observer`."""
+        self._open[run_id] = run, run.usage
+
+    def ended(self, run_id: str, run: Run) -> None:
+        """See `Observer`."""
+        self._ended += _difference(run.usage, self._open.pop(run_id)[1])
+
+    def judged(self, trial: Trial, done: int, wanted: int) -> None:
+        """A trial is there, one of so many that are wanted."""
+
+    @property
+    def spent(self) -> Usage:
+        """By what has ended, what is being run and what was cut off."""
+        running = (_difference(run.usage, before) for run, before in self._open.values())
+        return sum(running, self._ended)
 
 
 def check_strategies(names: Iterable[str], app: App) -> list[str]:
@@ -116,7 +138,6 @@ class Comparison:
 
     Args:
         strategies: Names as `check_strategies` returns them.
-        on_trial: Called after every run, with how many are there and how many are wanted.
         judge: Of the data set; None: that of the terms.
 
     Raises:
@@ -130,12 +151,10 @@ class Comparison:
         strategies: Sequence[str],
         participants: Participants,
         terms: Terms,
-        on_trial: Callable[[Trial, int, int], None] = lambda trial, done, wanted: None,
-        observer: Observer | None = None,
+        tally: Tally | None = None,
         judge: Judge | None = None,
     ) -> None:
-        self.app, self.engine, self.terms, self.on_trial = app, app.engine, terms, on_trial
-        self.observer = observer or Observer()
+        self.app, self.engine, self.terms, self.tally = app, app.engine, terms, tally or Tally()
         self.strategies, self.items = list(strategies), list(items)
         self.judge = judge or find_judge(terms.judge)
         check_items(items, terms.judge)
@@ -145,12 +164,8 @@ class Comparison:
             self._check_priced()
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
-        self.spent = NOTHING
-        """By what has ended, or was cut off."""
-        self._open: dict[str, Usage] = {}
-        """The sessions of what is being run, and what each had spent before."""
         self._slots = asyncio.Semaphore(terms.parallel)
-        self._locks: dict[str, asyncio.Lock] = {job.run.key: asyncio.Lock() for job in self.jobs}
+        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     def _plan_jobs(self) -> Iterator[Job]:
         seen = Counter[str]()
@@ -164,25 +179,25 @@ class Comparison:
                     prompts=self.terms.prompts,
                 )
                 try:
-                    yield Job(item, strategy, self._plan_run(request, seen[item.problem]))
+                    yield self._plan_job(item, strategy, request, seen[item.problem])
                 except UsageError as error:
                     message = f"problem {item.id}: {error.message}"
                     raise UsageError(message, code=error.code, **error.details) from error
             seen[item.problem] += 1
 
-    def _plan_run(self, request: RunRequest, same: int = 0) -> Wanted:
+    def _plan_job(self, item: Item, strategy: str, request: RunRequest, same: int = 0) -> Job:
         """Return a run that is wanted.
 
         Args:
             same: How many equal problems stand before it in the data set.
         """
         order, performers = self.app.order(request)
-        return Wanted(order, performers, request.participants, self._key(order, same))
+        return Job(item, strategy, order, performers, request.participants, self._key(order, same))
 
     def _check_priced(self) -> None:
-        working = [self.jobs[0].run.performers]
+        working = [self.jobs[0].performers]
         if self.judge is None:
-            problem = self.jobs[0].run.order.problem
+            problem = self.jobs[0].order.problem
             working.append(self.app.pool.open(self._judging_participants(), problem)[0])
         for performers in working:
             check_priced("total_usd", performers.models, performers.prices)
@@ -193,27 +208,19 @@ class Comparison:
         if dollar_limit(order.budget, [order.options]) is None:
             # What a run costs changes nothing about it then.
             participants = msgspec.structs.replace(participants, price=())
-        asked = (
-            order.strategy.name,
-            order.problem,
-            order.options,
-            order.prompts,
-            order.budget,
-            participants,
-            same,
-        )
-        digest = hashlib.sha256(msgspec.json.encode((*asked, self.terms.series)))
+        asked = (order.strategy.name, order.problem, order.options, order.prompts, order.budget)
+        digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.terms.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
     @property
     def id(self) -> str:
         """The id under which the table of this comparison is kept: the same runs and the same judge have the same."""
-        asked = (self.terms.dataset, self.terms.judge, [job.run.key for job in self.jobs])
-        return PREFIX + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
+        asked = (self.terms.dataset, self.terms.judge, [job.key for job in self.jobs])
+        return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
     def plan(self) -> ComparisonPlan:
         """Return what is compared."""
-        order, terms = self.jobs[0].run.order, self.terms
+        order, terms = self.jobs[0].order, self.terms
         facts = {
             "kind": "comparison",
             "id": self.id,
@@ -224,20 +231,18 @@ class Comparison:
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
             "budget": msgspec.to_builtins(order.budget),
-            "options": {job.strategy: msgspec.to_builtins(job.run.order.options) for job in self.jobs},
+            "options": {job.strategy: msgspec.to_builtins(job.order.options) for job in self.jobs},
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        return ComparisonPlan(facts, self.strategies, self.items, [job.run.key for job in self.jobs])
+        return ComparisonPlan(facts, self.strategies, self.items, [job.key for job in self.jobs])
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
-        found = [(job, (await self._find(job.run.key))[0]) for job in self.jobs]
-        return [
-            job
-            for job, run_id in found
-            if run_id is None or (await self.engine.store.run(run_id)).status not in ENDED
-        ]
+        found = [(await self._find(job.key))[0] for job in self.jobs]
+        rows = await self.engine.store.rows([run_id for run_id in found if run_id is not None])
+        ended = {row.run_id for row in rows if row.status in ENDED}
+        return [job for job, run_id in zip(self.jobs, found, strict=True) if run_id not in ended]
 
     async def run(self) -> Report:
         """Run what is missing.
@@ -262,13 +267,13 @@ class Comparison:
 
     def report(self) -> Report:
         """Return what is there so far."""
-        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.spent)
+        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.tally.spent)
 
     # -- one run
 
     async def _do(self, job: Job, table: TrialTable, written: Mapping[tuple[str, str], Trial]) -> None:
-        async with self._slots, self._locks[job.run.key]:
-            result = await self._result(job.run, count=True)
+        async with self._slots, self._locks[job.key]:
+            result = await self._result(job, count=True)
             if result is None:
                 return
             trial = await self._judge(job, result)
@@ -277,51 +282,22 @@ class Comparison:
         if written.get((trial.item, trial.strategy)) != trial:
             await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
-        self.on_trial(trial, len(self.trials), len(self.jobs))
+        self.tally.judged(trial, len(self.trials), len(self.jobs))
 
-    async def _result(self, run: Wanted, *, count: bool = False) -> Result | None:
+    async def _result(self, job: Job, *, count: bool = False) -> Result | None:
         """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
-        run_id, session_id = await self._find(run.key)
-        before = NOTHING
+        run_id, session_id = await self._find(job.key)
         if run_id is not None:
             result = await self.engine.result(run_id)
             if result.status in ENDED:
                 self.reused += count
                 return result
-            before = result.usage
-        if await self._is_spent():
+        if self.terms.total_usd is not None and (self.tally.spent.usd or 0) >= self.terms.total_usd:
             return None
-        self._open[session_id] = before
-        try:
-            if run_id is not None:
-                return await self.app.resume(run_id, run.participants, observer=self.observer)
-            order = msgspec.structs.replace(run.order, session_id=session_id)
-            return await self.app.solve(order, run.performers, self.observer)
-        finally:
-            taken = await self._usage_so_far(session_id)
-            # Not one statement: what others add during the await would be lost.
-            self.spent += taken
-            del self._open[session_id]
-
-    async def _is_spent(self) -> bool:
-        """Whether what has ended and what is being run have used up the money, as far as the store knows."""
-        limit = self.terms.total_usd
-        if limit is None:
-            return False
-        taken = {session_id: await self._usage_so_far(session_id) for session_id in list(self._open)}
-        # What has ended meanwhile is counted in `spent`.
-        running = (usage for session_id, usage in taken.items() if session_id in self._open)
-        return (sum(running, self.spent).usd or 0) >= limit
-
-    async def _usage_so_far(self, session_id: str) -> Usage:
-        """Return what a run that is being run has taken so far in this call."""
-        before = self._open.get(session_id, NOTHING)
-        try:
-            session = await self.engine.store.session(session_id)
-            result = await self.engine.result(session.run_id or "")
-        except NotFoundError:
-            return NOTHING
-        return _difference(result.usage, before)
+        if run_id is not None:
+            return await self.app.resume(run_id, job.participants, observer=self.tally)
+        order = msgspec.structs.replace(job.order, session_id=session_id)
+        return await self.app.solve(order, job.performers, self.tally)
 
     async def _find(self, key: str) -> tuple[str | None, str]:
         """Return the last run of a key, or None; and the id of its session, or of the one a new run would get."""
@@ -353,19 +329,38 @@ class Comparison:
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
-        """Return the trial with the judge's verdict; None where nothing may be spent any more."""
-        trial = _trial(job, result, await self._failure(result))
+        """Return what came of a run, with the judge's verdict; None where nothing may be spent any more."""
+        document, usage, code = result.document(), result.usage, await self._failure(result)
+        answer, right, any_right = judged_answer(document), None, None
         if self.judge is not None:
-            verdicts = [self.judge(job.item, candidate) for candidate in candidates_of(result.document())]
-            is_right = trial.answer is not None and verdicts[0]
-            return msgspec.structs.replace(trial, right=is_right, any_right=any(verdicts))
-        if trial.answer is None:
-            return msgspec.structs.replace(trial, right=False)
-        judging = await self._ask_judge(job.item, trial.answer)
-        if judging is None:
+            verdicts = [self.judge(job.item, candidate) for candidate in candidates_of(document)]
+            right, any_right = answer is not None and verdicts[0], any(verdicts)
+        elif answer is None:
+            right = False
+        elif (judging := await self._ask_judge(job.item, answer)) is not None:
+            right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
+            code = await self._failure(judging)
+        else:
             return None
-        right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
-        return msgspec.structs.replace(trial, right=right, code=await self._failure(judging))
+        return Trial(
+            item=str(job.item.id),
+            strategy=job.strategy,
+            run_id=result.run_id,
+            status=result.status,
+            reason=result.termination.reason,
+            detail=result.termination.detail,
+            answer=answer,
+            right=right,
+            any_right=any_right,
+            calls=usage.calls,
+            rounds=result.rounds,
+            tokens=usage.tokens,
+            # A call without tokens, such as one that was refused, cost nothing as far as is known.
+            usd=usage.usd if usage.tokens else usage.usd or 0.0,
+            seconds=result.duration_ms / 1000,
+            ran=job.order.strategy.name,
+            code=code,
+        )
 
     def _judging_participants(self) -> Participants:
         model = self.participants.judge_model or self.participants.model
@@ -374,25 +369,18 @@ class Comparison:
 
     async def _ask_judge(self, item: Item, answer: str) -> Result | None:
         """Return the run in which the judge model says yes or no."""
-        is_known = item.expected is not None
-        question = VERDICT.format(
-            problem=item.problem,
-            expected=f"Right answer: {item.expected}\n\n" if is_known else "",
-            hint=" It may be worded otherwise." if is_known else "",
-            answer=answer[:JUDGED_CHARS],
-        )
+        expected = "" if item.expected is None else f"Right answer: {item.expected}\n\n"
         strategy, options = SHORT_ANSWER
-        run = self._plan_run(
-            RunRequest(
-                problem=question,
-                strategy=strategy,
-                options={**options, "temperature": 0.0},
-                budget=Budget(),
-                participants=self._judging_participants(),
-            )
+        request = RunRequest(
+            problem=VERDICT.format(problem=item.problem, expected=expected, answer=answer[:JUDGED_CHARS]),
+            strategy=strategy,
+            options={**options, "temperature": 0.0},
+            budget=Budget(),
+            participants=self._judging_participants(),
         )
-        async with self._locks.setdefault(run.key, asyncio.Lock()):
-            return await self._result(run)
+        job = self._plan_job(item, strategy, request)
+        async with self._locks[job.key]:
+            return await self._result(job)
 
 
 def _settle_model(app: App, participants: Participants, problem: str) -> Participants:
@@ -409,27 +397,3 @@ def _difference(after: Usage, before: Usage) -> Usage:
         name: None if count is None else count - (was[name] or 0) for name, count in now.items()
     }
     return Usage(**taken)
-
-
-def _trial(job: Job, result: Result, code: str | None) -> Trial:
-    """Return a run that nobody has judged yet."""
-    usage = result.usage
-    return Trial(
-        item=str(job.item.id),
-        strategy=job.strategy,
-        run_id=result.run_id,
-        status=result.status,
-        reason=result.termination.reason,
-        detail=result.termination.detail,
-        answer=judged_answer(result.document()),
-        right=None,
-        any_right=None,
-        calls=usage.calls,
-        rounds=result.rounds,
-        tokens=usage.tokens,
-        # A call without tokens, such as one that was refused, cost nothing as far as is known.
-        usd=usage.usd if usage.tokens else usage.usd or 0.0,
-        seconds=result.duration_ms / 1000,
-        ran=job.run.order.strategy.name,
-        code=code,
-    )

@@ -7,13 +7,12 @@ Rule 2: it is a guess: how long a real model thinks, and when it finds the answe
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from ..app.wiring import App
 from ..core.budget import NOTHING, Usage
@@ -29,28 +28,15 @@ REPLY_TOKENS = 200
 """Of a reply, where the shown one is shorter."""
 
 
-class Estimate(Struct, frozen=True):
-    """What is missing of a comparison, and about how much that takes.
-
-    Attributes:
-        usd: None where the price is not known.
-    """
-
-    runs: int
-    calls: int
-    tokens: int
-    usd: float | None
-
-
-async def estimate(comparison: Comparison) -> Estimate:
-    """Return about how much is missing."""
-    missing, total = await comparison.missing(), NOTHING
-    orders = {job.strategy: job.run.order for job in missing}
-    for strategy, times in Counter(job.strategy for job in missing).items():
-        total = sum([_rehearse(comparison.app, orders[strategy])] * times, total)
+async def estimate(comparison: Comparison) -> tuple[int, Usage]:
+    """Return how many runs are missing, and about what they take."""
+    missing = await comparison.missing()
+    orders = {job.strategy: job.order for job in missing}
+    rehearsed = {name: _rehearse(comparison.app, order) for name, order in orders.items()}
+    total = sum((rehearsed[job.strategy] for job in missing), NOTHING)
     if comparison.judge is None:
         total += Usage(len(missing), total.input_tokens // max(1, total.calls) * len(missing))
-    return Estimate(len(missing), total.calls, total.tokens, _cost(missing, total))
+    return len(missing), replace(total, usd=_cost(missing, total))
 
 
 def _rehearse(app: App, order: Order) -> Usage:
@@ -81,7 +67,7 @@ def _answer(effect: Effect, shown: Mapping[str, Any]) -> Event:
 
 
 def _cost(missing: list[Job], total: Usage) -> float | None:
-    if not missing or getattr(missing[0].run.performers.model, "is_free", False):
+    if not missing or getattr(missing[0].performers.model, "is_free", False):
         return 0.0
-    performers = missing[0].run.performers
+    performers = missing[0].performers
     return performers.prices.price_of(performers.model)(total.input_tokens, total.output_tokens, 0)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ def open_gym(name: str, seed: int, size: int) -> Generator[tuple[list[Item], Jud
         return ask(int(str(item.id).rpartition("-")[2]), candidate.answer) == 1.0
 
     try:
-        made = enumerate(ask(name, seed, size))
-        yield [Item(problem, answer, f"gym/{name}-{seed}-{at}") for at, (problem, answer) in made], judge
+        made, version = enumerate(ask(name, seed, size)), metadata.version("reasoning-gym")
+        yield [Item(text, answer, f"gym/{name}-{version}-{seed}-{at}") for at, (text, answer) in made], judge
     finally:
         process.kill()
         process.communicate()

@@ -7,6 +7,7 @@ Rule 2: a judge is pure: the same answer gets the same verdict, and judging agai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any
@@ -124,6 +125,11 @@ def read_judge(spec: str) -> Judge | None:
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
     """Return the judge that reads the right answer and a candidate alike, and wants the same of both."""
     return lambda item, candidate: read(candidate.answer) == read(item.expected or "")
+
+
+def finds_the_same(pattern: str) -> Judge:
+    """Return the judge that finds the same matches of a pattern in both, in any order; it looks at lower-case text."""
+    return reads_the_same(lambda text: sorted(re.findall(pattern, text.lower())))
 
 
 def check_items(items: Sequence[Item], spec: str) -> None:

@@ -24,13 +24,15 @@ class ProblemSet(Struct, frozen=True):
 
     Attributes:
         name: As reports call it.
-        judge: Of the data set; None: the user names one.
+        judged_by: The judge where the user names none, as after `--judge`; or the data set whose own judge it is.
+        judge: Of the data set; None: the one that is named.
         tools: Those that the problems tell of; every run gets them.
         strategies: Compared where the user names none, as after `--strategies`.
     """
 
     name: str
     items: list[Item]
+    judged_by: str = "exact"
     judge: Judge | None = None
     tools: tuple[Callable[..., Any], ...] = ()
     strategies: str = ""
@@ -61,7 +63,8 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
         raise UsageError(message, option="dataset")
     size, made = int(number or DEFAULT_SIZE), DATASETS.get(name)
     if made is not None:
-        yield ProblemSet(name, made.items(size, seed, level), made.judge, made.tools, COMPARED[made.needs])
+        items = made.items(size, seed, level)
+        yield ProblemSet(name, items, name, made.judge, made.tools, COMPARED[made.needs])
     else:
         with open_gym(name.removeprefix("gym/"), seed, size) as (items, judge):
-            yield ProblemSet(name, items, judge, strategies=COMPARED["answer"])
+            yield ProblemSet(name, items, name, judge, strategies=COMPARED["answer"])

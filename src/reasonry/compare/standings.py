@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import comb, sqrt
+from statistics import fmean
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -130,11 +131,6 @@ class Report(Struct, frozen=True, kw_only=True):
     spent: Usage = NOTHING
 
     @property
-    def wanted(self) -> int:
-        """How many runs it takes."""
-        return len(self.plan.keys)
-
-    @property
     def trials(self) -> list[Trial]:
         """What is there, problem by problem."""
         return [self.found[place] for place in self.plan.places() if place in self.found]
@@ -147,11 +143,7 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def complete(self) -> bool:
         """Whether every strategy has been run on every problem."""
-        return len(self.found) == self.wanted
-
-    def findings(self) -> list[str]:
-        """Return what the figures say, and what they do not say, in sentences."""
-        return describe_differences(self.trials, self.standings)
+        return len(self.found) == len(self.plan.keys)
 
     def document(self) -> dict[str, Any]:
         """Return the report as one JSON document."""
@@ -161,10 +153,10 @@ class Report(Struct, frozen=True, kw_only=True):
             "items": to_builtins(self.plan.items),
             "compared": self.plan.strategies,
             "complete": self.complete,
-            "runs": {"wanted": self.wanted, "there": len(self.found), "reused": self.reused},
+            "runs": {"wanted": len(self.plan.keys), "there": len(self.found), "reused": self.reused},
             "spent": to_builtins(self.spent),
             "strategies": to_builtins(self.standings),
-            "findings": self.findings(),
+            "findings": describe_differences(self.trials, self.standings),
             "trials": [{**to_builtins(trial), "why": trial.why_no_answer} for trial in self.trials],
         }
 
@@ -224,16 +216,11 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
-    right = {row.strategy: dict[str, bool]() for row in rows}
-    for trial in trials:
-        right[trial.strategy][trial.item] = trial.right is True
+    right = {(trial.strategy, trial.item): trial.right is True for trial in trials}
     sentences, close = list[str](), list[str]()
     for name in [row.strategy for row in rows if row is not best]:
-        pairs = [
-            (right[best.strategy][item], right[name][item])
-            for item in right[name]
-            if item in right[best.strategy]
-        ]
+        shared = [item for strategy, item in right if strategy == name and (best.strategy, item) in right]
+        pairs = [(right[best.strategy, item], right[name, item]) for item in shared]
         won, lost = pairs.count((True, False)), pairs.count((False, True))
         if won > lost and sign_test(won, lost) <= SIGNIFICANT:
             alone = f"it alone is right on {won}, the other alone on {lost}"
@@ -249,8 +236,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
 def _standing(name: str, runs: Sequence[Trial]) -> Standing:
     right = sum(run.right is True for run in runs)
     low, high = wilson(right, len(runs))
-    found = [run.any_right for run in runs]
-    prices = [run.usd for run in runs]
+    found, prices = [run.any_right for run in runs], [run.usd for run in runs]
     return Standing(
         strategy=name,
         runs=len(runs),
@@ -261,14 +247,9 @@ def _standing(name: str, runs: Sequence[Trial]) -> Standing:
         any_accuracy=None if None in found else sum(map(bool, found)) / len(runs),
         unjudged=sum(run.right is None for run in runs),
         failed=sum(run.answer is None for run in runs),
-        calls=_mean(run.calls for run in runs),
-        rounds=_mean(run.rounds for run in runs),
-        tokens=_mean(run.tokens for run in runs),
-        usd=None if None in prices else _mean(price or 0.0 for price in prices),
-        seconds=_mean(run.seconds for run in runs),
+        calls=fmean(run.calls for run in runs),
+        rounds=fmean(run.rounds for run in runs),
+        tokens=fmean(run.tokens for run in runs),
+        usd=None if None in prices else fmean(price or 0.0 for price in prices),
+        seconds=fmean(run.seconds for run in runs),
     )
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every)

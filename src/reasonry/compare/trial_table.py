@@ -16,17 +16,15 @@ from msgspec.structs import replace
 
 from ..app.wiring import App
 from ..core.text import clip
+from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
 from ..reading.vote import agree, normalise
-from ..records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from ..strategies import STRATEGIES
 from .judging import Candidate, Item, Judge, judged_answer
 from .problem_set import find_judge
 from .standings import ComparisonPlan, Report, Trial
-
-PREFIX = "comparison-"
-"""How the id of a comparison begins."""
 
 ENDED = ("done", "failed")
 """The status of a run that is not run again."""
@@ -110,6 +108,7 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
     items = {str(item.id): item for item in plan.items}
     missing = {key: place for place, key in plan.places().items() if place not in trials}
     active = await app.store.runs(limit=_PAGE, status="active") if missing else []
+    rows = {row.run_id: row for row in await app.store.rows([repeat.run_id for repeat in repeats])}
     return {
         **report.document(),
         "running": [
@@ -120,22 +119,23 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
         ],
         "repeats": [
             await _describe_repeat(
-                app, repeat, items[repeat.item], trials[repeat.item, repeat.strategy], judge
+                app, repeat, row, items[repeat.item], trials[repeat.item, repeat.strategy], judge
             )
             for repeat in repeats
+            if (row := rows.get(repeat.run_id))
         ],
     }
 
 
 async def _describe_repeat(
-    app: App, repeat: Repeat, item: Item, first: Trial, judge: Judge | None
+    app: App, repeat: Repeat, row: RunRow, item: Item, first: Trial, judge: Judge | None
 ) -> dict[str, Any]:
-    document = (await app.engine.result(repeat.run_id)).document()
-    answer, status = judged_answer(document), document["status"]
-    right = None
-    if judge is not None and status in ENDED:
+    answer = row.answer if row.outcome in ("solved", "answered", "stopped") and row.status == "done" else None
+    if answer is not None and len(answer) >= HEAD_CHARS:
+        answer = judged_answer((await app.engine.result(row.run_id)).document())
+    right, is_same = None, False
+    if judge is not None and row.status in ENDED:
         right = answer is not None and judge(item, Candidate(answer))
-    is_same = None not in (answer, first.answer) and agree(
-        normalise(answer or ""), normalise(first.answer or "")
-    )
-    return {**to_builtins(repeat), "status": status, "answer": answer, "right": right, "same": is_same}
+    if answer is not None and first.answer is not None:
+        is_same = agree(normalise(answer), normalise(first.answer))
+    return {**to_builtins(repeat), "status": row.status, "answer": answer, "right": right, "same": is_same}

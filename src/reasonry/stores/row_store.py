@@ -230,6 +230,7 @@ class RowStore:
 
     run_begun_with = _reads(run_rows.begun_with)
     run = _reads(run_rows.run)
+    rows = _reads(run_rows.rows)
     lines = _reads(run_rows.lines)
     tail = _reads(run_rows.tail)
     runs = _reads(run_rows.runs)

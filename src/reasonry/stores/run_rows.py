@@ -214,6 +214,12 @@ def run(tx: Tx, run_id: str) -> RunRow:
     return row
 
 
+def rows(tx: Tx, run_ids: Collection[str]) -> list[RunRow]:
+    """Return these runs, as far as there are such."""
+    found = [tx.execute(sql.RUN, (run_id,)).fetchone() for run_id in run_ids]
+    return [row for each in found if each is not None and not tx.hides((row := _read_row(each)).owner)]
+
+
 def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
     """Return a run's journal, but for the lines up to a position.
 

@@ -1,32 +1,90 @@
-"""Data sets of our own: problems made by rule, the same for everybody, each with an exact judge.
+"""Data sets of our own: problems made by rule, so that everybody gets the same ones, each with an exact judge.
 
-dataset   a data set, and how its items are named
-the rest  one generator a file
+Each file here has `make`, the generator of a data set, and the judge `is_right`; the table below says the rest.
+
+Rule 1: an item depends on the data set's name and version, the seed, the level and its index, and on nothing else: the
+        first 20 of 50 are those of 20.
+Rule 2: a judge is exact: it accepts every way to write the right answer that it knows, and nothing else. No model is
+        asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
 
-from .arithmetic import ARITHMETIC
-from .claims import CLAIMS, PLANTED
-from .countdown import COUNTDOWN
-from .dataset import LEVELS, Dataset
-from .facts import FACTS, FACTS_TEXT
-from .game24 import GAME24
-from .grids import GRIDS
-from .intersection import INTERSECTION
-from .keywords import KEYWORDS
-from .knights import KNIGHTS
-from .sorting import SORTING
-from .stories import STORIES
-from .zebra import ZEBRA
+from msgspec import Struct
+from msgspec.structs import replace
 
-__all__ = ["DATASETS", "LEVELS", "Dataset"]
+from ..judging import Item, Judge, says_the_same
+from . import (
+    arithmetic,
+    claims,
+    countdown,
+    facts,
+    game24,
+    grids,
+    intersection,
+    keywords,
+    knights,
+    planted,
+    sorting,
+    stories,
+    zebra,
+)
+
+LEVELS = (1, 2, 3)
+"""How hard the problems are; 1 is the easiest."""
+
+
+class Dataset(Struct, frozen=True):
+    """A generator of problems, and the judge of their answers.
+
+    Attributes:
+        measures: The ability that the problems test.
+        summary: What the problems ask for.
+        make: Makes a problem of a level, without an id, with a random generator that nothing else uses.
+        needs: A key of `COMPARED`: which strategies are compared where the user names none.
+        tools: Those that the problems tell of.
+        version: Changes whenever `make` makes other problems.
+    """
+
+    name: str
+    measures: str
+    summary: str
+    make: Callable[[Random, int], Item]
+    judge: Judge
+    needs: str = "answer"
+    tools: tuple[Callable[..., Any], ...] = ()
+    version: int = 1
+
+    def items(self, size: int, seed: int = 1, level: int = 1) -> list[Item]:
+        """Return the first problems of a seed and a level."""
+        return [self.item(index, seed, level) for index in range(size)]
+
+    def item(self, index: int, seed: int = 1, level: int = 1) -> Item:
+        """Return one problem of a seed and a level."""
+        name = f"{self.name}-{self.version}-{seed}-{level}-{index}"
+        # A text as seed is hashed the same way by every version of Python.
+        return replace(self.make(Random(name), level), id=name)
+
 
 _ALL = (
-    *(GAME24, COUNTDOWN, ARITHMETIC, STORIES, KNIGHTS, ZEBRA, SORTING, INTERSECTION, KEYWORDS),
-    *(FACTS, FACTS_TEXT, GRIDS, CLAIMS, PLANTED),
+    Dataset("game24", "search", "Make 24 from four numbers.", game24.make, game24.is_right, "search"),
+    Dataset("countdown", "search", "Make a number from others.", countdown.make, game24.is_right, "search"),
+    Dataset("arithmetic", "slips", "Carry out a chain of operations.", arithmetic.make, arithmetic.is_right),
+    Dataset("stories", "reading", "Solve a word problem in steps.", stories.make, arithmetic.is_right),
+    Dataset("knights", "deduction", "Find out who tells the truth.", knights.make, knights.is_right),
+    Dataset("zebra", "deduction", "Find the arrangement that fits all clues.", zebra.make, says_the_same),
+    Dataset("sorting", "exact work", "Sort a list of digits.", sorting.make, sorting.is_right),
+    Dataset("intersection", "exact work", "Find what lists share.", intersection.make, intersection.is_right),
+    Dataset("keywords", "exact work", "Count fruits in a text.", keywords.make, keywords.is_right),
+    Dataset("facts", "tools", "Look facts up.", facts.make, says_the_same, "tools", (facts.look_up,)),
+    Dataset("facts_text", "long input", "Find facts in a long text.", facts.make_text, says_the_same),
+    Dataset("grids", "induction", "Find the rule behind three examples.", grids.make, grids.is_right),
+    Dataset("claims", "refuting", "Say whether a derivation is right.", claims.make, claims.is_right),
+    Dataset("planted", "selection", "Pick the one right draft.", planted.make, arithmetic.is_right),
 )
 DATASETS: Mapping[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 """Every data set, by its name."""

@@ -5,33 +5,39 @@ from __future__ import annotations
 from random import Random
 
 from ..judging import Item, number_in, reads_the_same
-from .dataset import Dataset
+
+WORDS = {"+": "Add", "-": "Subtract", "*": "Multiply by"}
+Step = tuple[str, int]
+"""The sign of an operation, and its number."""
 
 
 def make(random: Random, level: int) -> Item:
     """Make a chain of 3, 6 or 9 operations with numbers of up to 2, 3 or 4 digits."""
-    value = random.randint(10, 10 ** (level + 1) - 1)
-    steps = [f"Start with {value}."]
-    for _ in range(3 * level):
-        number, factor = random.randint(2, 10 ** (level + 1) - 1), random.randint(2, 9)
-        match random.randrange(3):
-            case 0:
-                value, step = value + number, f"Add {number}."
-            case 1:
-                value, step = value - number, f"Subtract {number}."
-            case _:
-                value, step = value * factor, f"Multiply by {factor}."
-        steps.append(step)
-    return Item(f"{' '.join(steps)} What number do you get?", str(value))
+    value, steps = draw_chain(random, 3 * level, level + 1)
+    task = write_chain(value, steps)
+    for step in steps:
+        value = carry_out(value, *step)
+    return Item(f"{task} What number do you get?", str(value))
 
 
-is_exactly = reads_the_same(number_in)
+def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step]]:
+    """Draw a number to start with, and operations with numbers of up to so many digits; factors have one."""
+    start, *numbers = (random.randint(11, 10**digits - 1) for _ in range(length + 1))
+    signs = random.choices(list(WORDS), k=length)
+    return start, [
+        (sign, number % 7 + 3 if sign == "*" else number) for sign, number in zip(signs, numbers, strict=True)
+    ]
+
+
+def write_chain(start: int, steps: list[Step]) -> str:
+    """Return the task to carry out a chain."""
+    return " ".join([f"Start with {start}.", *(f"{WORDS[sign]} {number}." for sign, number in steps)])
+
+
+def carry_out(value: int, sign: str, number: int) -> int:
+    """Return what an operation makes of a value."""
+    return {"+": value + number, "-": value - number, "*": value * number}[sign]
+
+
+is_right = reads_the_same(number_in)
 """Whether the last number of a candidate is the right one, to the last digit."""
-
-ARITHMETIC = Dataset(
-    "arithmetic",
-    "Carry out a chain of operations on whole numbers.",
-    "slips in calculation",
-    make,
-    is_exactly,
-)

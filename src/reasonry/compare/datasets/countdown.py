@@ -1,4 +1,4 @@
-"""`countdown`: make a given number from some numbers, each used once."""
+"""`countdown`: make a given number from some numbers, each used once; `game24` judges it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from random import Random
 from ...puzzles import Term
 from ...puzzles.term import joins
 from ..judging import Item
-from .dataset import Dataset
-from .game24 import is_solution, write_puzzle
+from .game24 import write_puzzle
 
 MAX_VALUE = 999
 """The largest number on the way."""
@@ -37,13 +36,3 @@ def _join_all(random: Random, numbers: list[int]) -> Term | None:
             return None
         terms.append(random.choice(joined))
     return terms[0]
-
-
-COUNTDOWN = Dataset(
-    "countdown",
-    "Make a given number from four to six numbers.",
-    "search",
-    make,
-    is_solution,
-    needs="search",
-)

@@ -6,27 +6,22 @@ model has read them before.
 
 from __future__ import annotations
 
+from itertools import permutations
 from random import Random
 
-from ..judging import Item, says_the_same
-from .dataset import Dataset
+from ..judging import Item
 
 SYLLABLES = ("ba", "del", "fo", "gri", "ka", "lun", "mer", "no", "pil", "ras", "sto", "tu", "vel", "zan")
 TRADES = ("baker", "carpenter", "doctor", "farmer", "painter", "teacher")
 
 # The world is the same for every seed, so that one tool serves all problems.
 _world = Random("facts-1")
-_names = sorted({"".join(_world.sample(SYLLABLES, 3)).title() for _ in range(400)})
-_world.shuffle(_names)
-_people, _towns, _rivers = _names[:60], _names[60:80], _names[-20:]
+_names = _world.sample(sorted({"".join(parts).title() for parts in permutations(SYLLABLES, 3)}), 100)
+_people, _towns, _rivers = _names[:60], _names[60:80], _names[80:]
 
 PEOPLE = {
-    name: (
-        _world.choice(_towns),
-        _world.choice([other for other in _people if other != name]),
-        _world.choice(TRADES),
-    )
-    for name in _people
+    name: (_world.choice(_towns), mentor, _world.choice(TRADES))
+    for name, mentor in zip(_people, [*_people[1:], _people[0]], strict=True)
 }
 """The town of birth, the mentor and the trade of each person."""
 TOWNS = {name: (river, str(_world.randint(1100, 1800))) for name, river in zip(_towns, _rivers, strict=True)}
@@ -49,48 +44,28 @@ def look_up(name: str) -> str:
     return f"Nothing is known about {name.strip()[:60]!r}."
 
 
-def _ask(random: Random, level: int) -> Item:
-    """Ask for a fact that is 2, 3 or 4 facts away from the person named."""
-    person = phrase = random.choice(sorted(PEOPLE))
+def _ask(random: Random, level: int) -> tuple[str, str]:
+    """Return a question for a fact that is 2, 3 or 4 facts away from the person named, and its answer."""
+    person = phrase = random.choice(_people)
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"
     river, year = TOWNS[PEOPLE[person][0]]
-    question, answer, kind = random.choice(
-        (
-            (f"In which year was the town founded in which {phrase} was born?", year, "year"),
-            (f"On which river lies the town in which {phrase} was born?", river, "name"),
+    if random.random() < 0.5:
+        return (
+            f"In which year was the town founded in which {phrase} was born? Answer with the year alone.",
+            year,
         )
-    )
-    return Item(f"{question} Answer with the {kind} alone.", answer)
+    return f"On which river lies the town in which {phrase} was born? Answer with the name alone.", river
 
 
 def make(random: Random, level: int) -> Item:
     """Ask a question whose facts the tool `look_up` has."""
-    made = _ask(random, level)
-    return Item(f"{made.problem} The tool `look_up` knows each person and each town by name.", made.answer)
+    question, answer = _ask(random, level)
+    return Item(f"{question} The tool `look_up` knows each person and each town by name.", answer)
 
 
 def make_text(random: Random, level: int) -> Item:
     """Ask a question behind a text that holds all facts, in random order."""
-    made = _ask(random, level)
-    facts = [look_up(name) for name in (*PEOPLE, *TOWNS)]
-    random.shuffle(facts)
-    return Item(f"{' '.join(facts)}\n\n{made.problem}", made.answer)
-
-
-FACTS = Dataset(
-    "facts",
-    "Answer a question over two to four facts that a tool looks up.",
-    "steps with a tool",
-    make,
-    says_the_same,
-    tools=(look_up,),
-    needs="tools",
-)
-FACTS_TEXT = Dataset(
-    "facts_text",
-    "Answer a question over two to four facts in one long text.",
-    "long input",
-    make_text,
-    says_the_same,
-)
+    question, answer = _ask(random, level)
+    facts = random.sample([look_up(name) for name in (*PEOPLE, *TOWNS)], len(PEOPLE) + len(TOWNS))
+    return Item(f"{' '.join(facts)}\n\n{question}", answer)

@@ -7,7 +7,6 @@ from random import Random
 
 from ...puzzles import Term, format_number, read_puzzle, solve_numbers
 from ..judging import Candidate, Item, makes
-from .dataset import Dataset
 
 
 def make(random: Random, level: int) -> Item:
@@ -28,10 +27,7 @@ def write_puzzle(numbers: list[int], solution: Term) -> Item:
     )
 
 
-def is_solution(item: Item, candidate: Candidate) -> bool:
+def is_right(item: Item, candidate: Candidate) -> bool:
     """Whether a candidate makes the target from the problem's numbers."""
     puzzle = read_puzzle(item.problem)
     return puzzle is not None and makes(puzzle.target, item.problem, candidate)
-
-
-GAME24 = Dataset("game24", "Make 24 from four numbers.", "search", make, is_solution, needs="search")

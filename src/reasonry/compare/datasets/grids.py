@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import reduce
 from itertools import groupby, product
 from random import Random
 
 from ..judging import Item, reads_the_same
-from .dataset import Dataset
 
 Grid = tuple[tuple[int, ...], ...]
 Rule = Callable[[Grid], Grid]
@@ -45,32 +45,28 @@ GRID_RULES: tuple[Rule, ...] = (
 
 def make(random: Random, level: int) -> Item:
     """Apply one rule to rows, one to grids of 3 to 5 rows, or two to grids."""
-    rules = list(_rules(level))
+    chains = list(product(ROW_RULES if level == 1 else GRID_RULES, repeat=2 if level == 3 else 1))
     while True:
-        rule = random.choice(rules)
-        before = [_draw(random, level) for _ in range(4)]
-        after = [rule(grid) for grid in before]
-        # Whatever rule fits the examples gives the same answer.
-        fitting = (other for other in rules if all(other(before[at]) == after[at] for at in range(3)))
-        if after[3] != before[3] and all(other(before[3]) == after[3] for other in fitting):
+        chain = random.choice(chains)
+        *before, asked = (_draw(random, level) for _ in range(4))
+        after, answer = [_apply(chain, grid) for grid in before], _apply(chain, asked)
+        # Whatever fits the examples gives the same answer.
+        fitting = (other for other in chains if [_apply(other, grid) for grid in before] == after)
+        if answer != asked and all(_apply(other, asked) == answer for other in fitting):
             break
     shown = "\n\n".join(
-        f"Example {at + 1}, input:\n{_write(before[at])}\nExample {at + 1}, output:\n{_write(after[at])}"
-        for at in range(3)
+        f"Example {number}, input:\n{_write(first)}\nExample {number}, output:\n{_write(then)}"
+        for number, (first, then) in enumerate(zip(before, after, strict=True), 1)
     )
     return Item(
-        f"One rule turns each input into its output.\n\n{shown}\n\nInput:\n{_write(before[3])}\n"
+        f"One rule turns each input into its output.\n\n{shown}\n\nInput:\n{_write(asked)}\n"
         "Write the output alone, one row on each line.",
-        _write(after[3]),
+        _write(answer),
     )
 
 
-def _rules(level: int) -> Iterator[Rule]:
-    if level < 3:
-        yield from ROW_RULES if level == 1 else GRID_RULES
-    else:
-        for first, then in product(GRID_RULES, repeat=2):
-            yield lambda grid, first=first, then=then: then(first(grid))
+def _apply(chain: tuple[Rule, ...], grid: Grid) -> Grid:
+    return reduce(lambda before, rule: rule(before), chain, grid)
 
 
 def _draw(random: Random, level: int) -> Grid:
@@ -90,10 +86,4 @@ def _last_grid(text: str) -> list[str]:
     return [re.sub(r"\D", "", line) for line in grids[-1]] if grids else []
 
 
-GRIDS = Dataset(
-    "grids",
-    "Find the rule behind three examples and apply it.",
-    "induction",
-    make,
-    reads_the_same(_last_grid),
-)
+is_right = reads_the_same(_last_grid)

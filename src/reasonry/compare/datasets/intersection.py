@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 from ..judging import Item, reads_the_same
-from .dataset import Dataset
 from .sorting import numbers_listed
 
 
@@ -25,10 +24,4 @@ def make(random: Random, level: int) -> Item:
     )
 
 
-INTERSECTION = Dataset(
-    "intersection",
-    "Find the numbers that two lists share.",
-    "long exact work",
-    make,
-    reads_the_same(lambda text: sorted(numbers_listed(text))),
-)
+is_right = reads_the_same(lambda text: sorted(numbers_listed(text)))

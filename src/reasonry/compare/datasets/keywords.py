@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from random import Random
 
-from ..judging import Item, reads_the_same
-from .dataset import Dataset
+from ..judging import Item, finds_the_same
 
 FRUITS = ("banana", "cherry", "fig", "grape", "lemon", "mango", "peach", "pear", "plum", "quince")
 SENTENCES = (
@@ -37,12 +35,5 @@ def make(random: Random, level: int) -> Item:
     )
 
 
-def _read_counts(text: str) -> list[tuple[str, int]]:
-    # A fruit that is given two numbers stands there twice.
-    found = re.findall(r"\b([a-z]+)\b[*\"'`]*\s*[:=]\s*[*\"'`]*(\d+)\b", text.lower())
-    return sorted((word, int(count)) for word, count in found if int(count))
-
-
-KEYWORDS = Dataset(
-    "keywords", "Count the fruits that a text names.", "long exact work", make, reads_the_same(_read_counts)
-)
+is_right = finds_the_same(r"\b([a-z]+)\b[*\"'`]*\s*[:=]\s*[*\"'`]*([1-9]\d*)\b")
+"""Whether a candidate gives each fruit its number; a fruit that is given two stands there twice."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from itertools import product
 from random import Random
 
-from ..judging import Item, reads_the_same
-from .dataset import Dataset
+from ..judging import Item, finds_the_same
 
 NAMES = "ABCDE"
 STATEMENTS: Mapping[str, Callable[[bool, bool], bool]] = {
@@ -53,11 +51,5 @@ def _draw_statement(random: Random, speaker: int, count: int) -> tuple[str, int,
     return (words, other, first) if first == speaker and words.count("{}") == 1 else (words, first, other)
 
 
-def _read_kinds(text: str) -> list[tuple[str, str]]:
-    found = re.findall(r"\b([A-E])\b\W*(?:is|=|:)?\W*(?:an?\s+)?\W*(knight|knave)\b", text, re.IGNORECASE)
-    return sorted((name.upper(), kind.lower()) for name, kind in found)
-
-
-KNIGHTS = Dataset(
-    "knights", "Find out who tells the truth and who lies.", "deduction", make, reads_the_same(_read_kinds)
-)
+is_right = finds_the_same(r"\b([a-e])\b\W*(?:is|=|:)?\W*(?:an?\s+)?\W*(knight|knave)\b")
+"""Whether a candidate gives each person one kind, the right one."""

@@ -2,87 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Mapping, Sequence
 from random import Random
+from typing import NamedTuple
 
+from ...puzzles import format_number, read_expression
 from ..judging import Item
-from .arithmetic import is_exactly
-from .dataset import Dataset
 
 DISTRACTORS = (
-    "The oldest person who helps is {n} years old.",
-    "The building has {n} windows.",
-    "It was {n} degrees outside that morning.",
-    "The way there takes {n} minutes.",
-    "Last year there were {n} rainy days in that month.",
-    "A poster on the wall shows the number {n}.",
+    "The oldest person who helps is {} years old.",
+    "The building has {} windows.",
+    "It was {} degrees outside that morning.",
+    "The way there takes {} minutes.",
+    "Last year there were {} rainy days in that month.",
+    "A poster on the wall shows the number {}.",
 )
 
-Story = tuple[str, str, int]
-"""The sentences of a story, one on each line; its question; and the answer."""
+
+class Story(NamedTuple):
+    """A word problem, the choices for each of its numbers, and the formula of its answer."""
+
+    text: str
+    question: str
+    numbers: Mapping[str, Sequence[int]]
+    formula: str
 
 
-def _bakery(random: Random) -> Story:
-    trays, rolls, price = random.randint(6, 20), random.randint(8, 24), random.randint(2, 5)
-    left = random.randint(3, trays * rolls // 4)
-    story = f"""A bakery bakes {trays} trays of {rolls} rolls each.
-        In the evening {left} rolls are left.
-        Each roll that was sold brought {price} dollars."""
-    return story, "How many dollars did the bakery take in?", (trays * rolls - left) * price
-
-
-def _bus(random: Random) -> Story:
-    seats, first = random.randint(50, 70), random.randint(20, 40)
-    off, on = random.randint(3, first - 5), random.randint(2, 20)
-    story = f"""A bus with {seats} seats leaves the station with {first} passengers.
-        At the next stop {off} passengers get off and {on} get on.
-        Every passenger sits."""
-    return story, "How many seats are free after that stop?", seats - (first - off + on)
-
-
-def _tank(random: Random) -> Story:
-    rate, drain, hours = random.randint(12, 40), random.randint(2, 11), random.randint(3, 9)
-    start = random.randint(5, 60)
-    story = f"""A tank holds {start} liters of water.
-        A pump adds {rate} liters an hour, and a leak takes {drain} liters an hour.
-        The pump runs for {hours} hours."""
-    return story, "How many liters are in the tank then?", start + (rate - drain) * hours
-
-
-def _library(random: Random) -> Story:
-    shelves, books, share = random.randint(4, 12), random.randint(20, 45) * 4, random.choice((2, 4))
-    bought, total = random.randint(10, 90), shelves * books
-    story = f"""A library has {shelves} shelves of {books} books each.
-        It gives away one in {share} of all its books.
-        Then it buys {bought} new books."""
-    return story, "How many books does the library have now?", total - total // share + bought
-
-
-def _trip(random: Random) -> Story:
-    people, fare, room, nights = (random.randint(*bounds) for bounds in ((3, 9), (8, 30), (40, 90), (2, 6)))
-    fund = random.randint(50, 150)
-    story = f"""A group of {people} friends takes a train for {fare} dollars each.
-        Together they stay {nights} nights in a house for {room} dollars a night.
-        Their club pays {fund} dollars of it."""
-    return story, "How many dollars do the friends pay in all?", people * fare + nights * room - fund
-
-
-STORY_MAKERS: tuple[Callable[[Random], Story], ...] = (_bakery, _bus, _tank, _library, _trip)
+STORIES = (
+    Story(
+        "A bakery bakes {trays} trays of {rolls} rolls each. In the evening {left} rolls are left. "
+        "Each roll that was sold brought {price} dollars.",
+        "How many dollars did the bakery take in?",
+        {"trays": range(6, 21), "rolls": range(8, 25), "left": range(3, 13), "price": range(2, 6)},
+        "({trays} * {rolls} - {left}) * {price}",
+    ),
+    Story(
+        "A bus with {seats} seats leaves the station with {first} passengers. At the next stop {off} passengers "
+        "get off and {on} get on. Every passenger sits.",
+        "How many seats are free after that stop?",
+        {"seats": range(50, 71), "first": range(20, 41), "off": range(3, 16), "on": range(2, 13)},
+        "{seats} - ({first} - {off} + {on})",
+    ),
+    Story(
+        "A tank holds {start} liters of water. A pump adds {rate} liters an hour, and a leak takes {drain} liters an "
+        "hour. The pump runs for {hours} hours.",
+        "How many liters are in the tank then?",
+        {"start": range(5, 61), "rate": range(12, 41), "drain": range(2, 12), "hours": range(3, 10)},
+        "{start} + ({rate} - {drain}) * {hours}",
+    ),
+    Story(
+        "A library has {shelves} shelves of {books} books each. It gives away one in {share} of all its books. "
+        "Then it buys {bought} new books.",
+        "How many books does the library have now?",
+        {"shelves": range(4, 13), "books": range(80, 181, 4), "share": (2, 4), "bought": range(10, 91)},
+        "{shelves} * {books} / {share} * ({share} - 1) + {bought}",
+    ),
+    Story(
+        "A group of {people} friends takes a train for {fare} dollars each. Together they stay {nights} nights in a "
+        "house for {room} dollars a night. Their club pays {fund} dollars of it.",
+        "How many dollars do the friends pay in all?",
+        {"people": range(3, 10), "fare": range(8, 31), "nights": range(2, 7), "room": range(40, 91)}
+        | {"fund": range(20, 91)},
+        "{people} * {fare} + {nights} * {room} - {fund}",
+    ),
+)
 
 
 def make(random: Random, level: int) -> Item:
     """Tell a story, with 0, 2 or 4 sentences that do not matter."""
-    story, question, answer = random.choice(STORY_MAKERS)(random)
-    sentences = [line.strip() for line in story.splitlines()]
+    text, question, choices, formula = random.choice(STORIES)
+    numbers = {name: random.choice(bounds) for name, bounds in choices.items()}
+    sentences = re.split(r"(?<=\.) ", text.format(**numbers))
     for sentence in random.sample(DISTRACTORS, 2 * (level - 1)):
-        sentences.insert(random.randint(1, len(sentences)), sentence.format(n=random.randint(3, 90)))
-    return Item(f"{' '.join(sentences)} {question}", str(answer))
-
-
-STORIES = Dataset(
-    "stories",
-    "Answer a word problem of several steps, with numbers in it that do not matter.",
-    "reading, then calculation",
-    make,
-    is_exactly,
-)
+        sentences.insert(random.randint(1, len(sentences)), sentence.format(random.randint(3, 90)))
+    answer = read_expression(formula.format(**numbers))
+    return Item(" ".join([*sentences, question]), answer and format_number(answer.value))

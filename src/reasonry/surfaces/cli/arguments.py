@@ -168,6 +168,12 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
     return values
 
 
+def read_prompts(files: Sequence[str]) -> dict[str, str]:
+    """Return the texts of files that are named as STRATEGY.STAGE=FILE, by STRATEGY.STAGE."""
+    pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
+    return {name: read_text(file, "prompt") for name, file in pairs.items()}
+
+
 def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
     """Return the text of a file; `-` is standard input.
 

@@ -5,29 +5,28 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Terms, check_strategies
-from ...compare.estimate import Estimate, estimate
+from ...compare.comparison import Comparison, Tally, Terms, check_strategies
+from ...compare.estimate import estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Report, Standing, Trial, cost_of
-from ...core.budget import DEFAULT_CALLS, Budget
+from ...core.budget import DEFAULT_CALLS, Budget, Usage
 from ...core.composition import split_outside
 from ...core.text import clip
-from ...engine.follow import Observer
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
-from .arguments import ABOVE_0, Count, WholeNumber, read_text
+from .arguments import ABOVE_0, Count, Prompts, WholeNumber, read_prompts, read_text
 from .output import Column, check_writable, confirm, print_note, print_notes, print_table, write_text
 from .settings import RunSettings
 
@@ -40,6 +39,7 @@ def compare(
     seed: WholeNumber = 1,
     level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
     strategies: str | None = None,
+    prompt: Prompts = (),
     judge: str | None = None,
     limit: Count | None = None,
     parallel: Count = 4,
@@ -87,17 +87,20 @@ def compare(
     """
     if html is not None:
         check_writable(html)
+    if (file is None) == (dataset is None):
+        message = "compare takes a file of problems or --dataset NAME:SIZE, and not both"
+        raise UsageError(message, option="dataset")
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[[str], None] = print_note if is_told else lambda text: None
 
     async def work(app: App, problems: ProblemSet) -> tuple[Report, bool] | None:
-        items, own_judge = problems.items[:limit], problems.judge if judge is None else None
         names = check_strategies(split_outside(strategies or problems.strategies), app)
         budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
         terms = Terms(
             dataset=problems.name,
             budget=budget,
-            judge=(judge or problems.name if own_judge else judge or "exact").strip(),
+            prompts=read_prompts(prompt),
+            judge=(judge or problems.judged_by).strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
@@ -106,26 +109,21 @@ def compare(
         named = settings.participants()
         named = replace(named, tools=(*named.tools, *problems.tools))
         participants = await app.equip(named, budget, shared=True)
-        watcher = Progress(note)
-        comparison = Comparison(
-            app, items, names, participants, terms, watcher.report_trial, watcher, judge=own_judge
-        )
-        model = comparison.jobs[0].run.order.participants.model
-        why = f" ({app.pool.model_why})" if app.pool.model_why else ""
-        size = f"{present.count_of(len(items), 'problem')} × {', '.join(names)}"
-        note(f"{size} · model {model}{why} · judge {terms.judge}")
-        expected = await estimate(comparison)
-        if expected.runs:
-            note(_describe_estimate(expected))
-            note(f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}")
-        if expected.usd and not yes and confirm("Run them?") is False:
+        watcher, own_judge = Progress(note), None if judge else problems.judge
+        items = problems.items[:limit]
+        comparison = Comparison(app, items, names, participants, terms, watcher, own_judge)
+        runs, taken = await estimate(comparison)
+        for line in _describe_start(comparison, runs, taken):
+            note(line)
+        if taken.usd and not yes and confirm("Run them?") is False:
             return None
         try:
             return await comparison.run(), False
         except asyncio.CancelledError:
             return comparison.report(), True
 
-    with _open_problems(file, dataset, seed, level) as problems:
+    opened = open_dataset(dataset, seed, level) if dataset else nullcontext(_read_problems(str(file)))
+    with opened as problems:
         outcome = settings.do(lambda app: work(app, problems))
     if outcome is None:
         print_note("nothing was run")
@@ -134,40 +132,37 @@ def compare(
     whole = report.document()
     if html is not None:
         write_text(html, html_page(whole))
-    settings.common.show(whole, lambda: _print_report(report, html))
+    settings.common.show(whole, lambda: _print_report(report, whole, html))
     if is_interrupted:
         return present.EXIT_CODES["cancelled"]
     return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
 
 
-@contextmanager
-def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> Generator[ProblemSet]:
-    if (file is None) == (dataset is None):
-        raise UsageError(
-            "compare takes a file of problems or --dataset NAME:SIZE, and not both", option="dataset"
-        )
-    if dataset is None:
-        yield ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
-    else:
-        with open_dataset(dataset, seed, level) as problems:
-            yield problems
+def _read_problems(file: str) -> ProblemSet:
+    return ProblemSet(file, read_dataset(read_text(file, "dataset"), file))
 
 
-def _describe_estimate(expected: Estimate) -> str:
-    """Return how much is missing, in words."""
-    costs = "at an unknown price" if expected.usd is None else f"about ${expected.usd:.2f}"
-    rough = f"about {expected.calls:,} calls and {expected.tokens:,} tokens"
-    return f"{present.count_of(expected.runs, 'run')} to go: {rough}, {costs if expected.usd != 0 else 'for nothing'}"
+def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
+    """Yield what is compared, and about what that takes."""
+    model, why = comparison.jobs[0].order.participants.model, comparison.app.pool.model_why
+    size = f"{present.count_of(len(comparison.items), 'problem')} × {', '.join(comparison.strategies)}"
+    yield f"{size} · model {model}{f' ({why})' if why else ''} · judge {comparison.terms.judge}"
+    if runs:
+        costs = "at an unknown price" if taken.usd is None else f"about ${taken.usd:.2f}"
+        rough = f"about {taken.calls:,} calls and {taken.tokens:,} tokens"
+        yield f"{present.count_of(runs, 'run')} to go: {rough}, {'for nothing' if taken.usd == 0 else costs}"
+        yield f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}"
 
 
-class Progress(Observer):
+class Progress(Tally):
     """Says what came of each run, and why nothing moves."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__()
         self.note = note
 
-    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
-        """Say what came of a run."""
+    def judged(self, trial: Trial, done: int, wanted: int) -> None:
+        """See `Tally`."""
         self.note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -203,18 +198,22 @@ _REASON_CHARS = 200
 _MAX_REASONS = 5
 
 
-def _print_report(report: Report, html: Path | None) -> None:
-    print_table(_COLUMNS, report.standings)
-    cost = {"usd": "dollars", "calls": "calls"}[cost_of(report.standings)]
-    notes = [
-        f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate and "
-        f"takes no more {cost}, or is as accurate and takes fewer.",
-        *report.findings(),
-        _describe_unjudged(report),
+def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -> None:
+    rows, runs, spent = report.standings, whole["runs"], report.spent
+    cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
+    print_table(_COLUMNS, rows)
+    there = f"{runs['there']} of {runs['wanted']} runs are there, {runs['reused']} taken from the store"
+    usd = f", ${spent.usd:.4f}" if spent.usd else ""
+    rest = "" if report.complete else "; the same command continues from here"
+    notes = (
+        f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate "
+        f"and takes no more {cost}, or is as accurate and takes fewer.",
+        *whole["findings"],
+        *_describe_unjudged(report),
         *_describe_unanswered(report),
-        _ending(report) + (f"; report: {html}" if html else ""),
-    ]
-    print_notes(note for note in notes if note)
+        f"{there}; this call took {spent.calls} calls{usd}{rest}{f'; report: {html}' if html else ''}",
+    )
+    print_notes(notes)
 
 
 def _describe_unanswered(report: Report) -> Iterator[str]:
@@ -239,20 +238,12 @@ def _exit_code(report: Report) -> int:
     return 0
 
 
-def _describe_unjudged(report: Report) -> str:
-    """Return a note on answers that could not be judged; empty if there are none."""
+def _describe_unjudged(report: Report) -> Iterator[str]:
+    """Yield how many answers could not be judged, and why."""
     codes = [trial.code for trial in report.trials if trial.right is None]
-    failed = len(codes) - codes.count(None)
-    parts = [
-        f"{len(codes)} of the answers are not judged (?) and count as not right",
-        f"{codes.count(None)} times the judge said neither yes nor no" if None in codes else "",
-        f"{failed} times the judge could not be asked; --retry-failed asks again" if failed else "",
-    ]
-    return "; ".join(part for part in parts if part) if codes else ""
-
-
-def _ending(report: Report) -> str:
-    there = f"{len(report.trials)} of {report.wanted} runs are there, {report.reused} taken from the store"
-    usd = f", ${report.spent.usd:.4f}" if report.spent.usd else ""
-    spent = f"this call took {report.spent.calls} calls{usd}"
-    return f"{there}; {spent}" + ("" if report.complete else "; the same command continues from here")
+    if codes:
+        yield f"{len(codes)} of the answers are not judged (?) and count as not right"
+    if None in codes:
+        yield f"{codes.count(None)} times the judge said neither yes nor no"
+    if failed := len(codes) - codes.count(None):
+        yield f"{failed} times the judge could not be asked; --retry-failed asks again"

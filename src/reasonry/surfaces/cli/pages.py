@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from ...app.wiring import App
 from ...engine.record import Record
 from ...errors import UsageError
+from ...ids import COMPARISON
 from ...strategies import STRATEGIES
 from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page
@@ -38,8 +39,7 @@ def open_(
     The page is one file that loads nothing from elsewhere. A run that has not ended is shown as it stands.
 
     Args:
-        target: The id of a run or session, the start of it, the id of a comparison, or `last`, the run or session used
-            last.
+        target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
         output: The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
         browser: Whether to open the page in the browser; its path is printed either way.
         full: Leave nothing out, however large the page gets.
@@ -49,11 +49,11 @@ def open_(
     bounds = EVERYTHING if full else DEFAULT_BOUNDS
 
     # Most commands that write pages compare nothing.
-    from ...compare.trial_table import PREFIX, read_comparison
+    from ...compare.trial_table import read_comparison
 
     async def find(app: App) -> tuple[str, str, PageDocument | dict[str, Any]]:
         page = await find_page(app, target, bounds)
-        if page.id.startswith(PREFIX):
+        if page.id.startswith(COMPARISON):
             return "comparison", page.id, await read_comparison(app, page.id)
         return page.kind, page.id, page
 

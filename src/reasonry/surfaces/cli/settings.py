@@ -21,7 +21,7 @@ from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
-from .arguments import ABOVE_0, Count, read_pairs, read_text
+from .arguments import ABOVE_0, Count, read_pairs, read_prompts
 from .output import Column, part_of, print_document, print_line, print_note, print_part, print_table
 
 T = TypeVar("T")
@@ -369,7 +369,6 @@ class CoachSettings:
         prompts: Sequence[str] = (),
     ) -> RunRequest:
         """Return the request for a run with these settings."""
-        files = read_pairs(prompts, "prompt", "STRATEGY.STAGE=FILE")
         return RunRequest(
             problem=problem,
             session=session,
@@ -377,7 +376,7 @@ class CoachSettings:
             options=read_pairs(options),
             budget=self.limits.budget(),
             participants=self.participants(),
-            prompts={name: read_text(file, "prompt") for name, file in files.items()},
+            prompts=read_prompts(prompts),
         )
 
     def do(self, work: Callable[[App], Awaitable[T]]) -> T:

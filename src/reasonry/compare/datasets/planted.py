@@ -1,0 +1,25 @@
+"""`planted`: drafts of which exactly one is right."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..judging import Item
+from .arithmetic import draw_chain, write_chain
+from .claims import derive, derive_wrongly
+
+
+def make(random: Random, level: int) -> Item:
+    """Show 3, 5 or 8 drafts, of which one is right."""
+    start, steps = draw_chain(random, 4, 3)
+    right = derive(start, steps)
+    drafts = {right}
+    while len(drafts) < (3, 5, 8)[level - 1]:
+        drafts.add(derive_wrongly(random, start, steps))
+    shown = random.sample(sorted(drafts), len(drafts))
+    listed = "\n\n".join(f"Draft {number}:\n{draft}" for number, draft in enumerate(shown, 1))
+    return Item(
+        f"The task was: {write_chain(start, steps)}\n\n{listed}\n\n"
+        "Exactly one draft is right. Which one? Answer with its number alone.",
+        str(shown.index(right) + 1),
+    )
