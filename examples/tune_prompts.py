@@ -32,13 +32,13 @@ BUDGET = Budget(calls=10, tokens=20_000)
 """Of each run; a small model that runs away ends at it."""
 
 
-def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
-    """Tune the instructions on twenty problems, ten of them to learn from.
+def tune(dataset: str, model: str, calls: int, store: str | None = None, size: int = 20) -> Any:
+    """Tune the instructions on some problems, half of them to learn from.
 
     Args:
         calls: How often a problem is solved, at most.
     """
-    items = DATASETS[dataset].items(20)
+    items = DATASETS[dataset].items(size)
 
     async def compare(instructions: dict[str, str], drawn: list[Any]) -> list[Any]:
         prompts = {f"{STRATEGY}.{stage}": f"{{prompt}}\n\n{text}" for stage, text in instructions.items()}
@@ -47,10 +47,14 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
         unique = list({item.id: item for item in drawn}.values())
         async with App(store) as app:
             report = await Comparison(app, unique, [STRATEGY], Participants(model=model), terms).run()
-        scores = {
-            trial.item: (float(trial.right is True), {"verdict": trial.verdict}) for trial in report.trials
-        }
-        return [scores[item.id] for item in drawn]
+        trials = {trial.item: trial for trial in report.trials}
+        return [
+            (
+                float(trials[item.id].right is True),
+                {"problem": item.problem, "verdict": trials[item.id].verdict},
+            )
+            for item in drawn
+        ]
 
     def evaluate(pairs: list[Any]) -> list[Any]:
         scores: list[Any] = []
@@ -60,14 +64,15 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None) -> Any:
 
     def reflect(prompt: Any) -> str:
         asked = solve_sync(str(prompt), strategy="plan_and_solve", model=model, store=store, budget=BUDGET)
-        return asked.answer or ""
+        # Without an answer the instruction stays as it is: the question begins with it.
+        return asked.answer or f"```{str(prompt).split('```')[1]}```"
 
     engine, reflection = EngineConfig(max_metric_calls=calls), ReflectionConfig(reflection_lm=reflect)
     return optimize_anything(
         SEED,
         batch_evaluator=evaluate,
-        dataset=items[:10],
-        valset=items[10:],
+        dataset=items[: size // 2],
+        valset=items[size // 2 :],
         config=GEPAConfig(engine=engine, reflection=reflection),
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Tally, Terms
+from reasonry.compare.comparison import Comparison, TrialObserver, Terms
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import open_dataset
 from reasonry.compare.standings import Trial
@@ -31,12 +31,12 @@ async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial
     async with App("memory") as app:
         heard = asyncio.Event()
 
-        class Second(Tally):
-            def judged(self, trial: Trial, done: int, wanted: int) -> None:
+        class Second(TrialObserver):
+            def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
                 if done == 2:
                     heard.set()
 
-        first = compare(app, 3, tally=Second())
+        first = compare(app, 3, observer=Second())
         task = asyncio.create_task(first.run())
         await heard.wait()
         task.cancel()

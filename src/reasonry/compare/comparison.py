@@ -88,7 +88,7 @@ class Job(NamedTuple):
     key: str
 
 
-class Tally(Observer):
+class TrialObserver(Observer):
     """Told of the runs and trials of a comparison; counts what the runs take in this call."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Tally(Observer):
         """See `Observer`."""
         self._ended += _difference(run.usage, self._open.pop(run_id)[1])
 
-    def judged(self, trial: Trial, done: int, wanted: int) -> None:
+    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
         """A trial is there, one of so many that are wanted."""
 
     @property
@@ -151,10 +151,10 @@ class Comparison:
         strategies: Sequence[str],
         participants: Participants,
         terms: Terms,
-        tally: Tally | None = None,
+        observer: TrialObserver | None = None,
         judge: Judge | None = None,
     ) -> None:
-        self.app, self.engine, self.terms, self.tally = app, app.engine, terms, tally or Tally()
+        self.app, self.engine, self.terms, self.observer = app, app.engine, terms, observer or TrialObserver()
         self.strategies, self.items = list(strategies), list(items)
         self.judge = judge or find_judge(terms.judge)
         check_items(items, terms.judge)
@@ -267,7 +267,7 @@ class Comparison:
 
     def report(self) -> Report:
         """Return what is there so far."""
-        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.tally.spent)
+        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.observer.spent)
 
     # -- one run
 
@@ -282,7 +282,7 @@ class Comparison:
         if written.get((trial.item, trial.strategy)) != trial:
             await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
-        self.tally.judged(trial, len(self.trials), len(self.jobs))
+        self.observer.report_trial(trial, len(self.trials), len(self.jobs))
 
     async def _result(self, job: Job, *, count: bool = False) -> Result | None:
         """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
@@ -292,12 +292,12 @@ class Comparison:
             if result.status in ENDED:
                 self.reused += count
                 return result
-        if self.terms.total_usd is not None and (self.tally.spent.usd or 0) >= self.terms.total_usd:
+        if self.terms.total_usd is not None and (self.observer.spent.usd or 0) >= self.terms.total_usd:
             return None
         if run_id is not None:
-            return await self.app.resume(run_id, job.participants, observer=self.tally)
+            return await self.app.resume(run_id, job.participants, observer=self.observer)
         order = msgspec.structs.replace(job.order, session_id=session_id)
-        return await self.app.solve(order, job.performers, self.tally)
+        return await self.app.solve(order, job.performers, self.observer)
 
     async def _find(self, key: str) -> tuple[str | None, str]:
         """Return the last run of a key, or None; and the id of its session, or of the one a new run would get."""

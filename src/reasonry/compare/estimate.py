@@ -22,7 +22,7 @@ from ..core.machine import advance, begin, open_effects
 from ..core.metering import estimate_tokens
 from ..core.options import nested_options
 from ..engine.engine import Order
-from .comparison import Comparison, Job
+from .comparison import Comparison
 
 REPLY_TOKENS = 200
 """Of a reply, where the shown one is shorter."""
@@ -36,7 +36,10 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
     total = sum((rehearsed[job.strategy] for job in missing), NOTHING)
     if comparison.judge is None:
         total += Usage(len(missing), total.input_tokens // max(1, total.calls) * len(missing))
-    return len(missing), replace(total, usd=_cost(missing, total))
+    performers, usd = comparison.jobs[0].performers, 0.0
+    if missing and not getattr(performers.model, "is_free", False):
+        usd = performers.prices.price_of(performers.model)(total.input_tokens, total.output_tokens, 0)
+    return len(missing), replace(total, usd=usd)
 
 
 def _rehearse(app: App, order: Order) -> Usage:
@@ -64,10 +67,3 @@ def _answer(effect: Effect, shown: Mapping[str, Any]) -> Event:
     reply = msgspec.json.encode(shown).decode()
     tokens = max(REPLY_TOKENS, estimate_tokens(reply))
     return Answered(reply, usage=Usage(input_tokens=estimate_tokens(effect.text), output_tokens=tokens))
-
-
-def _cost(missing: list[Job], total: Usage) -> float | None:
-    if not missing or getattr(missing[0].performers.model, "is_free", False):
-        return 0.0
-    performers = missing[0].performers
-    return performers.prices.price_of(performers.model)(total.input_tokens, total.output_tokens, 0)

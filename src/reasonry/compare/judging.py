@@ -62,26 +62,20 @@ def read_dataset(text: str, name: str) -> list[Item]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        item = _read_item(line, number, name)
+        try:
+            item = msgspec.json.decode(line, type=Item)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            raise UsageError(f"line {number} of {name} is broken: {error}", line=number) from None
         item = msgspec.structs.replace(item, id=str(len(items) + 1 if item.id is None else item.id))
         if item.id in seen:
-            raise UsageError(
-                f"line {number} of {name}: the id {item.id!r} stands in line {seen[item.id]} too", line=number
-            )
+            message = f"line {number} of {name}: the id {item.id!r} stands in line {seen[item.id]} too"
+            raise UsageError(message, line=number)
         seen[str(item.id)] = number
         items.append(item)
     if not items:
-        raise UsageError(
-            f'{name} holds no problem; a line is {{"problem": …, "answer": …}}', option="dataset"
-        )
+        message = f'{name} holds no problem; a line is {{"problem": …, "answer": …}}'
+        raise UsageError(message, option="dataset")
     return items
-
-
-def _read_item(line: str, number: int, name: str) -> Item:
-    try:
-        return msgspec.json.decode(line, type=Item)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise UsageError(f"line {number} of {name} is broken: {error}", line=number) from None
 
 
 # -- judging
@@ -108,17 +102,13 @@ def read_judge(spec: str) -> Judge | None:
     if kind == "arithmetic":
         target = number_in(rest)
         if target is None:
-            raise UsageError(
-                f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}", option="judge"
-            )
+            message = f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}"
+            raise UsageError(message, option="judge")
         return lambda item, candidate: makes(target, item.problem, candidate)
     judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
     if spec.strip() not in judges:
-        raise UsageError(
-            f"There is no judge {spec[:60]!r}. The forms: {', '.join(JUDGES)}.",
-            option="judge",
-            choices=list(JUDGES),
-        )
+        message = f"There is no judge {spec[:60]!r}. The forms: {', '.join(JUDGES)}."
+        raise UsageError(message, option="judge", choices=list(JUDGES))
     return judges[spec.strip()]
 
 

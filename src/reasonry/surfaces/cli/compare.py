@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Tally, Terms, check_strategies
+from ...compare.comparison import Comparison, TrialObserver, Terms, check_strategies
 from ...compare.estimate import estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
@@ -154,15 +154,15 @@ def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator
         yield f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}"
 
 
-class Progress(Tally):
+class Progress(TrialObserver):
     """Says what came of each run, and why nothing moves."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()
         self.note = note
 
-    def judged(self, trial: Trial, done: int, wanted: int) -> None:
-        """See `Tally`."""
+    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
+        """See `TrialObserver`."""
         self.note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -219,14 +219,10 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
 def _describe_unanswered(report: Report) -> Iterator[str]:
     """Yield why there is no answer, by strategy and reason."""
     for row in report.standings:
-        whys = Counter(
-            trial.why_no_answer
-            for trial in report.trials
-            if trial.strategy == row.strategy and trial.answer is None
-        )
+        runs = [trial for trial in report.trials if trial.strategy == row.strategy]
+        whys = Counter(trial.why_no_answer for trial in runs if trial.answer is None)
         for why, times in whys.most_common(_MAX_REASONS):
-            shown = clip(why, _REASON_CHARS)
-            yield f"{row.strategy} gave no answer to {times} of {row.runs} problems: {shown}"
+            yield f"{row.strategy} gave no answer to {times} of {len(runs)} problems: {clip(why, _REASON_CHARS)}"
 
 
 def _exit_code(report: Report) -> int:

@@ -163,19 +163,27 @@ function costPlot(rows, cost, axis, hasFront) {
     drawn("line", { class: "grid", x1: PLOT_LEFT, x2: PLOT_WIDTH - 150, y1: y(value), y2: y(value) }),
     words(share(value), [PLOT_LEFT - 6, y(value) + 4], "end"),
   ]);
-  // The names of points that lie close stand one under the other, or one above the other where there is no room below.
-  const isClose = (a, b) => Math.abs(x(a[cost]) - x(b[cost])) < 100 && Math.abs(y(a.accuracy) - y(b.accuracy)) < 14;
-  const nameShift = (row, before) => (row.accuracy < 0.5 ? -14 : 14) * before.filter((other) => isClose(row, other)).length;
-  const front = rows.filter((row) => hasFront && row.front).sort((a, b) => a[cost] - b[cost]);
-  const marks = rows.flatMap((row, index) => [
+  // Of points that lie close, the first has its name on its left; the names of the others stand one under the other, or
+  // one above the other where there is no room below.
+  const sorted = [...rows].sort((a, b) => a[cost] - b[cost]);
+  const isClose = (a, b) => Math.abs(x(a[cost]) - x(b[cost])) < 110 && Math.abs(y(a.accuracy) - y(b.accuracy)) < 14;
+  const closeBefore = (row) => sorted.slice(0, sorted.indexOf(row)).filter((other) => isClose(row, other));
+  const isOnLeft = (row) => x(row[cost]) > PLOT_LEFT + 120 && !closeBefore(row).length && sorted.some((other) => other !== row && isClose(row, other));
+  const names = sorted.map((row) => {
+    const [place, level] = [x(row[cost]), y(row.accuracy) - 6];
+    if (isOnLeft(row)) return words(row.strategy, [place - 8, level], "end");
+    const below = closeBefore(row).filter((other) => !isOnLeft(other)).length;
+    return words(row.strategy, [place + 8, level + (row.accuracy < 0.5 ? -14 : 14) * below]);
+  });
+  const front = sorted.filter((row) => hasFront && row.front);
+  const marks = rows.flatMap((row) => [
     drawn("line", { class: "interval", x1: x(row[cost]), x2: x(row[cost]), y1: y(row.low), y2: y(row.high) }),
     drawn("circle", { cx: x(row[cost]), cy: y(row.accuracy), r: 5 }),
-    words(row.strategy, [x(row[cost]) + 8, y(row.accuracy) - 6 + nameShift(row, rows.slice(0, index))]),
   ]);
   const line = drawn("polyline", { class: "front", points: front.map((row) => `${x(row[cost])},${y(row.accuracy)}`).join(" ") });
   const ends = [words("0", [PLOT_LEFT, PLOT_HEIGHT - 18], "middle"), words(most.toPrecision(2), [x(most), PLOT_HEIGHT - 18], "middle")];
   const title = words(axis, [(PLOT_LEFT + x(most)) / 2, PLOT_HEIGHT - 4], "middle");
-  return drawn("svg", { class: "cost", viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": `Accuracy over ${axis}` }, ...grid, line, ...marks, ...ends, title);
+  return drawn("svg", { class: "cost", viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": `Accuracy over ${axis}` }, ...grid, line, ...names, ...marks, ...ends, title);
 }
 
 function share(part) {
