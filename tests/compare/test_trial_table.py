@@ -8,7 +8,7 @@ import pytest
 
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, TrialObserver, Terms
+from reasonry.compare.comparison import Comparison, Terms, TrialObserver
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import open_dataset
 from reasonry.compare.standings import Trial

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, TrialObserver, Terms, check_strategies
+from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies
 from ...compare.estimate import estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
