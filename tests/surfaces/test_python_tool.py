@@ -240,7 +240,7 @@ async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(
             return ModelResponse(parts=[ToolCallPart("sequentialthinking", CALL)])
         return ModelResponse(parts=[TextPart(f"after {last.content['thoughtHistoryLength']}")])
 
-    agent = Agent(FunctionModel(play), toolsets=[adapters.pydantic_ai_toolset(tool)])
+    agent = Agent(FunctionModel(play), tools=[adapters.return_errors(tool)])
     assert (await agent.run("think")).output == "after 1"
     (session,) = await store.sessions()
     assert session.thoughts == 1
@@ -250,8 +250,8 @@ async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(
 
 
 async def test_langchain_gets_a_structured_tool(tool: ThinkingTool) -> None:
-    pytest.importorskip("langchain_core")
-    made = adapters.langchain_tool(tool)
+    tools = pytest.importorskip("langchain_core.tools")
+    made = tools.tool(adapters.return_errors(tool))
     assert made.name == "sequentialthinking"
     reply = await made.ainvoke(CALL)
     assert reply["thoughtHistoryLength"] == 1

@@ -1,31 +1,26 @@
-"""The thinking tool in the forms that agent loops take: pydantic-ai, OpenAI, Anthropic, LangChain.
+"""The thinking tool in the forms that agent loops take: plain functions, OpenAI, Anthropic.
 
-What the tool refuses goes back to the model as an error document, so that it can do better. No library is
-imported until its adapter is used; the OpenAI and Anthropic forms need none.
+What the tool refuses goes back to the model as an error document, so that it can do better. No library is needed.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from ...errors import ReasonryError, UsageError
-from ...extras import check_extra
 from .tool import Document, ThinkingTool
 
-if TYPE_CHECKING:
-    from pydantic_ai.toolsets import FunctionToolset
 
+def return_errors(tool: ThinkingTool) -> ThinkingTool:
+    """Return the tool as one that returns an error where it would raise it, for loops that stop at an exception."""
 
-def pydantic_ai_toolset(tool: ThinkingTool) -> FunctionToolset[Any]:
-    """Return a toolset for `Agent(…, toolsets=[…])`."""
-    check_extra("providers", "a toolset for pydantic-ai")
-    from pydantic_ai import Tool
-    from pydantic_ai.toolsets import FunctionToolset
+    async def think(**arguments: Any) -> Document:
+        document, _ = await _perform(tool, arguments)
+        return document
 
-    made = Tool[Any].from_schema(_answering(tool), tool.name, tool.description, tool.input_schema)
-    return FunctionToolset([made])
+    return cast(ThinkingTool, functools.update_wrapper(think, tool))
 
 
 def openai_tool(tool: ThinkingTool) -> Document:
@@ -54,26 +49,6 @@ async def answer_anthropic(tool: ThinkingTool, block: Any) -> Document:
         "content": json.dumps(document),
         "is_error": failed,
     }
-
-
-def langchain_tool(tool: ThinkingTool) -> Any:
-    """Return a LangChain `StructuredTool`, to be awaited."""
-    from langchain_core.tools import StructuredTool  # pyright: ignore[reportMissingImports]
-
-    return StructuredTool(
-        name=tool.name,
-        description=tool.description,
-        args_schema=tool.input_schema,
-        coroutine=_answering(tool),
-    )
-
-
-def _answering(tool: ThinkingTool) -> Callable[..., Awaitable[Document]]:
-    async def think(**arguments: Any) -> Document:
-        document, _ = await _perform(tool, arguments)
-        return document
-
-    return think
 
 
 async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:
