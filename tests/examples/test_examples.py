@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +113,38 @@ async def test_the_weather_server_serves_two_tools() -> None:
             await catalog.call("climate", {"city": "Atlantis", "month": "July"})
         with pytest.raises(ToolError, match="the months are: January"):
             await catalog.call("climate", {"city": "Rome", "month": "May"})
+
+
+PROGRAMS = {
+    "checked_tool_use.py": "2750000 after 3 calls",
+    "draft_and_critic.py": "A song of rain",
+    "resume_and_fan_out.py": "cut: stopped resumed: (9 - (13 - 10)) * 4 = 24",
+    "langgraph_node.py": "{'answer': '(9 - (13 - 10)) * 4 = 24'}",
+    "pydantic_ai_agent.py": "Step 1. Step 2. GET, POST, PATCH",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_whole_program_prints_its_end_and_is_as_short_as_its_page_says(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (EXAMPLES / name).read_text("utf-8")
+    page = (EXAMPLES.parent / "docs" / "python.md").read_text("utf-8")
+    assert f"[{name}](../examples/{name}) | {_lines_of_code(text)} |" in page
+    if name == "langgraph_node.py":
+        pytest.importorskip("langgraph", reason="langgraph is not installed")
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    runpy.run_path(str(EXAMPLES / name))
+    assert PROGRAMS[name] in capsys.readouterr().out
+
+
+def _lines_of_code(text: str) -> int:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = [
+        node.body[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, documented) and ast.get_docstring(node) is not None
+    ]
+    prose = {line for each in docstrings for line in range(each.lineno, (each.end_lineno or 0) + 1)}
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    return sum(bool(line) and not line.startswith("#") and number not in prose for number, line in lines)
