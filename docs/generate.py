@@ -76,6 +76,8 @@ def strategy_table(name: str) -> str:
         "## Stages",
         f"```mermaid\n{diagram(strategy)}```",
         _stages(document["stages"][1:-1]),
+        "## Details of a result",
+        _details(strategy.details),
         f"`reasonry strategies {name}` prints the guidance of each stage; `--json` adds schemas and examples.",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -123,6 +125,19 @@ def _stages(stages: Sequence[Schema]) -> str:
         reply = ", ".join(f"`{name}`" for name in stage.get("reply_schema", {}).get("properties", ()))
         rows.append(f"| `{stage['name']}` | {_cell(stage['description'])} | {reply} |")
     return "\n".join(["| stage | task | fields of the reply |", "|---|---|---|", *rows])
+
+
+def _details(kind: Any) -> str:
+    from reasonry.core.details import Details
+    from reasonry.core.strategy import inlined_schema
+
+    shared = inlined_schema(Details)["properties"]
+    fields = {name: one for name, one in inlined_schema(kind)["properties"].items() if name not in shared}
+    rows = [
+        f"| `{name}` | {_cell(_kind(one))} | {_cell(one['description'])} |" for name, one in fields.items()
+    ]
+    named = f"`result.details` is a `{kind.__name__}` of `{kind.__module__}`, a `TypedDict`."
+    return "\n".join([named, "", "| member | value | meaning |", "|---|---|---|", *rows])
 
 
 def _kind(schema: Schema) -> str:

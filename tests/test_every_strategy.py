@@ -270,6 +270,9 @@ def test_every_run_ends_in_a_hostile_world(strategy: Strategy[Any, Any], seed: i
     assert played.snapshot.conclusion.reason
     assert set(played.edges) <= set(strategy.edges)
     json.dumps(msgspec.to_builtins(played.snapshot.conclusion))
+    for concluded in (played.snapshot.conclusion, strategy.conclude(played.snapshots[0].state)):
+        details = msgspec.to_builtins(concluded.document)
+        assert msgspec.convert(details, strategy.details) == details
 
 
 @each_driven

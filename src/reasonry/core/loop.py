@@ -29,6 +29,7 @@ from ..reading.fit import Unreadable
 from .answer_form import read_in_form
 from .answering import AnswerOptions, FinalAnswer, conclude_answer, repair_or_fail, verify_answer
 from .data_types import read_as, schema_of
+from .details import AnswerDetails
 from .effects import Ask
 from .strategy import Body, Conclusion, Stage, Strategy, Thought, go, request, stay
 
@@ -107,6 +108,7 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
         options=AnswerOptions,
         state=LoopState,
         conclude=_conclude,
+        details=AnswerDetails,
         stages=(
             Stage(
                 "loop",

@@ -22,6 +22,7 @@ from msgspec import Struct
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from ..reading.fit import Unreadable
 from ..reading.names import did_you_mean, find_name
+from .details import Details
 from .effects import Ask, Effect
 from .events import Delivered, Failed
 
@@ -352,6 +353,7 @@ class Strategy(Generic[S, O]):
         state: Type of the strategy's own data; anything msgspec can encode. None: guided use only.
         begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
         conclude: state → conclusion so far.
+        details: Type of its document.
         progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
         resources: Built-in tools it uses where they are available.
@@ -374,6 +376,7 @@ class Strategy(Generic[S, O]):
     state: type[Any] | None = None
     begin: Callable[[str, O], S] | None = None
     conclude: Callable[[S], Conclusion] = _no_conclusion
+    details: type[Any] = Details
     progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()

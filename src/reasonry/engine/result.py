@@ -48,7 +48,7 @@ class Result(Struct, Generic[T], frozen=True):
         outcome: How it ended, in one word; None while it works or is paused.
         rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
         duration_ms: Run time.
-        details: The strategy's own part: `best`, `candidates`, `tree`, `votes`, `diagnostics`, …
+        details: The strategy's own part, of the type that its page names (`Strategy.details`).
         warnings: Problems that did not end the run but may matter to its result.
         best_answer: With any other outcome: the best so far, which is no answer.
         output_type: The type of `output`; None: the answer as it is.
@@ -65,7 +65,7 @@ class Result(Struct, Generic[T], frozen=True):
     duration_ms: int
     session_id: str
     run_id: str
-    details: dict[str, Any]
+    details: Any
     warnings: tuple[str, ...] = ()
     best_answer: str | None = None
     output_type: Any = None

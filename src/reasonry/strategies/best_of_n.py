@@ -27,6 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
     DraftOptions,
@@ -285,6 +286,15 @@ def select(s: State) -> Move:
     return choose_draft(s, s.leader)
 
 
+class BestOfNDetails(DraftsDetails, total=False):
+    """What the details of a result have."""
+
+    comparisons: Annotated[
+        list[dict[str, Any]], Meta(description="`samples`, their `ratings` and the `reason`.")
+    ]
+    winner: Annotated[str, Meta(description="The id of the chosen draft.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, the votes and the comparisons."""
     chosen, verdicts = state.leader, [verdict for heat in state.heats for verdict in heat]
@@ -317,6 +327,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     calls=5,
     state=State,
     conclude=conclude,
+    details=BestOfNDetails,
     progress=lambda state: {"drafts": len(state.drafts), "comparisons": sum(map(len, state.heats))},
     resources=(SANDBOX_TOOL,),
     stages=(

@@ -41,6 +41,7 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.programs import is_block
@@ -220,6 +221,12 @@ def check(s: State) -> Body:
     return (yield from settle_answer(s, repair, s.steps, review=review if s.options.check else None))
 
 
+class ChainOfThoughtDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    steps: Annotated[list[str], Meta(description="The reasoning, step by step.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer and how it was checked; before there is one, the last step."""
     final = state.final
@@ -262,6 +269,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=ChainOfThoughtDetails,
     progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     suits=("anything",),
     stages=(

@@ -24,6 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, Answer, check_answer
+from ..core.details import DraftsDetails
 from ..core.drafts import (
     SHOWN_CHARS,
     Draft,
@@ -194,6 +195,17 @@ def select(s: State) -> Any:
     return choose_draft(s, s.best, s.best.answer if s.best else "")
 
 
+class CouncilDetails(DraftsDetails):
+    """What the details of a result have."""
+
+    agreed: Annotated[bool, Meta(description="Whether all members gave the same answer.")]
+    differences: Annotated[str, Meta(description="Where the answers differ.")]
+    scores: Annotated[dict[str, float], Meta(description="The score of each sample, if they were reviewed.")]
+    seats: Annotated[
+        list[dict[str, Any]], Meta(description="`seat`, `model`, `answer`, `why` there is none.")
+    ]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the best answer so far, what each seat answered, and where they differed."""
     best, found = state.best, _of_seats(state)
@@ -238,6 +250,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     calls=3,
     state=State,
     conclude=conclude,
+    details=CouncilDetails,
     progress=lambda state: {"answers": len(state.drafts), "reviews": len(state.reviews)},
     stages=(
         Stage(

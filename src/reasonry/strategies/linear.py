@@ -40,6 +40,7 @@ from ..core.answering import (
     rule,
     settle_answer,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
 from ..core.strategy import (
     SHORT_REPLY,
@@ -362,6 +363,16 @@ def finalize(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path, best=best))
 
 
+class LinearDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    thought_count: Annotated[int, Meta(description="Thoughts generated.")]
+    branches: Annotated[int, Meta(description="Branches begun.")]
+    hypotheses: Annotated[int, Meta(description="Hypotheses put forward.")]
+    hypothesis: Annotated[str | None, Meta(description="The last hypothesis.")]
+    holds: Annotated[bool | None, Meta(description="Whether it held; none: it was not tested.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, the latest hypothesis or thought."""
     final = state.final
@@ -480,6 +491,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=LinearDetails,
     progress=progress,
     stages=(
         Stage(

@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, claim, conclude_answer
+from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.plan import (
@@ -216,6 +217,14 @@ def conclude(s: State) -> Body:
     return stay(s, Thought(objection, data={"correct": False}))
 
 
+class PlannedThinkingDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    plan: Annotated[list[dict[str, Any]], Meta(description="Its steps: `description`, `status`, `result`, …")]
+    plan_text: Annotated[str, Meta(description="The plan as text.")]
+    evolution: Annotated[list[dict[str, Any]], Meta(description="The thoughts, each with its `planning`.")]
+
+
 def conclusion_so_far(state: State) -> Conclusion:
     """Return the solution with the evolution of the plan; before there is one, the latest thought."""
     final = state.final
@@ -356,6 +365,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclusion_so_far,
+    details=PlannedThinkingDetails,
     progress=progress,
     suits=("composite",),
     calls=3,

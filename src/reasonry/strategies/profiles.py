@@ -31,6 +31,7 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Failed, Reply
 from ..core.strategy import (
@@ -186,6 +187,14 @@ def _answer(prompts: Prompts) -> Callable[[State], Body]:
     return answer
 
 
+class ProfileDetails(AnswerDetails, total=False):
+    """What the details of a result have."""
+
+    draft: Annotated[str, Meta(description="The first answer, or the plan.")]
+    entries: Annotated[list[str], Meta(description="The questions, sub-problems or points.")]
+    worked: Annotated[list[str], Meta(description="The answer to each.")]
+
+
 def _conclude(prompts: Prompts) -> Callable[[State], Conclusion]:
     def conclude(state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
@@ -254,6 +263,7 @@ def _profile(
         calls=calls,
         state=State if prompts.entries else PlainState,
         conclude=_conclude(prompts),
+        details=ProfileDetails,
         progress=lambda state: {"entries": len(state.entries), "worked": len(state.worked)},
         stages=(first, *stages, last),
     )

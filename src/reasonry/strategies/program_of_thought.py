@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
     best_draft,
@@ -185,6 +186,14 @@ def select(s: State) -> Move:
     return choose_draft(s, best, best.steps[0] if best else "")
 
 
+class ProgramOfThoughtDetails(DraftsDetails, total=False):
+    """What the details of a result have."""
+
+    rounds: Annotated[int, Meta(description="Rounds of programs.")]
+    no_computation: Annotated[list[str], Meta(description="The ids of programs that compute nothing.")]
+    program: Annotated[str, Meta(description="The program of the answer.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the output most programs agree on, its program, and which programs compute nothing."""
     best = best_draft(state.drafts)
@@ -210,6 +219,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=ProgramOfThoughtDetails,
     progress=lambda state: {"programs": len(state.drafts), "round": state.round},
     resources=(SANDBOX_TOOL,),
     stages=(

@@ -43,6 +43,7 @@ from msgspec.structs import replace
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer, rule
 from ..core.answering import claim as claim_answer
 from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
+from ..core.details import ProveAndRefuteDetails
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
 from ..core.strategy import (
@@ -603,6 +604,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     calls=4,
     state=State,
     conclude=conclude,
+    details=ProveAndRefuteDetails,
     progress=lambda state: {"proofs": len(state.proofs)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.details import Details
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, Reply, ToolReturned, Verified
 from ..core.evidence import evidence_text
@@ -262,6 +263,13 @@ def formulate(s: State) -> Body:
     return go(s, "final_response")
 
 
+class ReactDetails(Details):
+    """What the details of a result have."""
+
+    steps: Annotated[int, Meta(description="Turns.")]
+    tool_calls: Annotated[int, Meta(description="Calls of tools.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
@@ -335,6 +343,7 @@ REACT: Strategy[State, Options] = Strategy(
     version=4,
     state=State,
     conclude=conclude,
+    details=ReactDetails,
     progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.problem import without_quoted
@@ -227,6 +228,13 @@ def formulate(s: State) -> Body:
     )
 
 
+class RecursiveDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    programs: Annotated[list[dict[str, Any]], Meta(description="Each `program` with its `output`.")]
+    questions_asked: Annotated[int, Meta(description="Questions that programs asked.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer, the programs with what they printed, and how many questions they asked."""
     rounds = [{"program": program, "output": output}
@@ -248,6 +256,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=RecursiveDetails,
     progress=lambda state: {"programs": len(state.programs), "questions": state.asked},
     resources=(SANDBOX_TOOL,),
     suits=("long_input",),

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
     DraftOptions,
@@ -168,6 +169,13 @@ def select(s: State) -> Move:
     return choose_draft(s, s.best)
 
 
+class RefineDetails(DraftsDetails):
+    """What the details of a result have."""
+
+    rounds: Annotated[int, Meta(description="Rounds of review.")]
+    ratings: Annotated[dict[str, float], Meta(description="The rating of each draft, by its number.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, its rating, and how many rounds it took."""
     best = state.best
@@ -188,6 +196,7 @@ REFINE: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=RefineDetails,
     progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
     suits=("checked", "text"),
     calls=3,

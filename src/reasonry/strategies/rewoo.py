@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.details import Details
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.evidence import (
@@ -246,6 +247,13 @@ def solve(s: State) -> Body:
     return (yield from settle_answer(s, question, evidence))
 
 
+class RewooDetails(Details):
+    """What the details of a result have."""
+
+    plan: Annotated[list[dict[str, Any]], Meta(description="`id`, `plan`, `tool`, `input`, why it `failed`.")]
+    evidence: Annotated[dict[str, Any], Meta(description="The result of each call, by its id.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer, with the plan and what it brought."""
     calls = [
@@ -313,6 +321,7 @@ REWOO: Strategy[State, Options] = Strategy(
     version=3,
     state=State,
     conclude=conclude,
+    details=RewooDetails,
     progress=lambda state: {
         "calls": len(state.calls),
         "evidence": len(state.evidence),

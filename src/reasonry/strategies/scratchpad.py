@@ -36,6 +36,7 @@ from ..core.answering import (
     refuse_once,
     settle_answer,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, go, request
 from ..puzzles import false_equations
@@ -174,6 +175,13 @@ def extract(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
 
 
+class ScratchpadDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    steps: Annotated[int, Meta(description="Steps of the computation.")]
+    state_variables: Annotated[dict[str, Any], Meta(description="The variables after the last step.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the result; before there is one, the variables as they stand."""
     final = state.final
@@ -214,6 +222,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=ScratchpadDetails,
     progress=progress,
     suits=("computation",),
     calls=2,

@@ -36,6 +36,7 @@ from ..core.answering import (
     conclude_answer,
     settle_answer,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
@@ -236,6 +237,12 @@ def solve(s: State) -> Body:
     return (yield from settle_answer(s, lambda s: _question(s, "answer", SOLVE), s.lines))
 
 
+class SelfAskDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    sub_questions: Annotated[list[dict[str, str]], Meta(description="Each sub-question with its `answer`.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, what followed from the last sub-answer."""
     final = state.final
@@ -299,6 +306,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     version=2,
     state=State,
     conclude=conclude,
+    details=SelfAskDetails,
     progress=progress,
     resources=("search_documents",),
     suits=("multi_hop",),

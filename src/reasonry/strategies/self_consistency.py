@@ -33,6 +33,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import Answer, check_answer, claim, rule
+from ..core.details import Details
 from ..core.drafts import PLAIN_WRITER
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Verified
@@ -418,6 +419,17 @@ def select(state: State) -> Move:
     )
 
 
+class SelfConsistencyDetails(Details):
+    """What the details of a result have."""
+
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
+    samples: Annotated[list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`.")]
+    confidence: Annotated[float, Meta(description="How sure the vote is, from 0 to 1.")]
+    samples_used: Annotated[int, Meta(description="Samples drawn.")]
+    samples_saved: Annotated[int, Meta(description="Samples that were not needed.")]
+    samples_failed: Annotated[int, Meta(description="Samples without an answer.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes = state.votes
@@ -480,6 +492,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     version=5,
     state=State,
     conclude=conclude,
+    details=SelfConsistencyDetails,
     progress=lambda state: {"samples_used": state.drawn, "votes": conclude(state).document["votes"]},
     suits=("short_answer",),
     calls=4,

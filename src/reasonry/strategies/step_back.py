@@ -41,6 +41,7 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.strategy import SHORT_REPLY, Body, Conclusion, Field, Stage, Strategy, Thought, go, request
@@ -181,6 +182,13 @@ def check(s: State) -> Body:
     return (yield from settle_answer(s, repair, path, review=review if s.options.check else None))
 
 
+class StepBackDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    principle: Annotated[str | None, Meta(description="The principle.")]
+    steps: Annotated[list[str], Meta(description="The steps that follow from it.")]
+
+
 def conclude(state: State) -> Conclusion:
     """Return the answer, the principle it stands on and how it was checked."""
     final = state.final
@@ -221,6 +229,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    details=StepBackDetails,
     progress=progress,
     suits=("science",),
     calls=2,

@@ -48,7 +48,7 @@ from .questions import (
     ScoreReply,
     SynthesisReply,
 )
-from .result import conclude, progress
+from .result import AnalysisDetails, conclude, progress
 from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
@@ -82,6 +82,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     calls=12,
     state=State,
     conclude=conclude,
+    details=AnalysisDetails,
     progress=progress,
     stages=(
         Stage(

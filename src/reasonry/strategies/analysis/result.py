@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from ...core.details import AnswerDetails
 from ...core.strategy import Conclusion
 from .plain_text import result_text
 from .questions import DecisionReply, texts
@@ -29,6 +32,22 @@ def conclude(state: State) -> Conclusion:
     is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
     standing = "best_so_far" if is_cut else proved
     return Conclusion(answer, reason, detail, document(state), standing=standing)
+
+
+class AnalysisDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    complexity: Annotated[dict[str, Any] | None, Meta(description="How complex the query is, and why.")]
+    plans: Annotated[list[dict[str, Any]], Meta(description="The last plans, with their scores.")]
+    selected_plan: Annotated[dict[str, Any] | None, Meta(description="The chosen plan.")]
+    tasks: Annotated[list[dict[str, Any]], Meta(description="All tasks, with their results.")]
+    iterations: Annotated[list[dict[str, Any]], Meta(description="Plans and decision of each iteration.")]
+    synthesis: Annotated[dict[str, Any] | None, Meta(description="The `answer` and its `key_findings`.")]
+    final_answer: Annotated[str | None, Meta(description="The answer written from the synthesis.")]
+    focused_answer: Annotated[dict[str, Any] | None, Meta(description="Its `type` and `value`.")]
+    title: Annotated[str | None, Meta(description="A title for the answer.")]
+    headline: Annotated[str | None, Meta(description="A headline for the answer.")]
+    image_caption: Annotated[str | None, Meta(description="A caption, if an image is wanted.")]
 
 
 def document(state: State) -> dict[str, Any]:

@@ -68,7 +68,7 @@ from .asks import (
     scores_of,
     unscored_thoughts,
 )
-from .result import conclude, progress
+from .result import TreeDetails, conclude, progress
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, has_rival, prune_best, why_stop
 
@@ -413,6 +413,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     state=State,
     begin=begin,
     conclude=conclude,
+    details=TreeDetails,
     progress=progress,
     suits=("number_puzzle", "search"),
     calls=11,

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from ...core.details import Details
 from ...core.strategy import Conclusion
 from .state import ROOT, Node, State, candidate_document, path_to
+
+
+class TreeDetails(Details):
+    """What the details of a result have."""
+
+    best: Annotated[dict[str, Any] | None, Meta(description="The chosen thought, with the path to it.")]
+    candidates: Annotated[list[dict[str, Any]], Meta(description="The best thoughts, the chosen one first.")]
+    tree: Annotated[dict[str, Any], Meta(description="All `nodes` by id, the `frontier`, and the options.")]
+    termination: Annotated[dict[str, Any], Meta(description="`depth_reached`, `node_count`, `status`.")]
 
 
 def conclude(state: State) -> Conclusion:
