@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..core.data_types import read_other_type
+from ..core.data_types import read_as, read_other_type
 from ..core.strategy import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
@@ -93,8 +93,8 @@ class PythonTool:
             legal = ", ".join(fields) or "none"
             raise ToolError(f"{self.name} has no argument {unknown[0][:60]!r}; its arguments: {legal}")
         try:
-            read = msgspec.convert(dict(arguments), self.form, strict=False, dec_hook=read_other_type)
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            read = read_as(self.form, dict(arguments))
+        except ValueError as error:
             raise ToolError(f"{self.name}: {error}") from None
         return {name: getattr(read, name) for name in fields if name in arguments}
 

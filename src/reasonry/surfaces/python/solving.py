@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 
 from msgspec import structs
 
@@ -19,20 +19,11 @@ from ...core.strategy import Strategy
 from ...engine.follow import Observer
 from ...engine.policy import Policy
 from ...engine.ports import Verifier
-from ...engine.result import Result
+from ...engine.result import Result, T
 from ...errors import UsageError
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
 from ...tools.verifiers import TypeVerifier
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=Any)
-else:
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 P = ParamSpec("P")
 
