@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..reading.json_in_text import is_whole, json_values, without_surrogates
 from ..reading.no_answer import echo_in, repeats_itself, without_thinking
 from .answering import OPEN_TASK
@@ -59,8 +58,8 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
             "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
         )
         return Reading(refusal=f"the reply {fault}; answer more briefly")
-    text, shown = without_thinking(latest.text), question_text(effect)
-    if reason := parse.no_reply(text, shown):
+    text = without_thinking(latest.text)
+    if reason := parse.no_reply(text, question_text(effect)):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, [*(without_thinking(reply.text) for reply in replies[:-1]), text])
@@ -68,20 +67,22 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         result = parse.read_form(text, stage.reply, subject=subject_of(state))
     else:
         result = text, "text"
-    if isinstance(result, Unreadable):
+    if not isinstance(result, tuple):
         return Reading(refusal=result.reason, doubted=result.is_doubt)
     value, mode = result
-    if echo := _echo_in(value, effect, shown):
+    if echo := _echo_in(value, effect):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     # A server may take a schema, and not hold the reply to it.
     is_held = latest.native and mode == "json" and _fits(latest.text, effect.form or {})
     return Reading("native" if is_held else mode, value)
 
 
-def _echo_in(value: Any, effect: Ask, shown: str) -> str | None:
-    """Return the text in what was read that only repeats the question; the value of a text is itself."""
-    plain = value if isinstance(value, str) else msgspec.to_builtins(value)
-    where = effect.system if '{"' in effect.system else shown
+def _echo_in(value: Any, effect: Ask) -> str | None:
+    """Return the text in what was read that only repeats the question."""
+    if isinstance(value, str) and value.isalnum():
+        return None
+    plain = msgspec.to_builtins(value)
+    where = effect.system if '{"' in effect.system else question_text(effect)
     return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))
 
 

@@ -132,7 +132,7 @@ def request(
     effects: Any = items
     thoughts: tuple[Thought, ...] = ()
     for item in items:
-        if isinstance(item, Thought):
+        if type(item) is Thought:
             thoughts = tuple([item for item in items if isinstance(item, Thought)])
             effects = tuple([item for item in items if not isinstance(item, Thought)])
             break
