@@ -52,26 +52,17 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
         snapshot = _snapshots.decode(envelope.body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreError(f"this is no snapshot: {error}", code="store_corrupt") from error
-    return _type_states(snapshot, strategies)
-
-
-def _type_states(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
-    strategy = strategies.get(snapshot.strategy)
-    if strategy is None:
-        raise StoreError(
-            f"the snapshot's strategy {snapshot.strategy!r} is not registered here", code="store_corrupt"
-        )
     try:
-        return _convert(snapshot, strategy, strategies)
+        return _type_states(snapshot, strategies)
     except (msgspec.MsgspecError, RecursionError, KeyError) as error:
         raise StoreError(
-            f"the snapshot does not fit the strategy {strategy.name!r}: {error}", code="store_corrupt"
+            f"the snapshot does not fit the strategies that are registered here: {error}",
+            code="store_corrupt",
         ) from error
 
 
-def _convert(
-    snapshot: Snapshot, strategy: Strategy[Any, Any], strategies: Mapping[str, Strategy[Any, Any]]
-) -> Snapshot:
+def _type_states(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
+    strategy = strategies[snapshot.strategy]
     kind: Any = strategy.state
     value = strategy.by_name[snapshot.stage].value_type
 

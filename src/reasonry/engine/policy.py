@@ -93,8 +93,6 @@ class RateLimit:
             tokens: An estimate.
             pausing: Told how many seconds are to be waited.
         """
-        if not self.is_limited:
-            return CountedCall(0, tokens)
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
                 pausing(pause_s)

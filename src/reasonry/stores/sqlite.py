@@ -198,7 +198,7 @@ class SqliteDatabase(Database):
             db.execute("BEGIN IMMEDIATE")
             outcomes = list[_Outcome]()
             for job in batch:
-                outcomes.append(_run(db, job))
+                outcomes.append(_run(db, job, is_alone=len(batch) == 1))
                 self.answered_s = time.monotonic()
             if db.in_transaction:
                 db.execute("COMMIT")
@@ -222,16 +222,19 @@ class SqliteDatabase(Database):
                 db.close()
 
 
-def _run(db: sql.Database, job: _Job) -> _Outcome:
-    db.execute("SAVEPOINT job")
+def _run(db: sql.Database, job: _Job, *, is_alone: bool) -> _Outcome:
+    """Do a job, under a savepoint where others share the transaction."""
+    if not is_alone:
+        db.execute("SAVEPOINT job")
     try:
         outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE)), None
     except Exception as error:
         if is_fault(error):
             raise
         outcome = None, error
-        db.execute("ROLLBACK TO job")
-    db.execute("RELEASE job")
+        db.execute("ROLLBACK" if is_alone else "ROLLBACK TO job")
+    if not is_alone:
+        db.execute("RELEASE job")
     return outcome
 
 
