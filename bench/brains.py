@@ -76,7 +76,7 @@ def evidence(request: ChatRequest) -> Any:
     return {"answer": "the bridge"}
 
 
-_noisy = Player(width=8, noise=0.2)
+noisy_player = Player(width=8, noise=0.2)
 _asked: Counter[str] = Counter()
 
 
@@ -88,7 +88,7 @@ def noisy(request: ChatRequest) -> Any:
     if (request.number, request.sample) == (1, 0):
         _asked.clear()
     _asked[request.prompt] += 1
-    return _noisy(replace(request, sample=_asked[request.prompt] - 1))
+    return noisy_player(replace(request, sample=_asked[request.prompt] - 1))
 
 
 sure = Player(width=8)

@@ -61,6 +61,8 @@ MOST_CALLS = {
     "refine": 8,
     "program_of_thought": 4,
     "council": 7,
+    "prove_and_refute": 4,
+    "recursive": 7,
     "chain_of_verification": 9,
     "least_to_most": 8,
     "skeleton": 7,

@@ -260,3 +260,14 @@ def test_every_form_of_a_model_is_in_the_models_page() -> None:
 
     text = (DOCS / "models.md").read_text("utf-8")
     assert not [form for form in FORMS if f"`{form.partition(' ')[0]}`" not in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("best_of_n", "year % 400 == 0"), ("refine", "by tomorrow noon"), ("council", "5 instances")],
+)
+def test_a_page_of_a_strategy_that_judges_shows_a_judge_that_finds_the_right_draft(
+    name: str, answer: str
+) -> None:
+    page = (ROOT / "docs" / "strategies" / f"{name}.md").read_text()
+    assert answer in page.partition("<!-- begin end -->")[2].partition("<!-- end end -->")[0]

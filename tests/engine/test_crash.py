@@ -270,7 +270,8 @@ LONGER: dict[str, dict[str, Any]] = {
 }
 """Options with which a strategy takes more than one call, and no more than it takes to show the law."""
 
-EVERY = [one for one in DRIVEN if one.name not in ELSEWHERE]
+EVERY = [(one, LONGER.get(one.name, {})) for one in DRIVEN if one.name not in ELSEWHERE]
+SOLVING = (ALL["prove_and_refute"], {"solvers": 1, "revisions": 1})
 
 
 @pytest.fixture(scope="module")
@@ -279,16 +280,22 @@ def anyone() -> Iterator[ServerProcess]:
         yield server
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=[one.name for one in EVERY])
+@pytest.mark.parametrize(
+    ("strategy", "options"), [*EVERY, SOLVING], ids=[*(one.name for one, _ in EVERY), "with solvers"]
+)
 def test_every_strategy_survives_a_kill_at_every_commit(
-    nursery: Nursery, anyone: ServerProcess, folder: Path, strategy: Strategy[Any, Any]
+    nursery: Nursery,
+    anyone: ServerProcess,
+    folder: Path,
+    strategy: Strategy[Any, Any],
+    options: dict[str, Any],
 ) -> None:
     cards = "tools" in strategy.options.__struct_fields__
     job = Job(
         path="",
         model=anyone.model,
         strategy=strategy.name,
-        options=LONGER.get(strategy.name, {}),
+        options=options,
         problem="Which is larger?",
         tools=(f"{brain.__file__}:search",) if cards else (),
     )

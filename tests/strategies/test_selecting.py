@@ -26,6 +26,7 @@ SELECTING: dict[str, Callable[[int], dict[str, Any]]] = {
     "refine": lambda n: {"drafts": n, "critique": True},
     "council": lambda n: {"seats": max(2, n)},
     "program_of_thought": lambda n: {"programs": n},
+    "prove_and_refute": lambda n: {"solvers": n, "revisions": 2},
 }
 """Strategies, each with the options for n drafts."""
 
@@ -42,11 +43,16 @@ def spoken(text: str) -> str:
 
 @dataclass
 class Planted(World):
-    """Drafts are planted by seed; the verifier knows what is right, wrong, and neither; a judge rates by chance."""
+    """Drafts are planted by seed; the verifier knows what is right, wrong, and neither; a judge rates by chance.
+
+    Readers of proofs show what is wrong, and say by chance of the others that they hold, or nothing. A judge with
+    `taste` prefers the words in their order, but each of its replies has a scale of its own.
+    """
 
     truth: Mapping[str, Any] = field(default_factory=dict)
     asked: list[Ask] = field(default_factory=list)
     agree: bool = False
+    taste: bool = False
 
     def answer(self, one: Pending) -> Event:
         rng = random.Random(f"{self.seed} {one.id}")
@@ -63,8 +69,16 @@ class Planted(World):
         if ask.facts["kind"] == "program":
             return {"program": "print(find_tree())"}
         if "labels" in ask.facts:
-            ratings = {label: rng.randint(1, 10) for label in ask.facts["labels"]}
+            shown, scale = ask.prompt.split("\nCandidate ")[1:], rng.randint(1, 6)
+            ratings = {
+                label: scale + WORDS.index(spoken(text)) if self.taste else rng.randint(1, 10)
+                for label, text in zip(ask.facts["labels"], shown, strict=True)
+            }
             return {"reason": "traced", "ratings": ratings}
+        if ask.facts["kind"] == "attack":
+            is_wrong = self.truth.get(spoken(ask.prompt)) == "wrong"
+            verdict = "fails" if is_wrong else rng.choice(["holds", "holds", "unsure"])
+            return {"quote": "It is a tree.", "reason": "traced", "verdict": verdict}
         return {"steps": ["It is a tree."], "reasoning": "It is a tree.", "answer": word}
 
 
@@ -88,6 +102,15 @@ def answers_given(run: Played) -> list[str]:
     return [word for text in texts if (word := spoken(text))]
 
 
+def abstains(run: Played) -> bool:
+    """Whether a run gives no answer because readers left every proof that is not refuted undecided."""
+    conclusion = run.snapshot.conclusion
+    assert conclusion is not None
+    proofs = conclusion.document.get("proofs", [])
+    standing = {proof["verdict"] for proof in proofs} - {"refuted"}
+    return conclusion.reason == "abstained" and standing == {"undecided"}
+
+
 @each
 @few
 @given(seeds, st.integers(1, 6))
@@ -97,14 +120,31 @@ def test_no_refuted_answer_is_given_while_there_is_one_that_is_not(name: str, se
     conclusion = run.snapshot.conclusion
     assert conclusion is not None
     if conclusion.answer is None:
-        assert all(world.truth[word] == "wrong" for word in answers_given(run))
+        assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
     else:
         assert world.truth[spoken(conclusion.answer)] != "wrong"
         assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.standing == "proved")
 
 
+@few
+@given(seeds, st.integers(1, 6))
+def test_no_proof_that_readers_refuted_is_given_while_there_is_one_that_they_did_not(
+    seed: int, solvers: int
+) -> None:
+    world = Planted(seed, truth=truth(seed))
+    conclusion = (run := played("prove_and_refute", world, solvers)).snapshot.conclusion
+    assert conclusion is not None
+    if conclusion.answer is None:
+        assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
+    else:
+        assert world.truth[spoken(conclusion.answer)] != "wrong"
+        assert conclusion.standing == "given"
+
+
 LATE = ("self_consistency",)
-JUDGING = [name for name in SELECTING if name not in (*LATE, "program_of_thought")]
+DRAWING = [name for name in SELECTING if name != "prove_and_refute"]
+"""Those that end where all drafts agree; readers try to refute a proof whether or not others come to the same."""
+JUDGING = [name for name in DRAWING if name not in (*LATE, "program_of_thought")]
 
 
 @pytest.mark.parametrize("name", [name for name in SELECTING if name not in LATE])
@@ -122,6 +162,25 @@ def test_more_budget_never_makes_the_best_so_far_worse(name: str, seed: int, dra
     assert ranks == sorted(ranks)
 
 
+@pytest.mark.parametrize(("name", "more"), [("refine", {"accept": 10}), ("best_of_n", {"judge": "list"})])
+@few
+@given(seeds, st.integers(1, 5))
+def test_what_a_judge_found_better_is_never_given_up_for_less(
+    name: str, more: dict[str, Any], seed: int, drafts: int
+) -> None:
+    run = played(name, Planted(seed, taste=True), drafts, **more)
+    first = next(
+        (at for at, (_, event) in enumerate(run.events, 1) if "ratings" in str(event)), len(run.events)
+    )
+    conclusions = [
+        stop(STRATEGIES[name], snapshot, STRATEGIES).conclusion for snapshot in run.snapshots[first:-1]
+    ]
+    found = [
+        WORDS.index(spoken(each.answer or "")) for each in (*conclusions, run.snapshot.conclusion) if each
+    ]
+    assert found == sorted(found)
+
+
 def _rank(name: str, snapshot: Snapshot, truth: Mapping[str, Any]) -> int:
     conclusion = stop(STRATEGIES[name], snapshot, STRATEGIES).conclusion
     assert conclusion is not None
@@ -130,7 +189,7 @@ def _rank(name: str, snapshot: Snapshot, truth: Mapping[str, Any]) -> int:
     return {"wrong": 0, "unknown": 1, "right": 2}[truth[spoken(conclusion.answer)]]
 
 
-@each
+@pytest.mark.parametrize("name", DRAWING)
 @pytest.mark.parametrize("drafts", [2, 3, 5])
 def test_where_all_drafts_agree_each_takes_one_call_and_nothing_else_does(name: str, drafts: int) -> None:
     run = played(name, world := Planted(1, agree=True), drafts)

@@ -532,7 +532,7 @@ class _Execution:
 
     def _fail(self, state: Any, reason: str, detail: str, code: str | None = None) -> Step:
         self.state = state
-        found = replace(self.strategy.conclude(state), answer=None, reason=reason, detail=detail)
+        found = replace(self.strategy.conclude(state), answer=None, short=None, reason=reason, detail=detail)
         return self._end(found, "failed", code)
 
     def stop(self, event: Stopped) -> Step:

@@ -143,8 +143,9 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def contenders(self) -> list[Contender]:
         """The candidates as the tournament has them."""
-        total = sum(len(each.voters) for each in self.field)
-        return [Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in self.field]
+        field = self.field
+        total = sum(len(each.voters) for each in field)
+        return [Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in field]
 
     @property
     def leader(self) -> Draft | None:
@@ -240,7 +241,11 @@ def compare(s: State) -> Body:
         came = {place: ratings_of(questions[place], reply) for place, reply in enumerate(replies) if reply}
         return is_last and is_decided(questions, contenders, verdicts, came)
 
-    asks = [_question(s, shown) for shown in questions]
+    texts = _texts_with_runs(s)
+    asks = [
+        judge_question(s.problem, shown, texts, sample=sum(verdict.shown == shown for verdict in verdicts))
+        for shown in questions
+    ]
     replies = yield request(s, *asks, enough=enough)
     new = tuple(ratings_of(shown, reply) for shown, reply in zip(questions, replies, strict=True))
     s = replace(s, heats=(*s.heats[:-1], (*verdicts, *new)))
@@ -248,14 +253,14 @@ def compare(s: State) -> Body:
     return stay(s, Thought("\n".join(lines), data={"comparisons": [_as_data(each) for each in new]}))
 
 
-def _question(s: State, shown: tuple[int, ...]) -> Ask:
+def _texts_with_runs(s: State) -> dict[int, str]:
+    """Return the candidates by number, each program with what it returned for the distinguishing inputs."""
     texts: dict[int, str] = {}
     for each in s.field:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
         lines = [f"{call} → {value or 'an error'}" for call, value in run]
         texts[each.number] = "\n".join([each.draft.text, *(["Run:", *lines] if lines else [])])
-    sample = sum(verdict.shown == shown for verdict in s.verdicts)
-    return judge_question(s.problem, shown, texts, sample=sample)
+    return texts
 
 
 def repair(s: State) -> Body:

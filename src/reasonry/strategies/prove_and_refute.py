@@ -233,7 +233,10 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     @property
     def ranking(self) -> list[Proof]:
-        """The proofs that are not refuted: the settled one first, then revisions, then those that agree most."""
+        """The proofs that are not refuted: the settled one first, then revisions, then those that agree most.
+
+        Before anything has looked at them the first one leads: votes for what may be refuted next count nothing.
+        """
         votes = tally([proof.answer for proof in self.proofs])
         sizes = {at: vote.count for vote in votes for at in vote.voters}
         order = ("proved", "confirmed", "", "undecided")
@@ -243,7 +246,7 @@ class State(Struct, frozen=True, omit_defaults=True):
             return (
                 order.index(proof.verdict),
                 proof.revises == 0,
-                -sizes.get(proof.number - 1, 0),
+                -sizes.get(proof.number - 1, 0) * proof.checked,
                 proof.number,
             )
 

@@ -89,19 +89,22 @@ class State(Struct, frozen=True, omit_defaults=True):
     round: int = 1
     ratings: dict[str, float] = {}
     """By the number of the draft."""
+    compared: tuple[int, ...] = ()
+    """The drafts of the last review: those new to it and the best before; ratings of two reviews do not compare."""
     feedback: str = ""
     lost: str = ""
     """Why the last review could not be read."""
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: proved, else rated best, else the latest that stands."""
+        """The best draft so far: proved, else rated best in the last review, else the latest that stands."""
         standing = [draft for draft in self.drafts if draft.standing in ("open", "proved")]
         if not standing:
             return best_draft(self.drafts)
 
-        def rank(draft: Draft) -> tuple[bool, float, int]:
-            return draft.standing == "proved", self.ratings.get(str(draft.number), 0), draft.number
+        def rank(draft: Draft) -> tuple[bool, bool, float, int]:
+            rating = self.ratings.get(str(draft.number), 0)
+            return draft.standing == "proved", draft.number in self.compared, rating, draft.number
 
         return max(standing, key=rank)
 
@@ -146,7 +149,8 @@ def _review(s: State, drafts: Sequence[Draft]) -> Generator[Request, Any, tuple[
     rated_now = {str(number): rating for number, rating in zip(shown, verdict.ratings, strict=True)}
     feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), s.options.digest_chars)
     thought = Thought(verdict.reason, data={"ratings": rated_now})
-    return replace(s, ratings={**s.ratings, **rated_now}, feedback=feedback, lost=""), (thought,)
+    ratings = {**s.ratings, **rated_now}
+    return replace(s, ratings=ratings, compared=tuple(shown), feedback=feedback, lost=""), (thought,)
 
 
 def _objections(s: State) -> str:
