@@ -6,9 +6,9 @@ Planted drafts: a draft is one call. A judge rates from 1 to 10: 7 for a right d
 lasting bias N(0, 1) for each text, noise N(0, 1.5) for each call, and 0.4 more for the draft shown first. In the first
 table of each size every draft is another text; in the second, right drafts agree, and wrong ones fall on five answers.
 The noisy brain of `brains.py`: a draft is a walk to 24 that takes the best of the moves proposed, twelve calls in which
-it slips once in five times, and so does its judge, which rates 8 for a right answer and 3 for a wrong one, or the other way
-round. Both are models of a judge: they rank the rules, and say nothing of a certain language model. Only problems with
-right and wrong drafts among them count.
+it slips once in five times, and so does its judge, which rates 8 for a right answer and 3 for a wrong one, or the other
+way round. Both are models of a judge: they rank the rules, and say nothing of a certain language model. Only problems
+with right and wrong drafts among them count.
 
 `best_of_n` and `council` are played through the machine as they are. Beside them are the published rules, each with as
 many calls as `judge=pairs` took for the same problem, drafts included: V1-Infer (arXiv:2603.04304), one listwise
