@@ -215,7 +215,7 @@ def test_a_verifier_settles_a_proof_without_a_reader(verdict: str, reason: str) 
 def test_every_row_of_votes_decides_within_five() -> None:
     for verdicts in itertools.product(["holds", "fails", "unsure"], repeat=VOTES):
         votes = tuple(Attack("n is even", "shown", verdict) for verdict in verdicts)  # pyright: ignore
-        proof = Proof(1, BAD["reasoning"], "Yes")
+        proof = Proof(1, "Yes", steps=(BAD["reasoning"],))
         seen = [
             count_votes(PROBLEM, replace(proof, votes=votes[:number])).verdict for number in range(VOTES + 1)
         ]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import solve
+from reasonry.core.drafts import Draft
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
@@ -121,7 +122,7 @@ def test_all_samples_failed_is_a_clear_end() -> None:
         SELF_CONSISTENCY, "p", lambda _: Failed("provider_error", "the key is wrong"), {"samples": 7}
     )
     assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "all_samples_failed")
-    assert walked.conclusion.detail == "none of 7 samples gave an answer; the last: the key is wrong"
+    assert walked.conclusion.detail == "none of 7 drafts has an answer; the last: the key is wrong"
     assert walked.conclusion.answer is None
 
 
@@ -323,6 +324,10 @@ def test_a_settled_vote_asks_for_nothing_more_though_samples_were_unreadable() -
     assert [one.round for one in walked.performed] == [1, 1, 1, 1, 2]
 
 
+def drafts(answers: list[str]) -> tuple[Draft, ...]:
+    return tuple(Draft(number, answer) for number, answer in enumerate(answers, 1))
+
+
 @given(st.lists(st.sampled_from("AAABC"), min_size=60, max_size=60), st.sampled_from(["beta", "exact"]))
 def test_a_window_is_the_least_number_that_could_settle_the_vote(answers: list[str], stop: Any) -> None:
     options = Options(samples=40, stop=stop)
@@ -336,10 +341,11 @@ def test_a_window_is_the_least_number_that_could_settle_the_vote(answers: list[s
     walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
     drawn = 0
     for width in rounds.values():
-        so_far = State("p", options, drawn=drawn, answers=tuple(answers[:drawn]))
+        so_far = State("p", options, drafts=drafts(answers[:drawn]))
         leader = so_far.votes[0].answer if so_far.votes else "A"
         for number in range(1, width + 1):
-            later = State("p", options, drawn=drawn + number, answers=(*answers[:drawn], *[leader] * number))
+            more = drafts([*answers[:drawn], *[leader] * number])
+            later = State("p", options, drafts=more)
             assert later.is_over == (number == width)
         drawn += width
 

@@ -59,6 +59,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
         why: With `refuted` and `lost`: the reason.
         code: With `lost`: of the failure.
         repairs: The number of the draft that it is to improve; 0 for none.
+        confidence: That its writer states, from 0 to 1.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     why: str = ""
     code: str | None = None
     repairs: int = 0
+    confidence: float | None = None
 
     @property
     def id(self) -> str:
@@ -156,35 +158,46 @@ def list_drafts(drafts: Sequence[Draft]) -> Thought:
 
 
 def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
-    """Have the drafts verified that nobody has looked at, each answer once; return the state after it."""
+    """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
     if not state.options.verify:
         return state
-    waiting = [each for each in candidates(state.drafts) if not each.draft.checked]
-    claims = [claim(state.problem, each.draft.steps, each.draft.answer) for each in waiting]
+    written = [draft for draft in state.drafts if draft.standing in ("open", "proved") or draft.checked]
+    groups = [[written[place] for place in vote.voters] for vote in tally(list(map(_voice, written)))]
+    looked_at = {draft.number: next((each for each in group if each.checked), None)
+                 for group in groups for draft in group}  # fmt: skip
+    waiting = [group for group in groups if looked_at[group[0].number] is None]
+    claims = [claim(state.problem, group[0].steps, group[0].answer) for group in waiting]
     verdicts = yield request(state, *claims, give_failures=True)
-    rulings = {
-        number: rule(each.draft.answer, verdict)
-        for each, verdict in zip(waiting, verdicts, strict=True)
-        for number in each.voters
-    }
-    drafts: list[Draft] = []
-    for draft in state.drafts:
-        ruling = rulings.get(draft.number)
-        if ruling is None:
-            drafts.append(draft)
-        elif ruling.answer is None:
-            drafts.append(replace(draft, standing="refuted", checked=True, why=ruling.objection))
-        else:
-            proof = {"standing": "proved", "answer": ruling.answer} if ruling.proved else {}
-            drafts.append(replace(draft, checked=True, **proof))
-    return replace(state, drafts=tuple(drafts))
+    for group, verdict in zip(waiting, verdicts, strict=True):
+        looked_at |= {draft.number: _rule_on(draft, verdict) for draft in group}
+
+    def settle(draft: Draft) -> Draft:
+        known = looked_at.get(draft.number)
+        if known is None or draft.checked:
+            return draft
+        answer = known.answer if known.standing == "proved" else draft.answer
+        return replace(draft, answer=answer, standing=known.standing, why=known.why, checked=True)
+
+    return replace(state, drafts=tuple(map(settle, state.drafts)))
+
+
+def _rule_on(draft: Draft, verdict: Any) -> Draft:
+    ruling = rule(draft.answer, verdict)
+    if ruling.answer is None:
+        return replace(draft, standing="refuted", why=ruling.objection)
+    return replace(draft, standing="proved", answer=ruling.answer) if ruling.proved else draft
+
+
+def _voice(draft: Draft) -> str:
+    """Return what votes compare."""
+    return draft.short or draft.answer
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
     standing = [draft for draft in drafts if draft.standing in ("open", "proved")]
     found: list[Group] = []
-    for vote in tally([draft.short or draft.answer for draft in standing]):
+    for vote in tally(list(map(_voice, standing))):
         voters = [standing[place] for place in vote.voters]
         first = min(voters, key=lambda draft: (draft.standing != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))
@@ -231,9 +244,13 @@ def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
     )
 
 
-def drafts_document(drafts: Sequence[Draft]) -> dict[str, Any]:
-    """Return the drafts as a result document has them: the votes, and each sample with what became of it."""
-    found = candidates(drafts)
+def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:
+    """Return the drafts as a result document has them: the votes, and each sample with what became of it.
+
+    Args:
+        groups: The drafts that count as one, most votes first; none: the candidates.
+    """
+    found = candidates(drafts) if groups is None else groups
     sides = {number: tidy(each.draft.answer) for each in found for number in each.voters}
     return {
         "votes": [{"answer": tidy(each.draft.answer), "count": len(each.voters)} for each in found],

@@ -169,7 +169,7 @@ def _judge(s: State, draft: Draft, returned: Any) -> Draft:
     if not document.get("stdout"):
         wrong.append("it prints no answer")
     why = f"it fails examples ({len(wrong)} of {len(examples)}); {wrong[0]}" if wrong else ""
-    return replace(draft, standing="refuted", why=why, checked=True) if wrong else draft
+    return replace(draft, standing="refuted", why=why) if wrong else draft
 
 
 def repair(s: State) -> Body:

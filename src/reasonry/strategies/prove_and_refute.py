@@ -40,10 +40,10 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer, rule
-from ..core.answering import claim as claim_answer
+from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
 from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
 from ..core.details import ProveAndRefuteDetails
+from ..core.drafts import Draft, verify_drafts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
 from ..core.strategy import (
@@ -197,24 +197,17 @@ class Claim(Struct, frozen=True, omit_defaults=True):
     quote: str = ""
 
 
-class Proof(Struct, frozen=True, omit_defaults=True):
+class Proof(Draft, frozen=True, omit_defaults=True):
     """A finished solution, the votes on it, and what came of them.
 
     Attributes:
-        text: As readers see it.
         holes: What was found wrong with it, or kept it from being confirmed.
-        checked: Whether arithmetic and the verifier have looked at it.
-        revises: The number of the proof that it is to mend; 0 for none.
+        verdict: Of its readers, or of what settles it without them; empty while it is open.
     """
 
-    number: int
-    text: str
-    answer: str
     votes: tuple[Attack, ...] = ()
     holes: tuple[str, ...] = ()
     verdict: Literal["", "proved", "confirmed", "refuted", "undecided"] = ""
-    checked: bool = False
-    revises: int = 0
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -223,7 +216,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     problem: str
     options: Options
     claims: tuple[Claim, ...] = ()
-    proofs: tuple[Proof, ...] = ()
+    drafts: tuple[Proof, ...] = ()
     revisions: int = 0
 
     @property
@@ -237,20 +230,15 @@ class State(Struct, frozen=True, omit_defaults=True):
 
         Before anything has looked at them the first one leads: votes for what may be refuted next count nothing.
         """
-        votes = tally([proof.answer for proof in self.proofs])
-        sizes = {at: vote.count for vote in votes for at in vote.voters}
+        votes = tally([proof.answer for proof in self.drafts])
+        sizes = {at + 1: vote.count for vote in votes for at in vote.voters}
         order = ("proved", "confirmed", "", "undecided")
-        standing = [proof for proof in self.proofs if proof.verdict != "refuted"]
 
         def rank(proof: Proof) -> tuple[int, bool, int, int]:
-            return (
-                order.index(proof.verdict),
-                proof.revises == 0,
-                -sizes.get(proof.number - 1, 0) * proof.checked,
-                proof.number,
-            )
+            agreeing = sizes[proof.number] if proof.checked else 0
+            return order.index(proof.verdict), proof.repairs == 0, -agreeing, proof.number
 
-        return sorted(standing, key=rank)
+        return sorted((proof for proof in self.drafts if proof.verdict != "refuted"), key=rank)
 
     @property
     def settled(self) -> Proof | None:
@@ -259,9 +247,8 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     def with_proof(self, proof: Proof) -> State:
         """Return the state with a proof as it is now."""
-        return replace(
-            self, proofs=tuple(proof if each.number == proof.number else each for each in self.proofs)
-        )
+        drafts = (proof if each.number == proof.number else each for each in self.drafts)
+        return replace(self, drafts=tuple(drafts))
 
 
 def receive(s: State) -> Move:
@@ -411,12 +398,11 @@ def write_proofs(s: State) -> Body:
     if not answered:
         raise EffectFailed(replies[0], replies)
     proofs = tuple(_proof(number, value) for number, value in enumerate(answered, 1))
-    return go(replace(s, proofs=proofs), "proof_attack", *(Thought(proof.text) for proof in proofs))
+    return go(replace(s, drafts=proofs), "proof_attack", *(Thought(proof.text) for proof in proofs))
 
 
-def _proof(number: int, value: ReasonedAnswer, revises: int = 0) -> Proof:
-    text = f"{value.reasoning}\nAnswer: {value.text}" if value.reasoning else value.text
-    return Proof(number, text, value.text, revises=revises)
+def _proof(number: int, value: ReasonedAnswer, repairs: int = 0) -> Proof:
+    return Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
 
 
 def attack_proof(s: State) -> Body:
@@ -442,24 +428,21 @@ def attack_proof(s: State) -> Body:
 
 def _rule_on_proofs(s: State) -> Generator[Request, Any, State]:
     """Rule out what has a false equation or a marked gap; have a verifier look at the other answers."""
-    for proof in s.proofs:
+
+    def rule_out(proof: Proof) -> Proof:
         faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
-        if faults and not proof.checked:
-            s = s.with_proof(replace(proof, checked=True, verdict="refuted", holes=tuple(faults)))
-    fresh = [proof for proof in s.proofs if not proof.checked]
-    claims = [claim_answer(s.problem, (), proof.answer) for proof in fresh if s.options.verify]
-    verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
-    for proof in fresh:
-        s = s.with_proof(replace(proof, checked=True))
-    for proof, verdict in zip(fresh, verdicts, strict=False):
-        ruling = rule(proof.answer, verdict)
-        if ruling.proved:
-            s = s.with_proof(
-                replace(proof, checked=True, verdict="proved", answer=ruling.answer or proof.answer)
-            )
-        elif ruling.answer is None:
-            s = s.with_proof(replace(proof, checked=True, verdict="refuted", holes=(ruling.objection,)))
-    return s
+        is_faulty = faults and not proof.checked
+        return replace(proof, standing="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
+
+    def settle(proof: Proof) -> Proof:
+        if proof.standing == "proved":
+            return replace(proof, verdict="proved")
+        if proof.standing == "refuted":
+            return replace(proof, verdict="refuted", holes=(proof.why,))
+        return replace(proof, checked=True)
+
+    s = yield from verify_drafts(replace(s, drafts=tuple(map(rule_out, s.drafts))))
+    return replace(s, drafts=tuple(map(settle, s.drafts)))
 
 
 def _attacks(s: State, proof: Proof) -> list[Ask]:
@@ -491,7 +474,7 @@ def count_votes(problem: str, proof: Proof) -> Proof:
 
 def revise(s: State) -> Body:
     """Y' ~ π(y | x, y_best, its holes): nothing of the votes but what they found."""
-    proof = min(s.proofs, key=lambda each: (each.verdict == "refuted", len(each.holes), -each.number))
+    proof = min(s.drafts, key=lambda each: (each.verdict == "refuted", len(each.holes), -each.number))
     holes = "\n".join(f"- {hole}" for hole in proof.holes) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
     ask = _solution(s, "revision", REVISE.format(proof=proof.text, holes=holes))
@@ -501,16 +484,16 @@ def revise(s: State) -> Body:
         if lost.failure.code != UNREADABLE:
             raise
         return go(s, "proof_attack")
-    new = _proof(len(s.proofs) + 1, reply.value, proof.number)
-    return go(replace(s, proofs=(*s.proofs, new)), "proof_attack", Thought(new.text))
+    new = _proof(len(s.drafts) + 1, reply.value, proof.number)
+    return go(replace(s, drafts=(*s.drafts, new)), "proof_attack", Thought(new.text))
 
 
 def select_proof(s: State) -> Move:
     """The proof that stands; without one the run abstains, and says which holes are left."""
     proof = s.settled
     if proof is None:
-        holes = "; ".join(dict.fromkeys(hole for each in s.proofs for hole in each.holes))
-        detail = f"none of {len(s.proofs)} proofs was confirmed; {holes or 'no reader could decide'}"
+        holes = "; ".join(dict.fromkeys(hole for each in s.drafts for hole in each.holes))
+        detail = f"none of {len(s.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(s, "abstained", first_words(detail, 1_000))
     return go(s, "final_response", Thought(f"Proof {proof.number}", data={"answer": proof.answer}))
 
@@ -530,9 +513,9 @@ def _conclude_proofs(state: State) -> Conclusion:
                 "verdict": proof.verdict or None,
                 "votes": [vote.verdict for vote in proof.votes],
                 "holes": list(proof.holes),
-                "revises": proof.revises or None,
+                "revises": proof.repairs or None,
             }
-            for proof in state.proofs
+            for proof in state.drafts
         ],
         "revisions": state.revisions,
     }
@@ -608,7 +591,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ProveAndRefuteDetails,
-    progress=lambda state: {"proofs": len(state.proofs)} if state.solves else {"claims": len(state.claims)},
+    progress=lambda state: {"proofs": len(state.drafts)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(
         Stage(

@@ -32,11 +32,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, check_answer, claim, rule
+from ..core.answering import UNREADABLE, ReasonedAnswer
 from ..core.details import Details
-from ..core.drafts import PLAIN_WRITER
+from ..core.drafts import (
+    PLAIN_WRITER,
+    Draft,
+    DraftOptions,
+    Group,
+    choose_draft,
+    drafts_document,
+    read_draft,
+    verify_drafts,
+)
 from ..core.effects import Ask, Effect, RunStrategy
-from ..core.events import STOPPED, Failed, Finished, Verified
+from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
 from ..core.strategy import (
     Body,
@@ -46,7 +55,6 @@ from ..core.strategy import (
     Stage,
     Strategy,
     Thought,
-    fail,
     go,
     request,
     stay,
@@ -84,26 +92,16 @@ _CONFIDENCE = lazy_pattern(
 
 LEAST_DRAWN_ANEW = 2
 """Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
-UNREADABLE = "output_invalid"
-
 
 REASON = "Reason step by step until the answer is certain."
 """In the place of the paper's examples, which reason before they answer."""
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(DraftOptions, frozen=True, kw_only=True):
     """Options of self-consistency."""
 
     other_names: ClassVar[dict[str, str]] = {"n": "samples"}
 
-    over: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="Strategy that draws a sample; chain_of_thought without over_options takes one call.",
-        ),
-    ] = PLAIN_WRITER
-    over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
     samples: Annotated[int, Meta(ge=1, le=1000, description="Most samples drawn.")] = 20
     window: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
@@ -135,23 +133,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temperature: Annotated[
         float, Meta(ge=0, le=2, description="Temperature of samples that one call draws.")
     ] = 0.7
-    verify: Annotated[bool, Meta(description="Let the run's verifier check each answer.")] = False
 
 
 NO_ANSWER = 'it states no answer; end with "Answer: …"'
 
 
-class Sample(Struct, frozen=True, kw_only=True):
-    """One path."""
-
-    reasoning: Annotated[str, Meta(description="All steps.")] = ""
-    answer: Answer
-
-    def __post_init__(self) -> None:
-        check_answer(self.answer)
-
-
-class WeighedSample(Sample, frozen=True, kw_only=True):
+class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
     """One path, with its confidence from 0 to 1 where that was asked for and is stated."""
 
     confidence: float | None = None
@@ -170,51 +157,52 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     problem: str
     options: Options
-    drawn: int = 0
-    answers: tuple[str, ...] = ()
-    """In the order drawn; failed samples left out."""
-    numbers: tuple[int, ...] = ()
-    """Of the samples that gave them, from 1."""
-    lost: tuple[tuple[int, str], ...] = ()
-    """The samples that gave none, with why."""
-    failures: tuple[str, ...] = ()
-    unreadable: int = 0
-    """Samples that had no readable answer."""
-    known: dict[str, bool] = {}
-    """What the verifier said of each different answer: False where it is proved wrong."""
-    proved: str | None = None
-    """The answer proved right."""
+    drafts: tuple[Draft, ...] = ()
+    """In the order drawn; those that were cut off left out."""
     unfinished: str | None = None
     """The best so far of a path that was cut off; it has no vote."""
-    code: str | None = None
-    """Of the last failure."""
-    confidences: tuple[float | None, ...] = ()
-    """Of the answers, where they are weighed."""
     groups: tuple[tuple[int, ...], ...] = ()
     """Answers that say the same, by their places among the different ones."""
 
     @property
+    def drawn(self) -> int:
+        """How many samples were drawn."""
+        return len(self.drafts)
+
+    @property
+    def standing(self) -> list[Draft]:
+        """The drafts that vote."""
+        return [draft for draft in self.drafts if draft.standing in ("open", "proved")]
+
+    @property
+    def proved(self) -> Draft | None:
+        """The first draft that a verifier proved right."""
+        return next((draft for draft in self.drafts if draft.standing == "proved"), None)
+
+    @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes that count, most first; with weights, the heaviest first."""
-        found = merge_votes(tally(self.answers), self.groups)
-        counted = [vote for vote in found if self.known.get(vote.answer, True)]
+        """The votes of the drafts that stand, most first; with weights, the heaviest first."""
+        answers = [draft.answer for draft in self.standing]
+        found = list(merge_votes(tally(answers), self.groups))
         if self.options.weigh:
-            counted.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
+            found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
-            counted.sort(key=lambda vote: (-vote.count, min(len(self.answers[at]) for at in vote.voters)))
-        return tuple(counted)
+            found.sort(key=lambda vote: (-vote.count, min(len(answers[at]) for at in vote.voters)))
+        return tuple(found)
 
     def weight(self, vote: Vote) -> float:
         """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
-        known = [each for each in self.confidences if each is not None]
+        confidences = [draft.confidence for draft in self.standing]
+        known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
-        weights = [exp((middle if each is None else each) / SHARPNESS) for each in self.confidences]
+        weights = [exp((middle if each is None else each) / SHARPNESS) for each in confidences]
         return sum(weights[at] for at in vote.voters) / sum(weights)
 
     @property
     def remaining(self) -> int:
         """How many samples may still be drawn: up to a point, one without a readable answer is drawn anew."""
-        drawn_anew = min(self.unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
+        unreadable = sum(draft.code == UNREADABLE for draft in self.drafts)
+        drawn_anew = min(unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
         return self.options.samples - self.drawn + drawn_anew
 
     @property
@@ -224,7 +212,7 @@ class State(Struct, frozen=True, omit_defaults=True):
         if (
             self.proved is not None
             or self.remaining <= 0
-            or (first is not None and len(self.answers) >= first)
+            or (first is not None and sum(bool(draft.answer) for draft in self.drafts) >= first)
         ):
             return True
         return self._is_settled(self.votes, self.remaining)
@@ -261,31 +249,23 @@ def sample_paths(s: State) -> Body:
     numbers = range(s.drawn, s.drawn + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
-        return _add_samples(s, [path for path in paths if path is not None])[0].is_over
+        return _add_samples(s, paths)[0].is_over
 
     at_once = s.options.at_once or s.options.first is not None
     drawn = [_path(s, number) for number in numbers]
     paths = yield request(s, *drawn, give_failures=True, enough=is_decided if at_once else None)
     s, thoughts = _add_samples(s, paths)
-    if new := _new_answers(s):
-        claims = [claim(s.problem, (), answer) for answer in new]
-        verdicts = yield request(s, *thoughts, *claims, give_failures=True)
-        s, thoughts = _apply_verdicts(s, new, verdicts), ()
+    if s.options.verify and thoughts:
+        yield request(s, *thoughts)
+        s, thoughts = (yield from verify_drafts(s)), ()
     if not s.is_over:
         return stay(s, *thoughts)
-    if s.votes:
-        return go(s, "answer_collection", *thoughts)
-    if s.answers:
-        return fail(s, "verification_failed", f"all {len(s.answers)} answers were proved wrong")
-    last = s.failures[-1] if s.failures else ""
-    return fail(
-        s, "all_samples_failed", f"none of {s.drawn} samples gave an answer; the last: {last}", s.code
-    )
+    return go(s, "answer_collection", *thoughts) if s.votes else choose_draft(s, None)
 
 
 def _path(state: State, sample: int) -> Effect:
     options = state.options
-    about = sample_id(sample + 1)
+    about = f"sample-{sample + 1}"
     if options.over != PLAIN_WRITER or options.over_options:
         return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
@@ -306,9 +286,9 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample
         text, stated = text[: found.start()].rstrip(), min(100, int(found[1])) / 100
     subject = subject_of(s)
     # No sample is asked for again, so a text that was asked for is taken as it is; a value has to stand alone.
-    reading = parse.read_form(text, Sample, subject=replace(subject, alone=not subject.is_open))
+    reading = parse.read_form(text, ReasonedAnswer, subject=replace(subject, alone=not subject.is_open))
     if not isinstance(reading, Unreadable):
-        sample: Sample = reading[0]
+        sample: ReasonedAnswer = reading[0]
         return WeighedSample(reasoning=sample.reasoning, answer=sample.answer, confidence=stated), reading[1]
     is_prose = not text.lstrip().startswith(("{", "[", "```"))
     return Unreadable(NO_ANSWER) if is_prose else reading
@@ -321,72 +301,32 @@ def _was_cut(path: Any) -> bool:
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
-    """Book what the paths brought; those that were cut off have no vote."""
-    texts, failures, thoughts = list(state.answers), list(state.failures), list[Thought]()
-    code, unreadable = state.code, state.unreadable
-    numbers, lost, confidences = list(state.numbers), list(state.lost), list(state.confidences)
-    left = [path for path in paths if _was_cut(path)]
-    paths = tuple(path for path in paths if not _was_cut(path))
+    """Book what the paths brought; those that were cut off have no vote, and those that are missing none yet."""
+    drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, state.drawn + 1):
-        if isinstance(path, Failed):
-            failures.append(path.message)
-            lost.append((number, path.message))
-            code = path.code
-            unreadable += path.code == UNREADABLE
+        if path is None or _was_cut(path):
+            unfinished = unfinished or (isinstance(path, Finished) and (path.short or path.answer)) or None
             continue
-        if isinstance(path, Finished):
-            done = path.status == "done"
-            answer, reasoning = (path.short or path.answer, path.answer) if done else (None, "")
-            code = path.code or code
-        else:
-            answer, reasoning = str(path.value.answer), path.value.reasoning
-        if answer is None or not answer.strip():
-            failures.append(path.detail or path.reason)
-            lost.append((number, failures[-1]))
-            continue
-        texts.append(answer)
-        confidences.append(None if isinstance(path, Finished) else path.value.confidence)
-        numbers.append(number)
-        thoughts.append(
-            Thought(
-                reasoning or answer,
-                branch=f"path-{number}",
-                data={"answer": answer, "node_id": sample_id(number)},
-            )
-        )
-    best = next(
-        (
-            path.short or path.answer
-            for path in left
-            if isinstance(path, Finished) and path.answer is not None
-        ),
-        None,
-    )
-    state = replace(state, drawn=state.drawn + len(paths), unfinished=best, code=code)
-    state = replace(state, unreadable=unreadable, numbers=tuple(numbers), lost=tuple(lost))
-    state = replace(state, confidences=tuple(confidences) if state.options.weigh else ())
-    return replace(state, answers=tuple(texts), failures=tuple(failures)), tuple(thoughts)
+        draft, reasoning = _read_path(number, path)
+        drafts.append(draft)
+        if draft.answer:
+            data = {"answer": draft.answer, "node_id": draft.id}
+            thoughts.append(Thought(reasoning or draft.answer, branch=f"path-{number}", data=data))
+    return replace(state, drafts=(*state.drafts, *drafts), unfinished=unfinished), tuple(thoughts)
 
 
-def _new_answers(state: State) -> tuple[str, ...]:
-    """Return the different answers that nobody has looked at yet."""
-    votes = tally(state.answers) if state.options.verify else ()
-    return tuple(vote.answer for vote in votes if vote.answer not in state.known)
-
-
-def _apply_verdicts(state: State, answers: Sequence[str], verdicts: Sequence[Verified | Failed]) -> State:
-    known, proved = dict(state.known), state.proved
-    for answer, verdict in zip(answers, verdicts, strict=True):
-        ruling = rule(answer, verdict)
-        known[answer] = ruling.answer is not None
-        if ruling.proved and proved is None:
-            proved = ruling.answer
-    return replace(state, known=known, proved=proved)
+def _read_path(number: int, path: Reply | Failed | Finished) -> tuple[Draft, str]:
+    """Return the draft of a path, whose answer is the short one, and its reasoning."""
+    if isinstance(path, Reply):
+        sample: WeighedSample = path.value
+        return Draft(number, str(sample.answer).strip(), confidence=sample.confidence), sample.reasoning
+    draft = read_draft(number, path)
+    return replace(draft, answer=draft.short or draft.answer, short=""), draft.answer
 
 
 def group_answers(s: State) -> Body:
     """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
-    found = tally(s.answers)
+    found = tally([draft.answer for draft in s.standing])
     if not s.options.group or len(found) < 2:
         return go(s, "majority_selection")
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
@@ -412,7 +352,7 @@ def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups,
 
 def select(state: State) -> Move:
     """argmax_a v(a)."""
-    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.answers)}" for vote in state.votes]
+    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.standing)}" for vote in state.votes]
     chosen = conclude(state)
     return go(
         state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
@@ -432,49 +372,23 @@ class SelfConsistencyDetails(Details):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
-    votes = state.votes
-    answer = state.proved or (tidy(votes[0].answer) if votes else state.unfinished)
-    saved = max(0, state.options.samples - state.drawn) if state.is_over else 0
-    document = {
-        "votes": [
-            {"answer": tidy(vote.answer), "count": vote.count}
-            | ({"weight": round(state.weight(vote), 4)} if state.options.weigh else {})
-            for vote in votes
-        ],
-        "samples": _samples(state, votes),
-        "confidence": 1.0 if state.proved is not None else round(confidence(votes), 6),
-        "samples_used": state.drawn,
-        "samples_saved": saved,
-        "samples_failed": len(state.failures),
+    votes, standing, proved = state.votes, state.standing, state.proved
+    answer = proved.answer if proved else tidy(votes[0].answer) if votes else state.unfinished
+    lost = [draft for draft in state.drafts if not draft.answer]
+    groups = [
+        Group(standing[vote.voters[0]], tuple(standing[at].number for at in vote.voters)) for vote in votes
+    ]
+    document = drafts_document(state.drafts, groups) | {
+        "confidence": 1.0 if proved else round(confidence(votes), 6),
+        "samples_saved": max(0, state.options.samples - state.drawn) if state.is_over else 0,
+        "samples_failed": len(lost),
     }
-    lost = f", {len(state.lost)} without an answer that could be read" if state.lost else ""
-    detail = f"{state.drawn} of {state.options.samples} samples drawn{lost}"
-    standing = "given" if state.proved is None else "proved"
-    return Conclusion(answer, detail=detail, document=document, standing=standing)
-
-
-def _samples(state: State, votes: Sequence[Vote]) -> list[dict[str, Any]]:
-    """Return every sample drawn: its answer and the vote it counts to, or why it counts to none."""
-    sides = {voter: tidy(vote.answer) for vote in votes for voter in vote.voters}
-    found = {
-        number: {"answer": tidy(answer), "vote": sides.get(place)}
-        | (
-            {}
-            if place in sides
-            else {"dropped": {"code": "verifier", "text": "the verifier proved it wrong"}}
-        )
-        for place, (number, answer) in enumerate(zip(state.numbers, state.answers, strict=False))
-    }
-    found |= {
-        number: {"answer": None, "vote": None, "dropped": {"code": "failed", "text": why}}
-        for number, why in state.lost
-    }
-    return [{"id": sample_id(number), "number": number, **found[number]} for number in sorted(found)]
-
-
-def sample_id(number: int) -> str:
-    """Return the id of a sample in the result document."""
-    return f"sample-{number}"
+    if state.options.weigh:
+        for entry, vote in zip(document["votes"], votes, strict=True):
+            entry["weight"] = round(state.weight(vote), 4)
+    without = f", {len(lost)} without an answer that could be read" if lost else ""
+    detail = f"{state.drawn} of {state.options.samples} samples drawn{without}"
+    return Conclusion(answer, detail=detail, document=document, standing="proved" if proved else "given")
 
 
 _PATHS = text_list("One line for each path: how it sets out.")
