@@ -378,7 +378,7 @@ def conclude(state: State) -> Conclusion:
     groups = [
         Group(standing[vote.voters[0]], tuple(standing[at].number for at in vote.voters)) for vote in votes
     ]
-    document = drafts_document(state.drafts, groups) | {
+    document: dict[str, Any] = drafts_document(state.drafts, groups) | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
         "samples_saved": max(0, state.options.samples - state.drawn) if state.is_over else 0,
         "samples_failed": len(lost),
