@@ -46,6 +46,8 @@ def play(request: ChatRequest) -> Any:
         example = example_of(form)
     if "subQuestion" in form.get("properties", {}) and "Follow up:" not in request.prompt:
         example = {"thought": "It rests on their sizes.", "subQuestion": "How large is each?", "answer": None}
+    if "verdict" in form.get("properties", {}) and "A solution by someone else" in request.prompt:
+        return {"quote": "", "reason": "Each step was checked.", "verdict": "holds"}
     if "```python" in request.system:
         return f"```python\n{'print(6 * 7)' if 'What failed:' in request.prompt else 'print(1 / 0)'}\n```"
     if "planning" in example:
