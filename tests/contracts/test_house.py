@@ -21,7 +21,6 @@ DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 
 NAMED_ELSEWHERE = {
     # Its paper samples chains of thought; an option's default says so.
-    ("strategies/self_consistency.py", "chain_of_thought"),
     # What writes a draft by default; an option's default says so.
     ("core/drafts.py", "chain_of_thought"),
     # Its preset `deep` is of refined drafts.
