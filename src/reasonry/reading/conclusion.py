@@ -66,6 +66,8 @@ EPILOGUE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """What may follow an answer that is given first."""
+_REMARK: Final = lazy_pattern(r"\s\([^()]*=[^()]*\)(?=[.\s]*\Z)")
+"""What a value was worked out from, behind a sentence that gives it."""
 _ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
 """A paragraph that is a remark."""
 BEGINS: Final = lazy_pattern(
@@ -104,7 +106,7 @@ _NUMBERS: Final = lazy_pattern(
 )
 _GENERAL: Final = lazy_pattern(
     r"\b(?:total|answer|result|value|number|solution|difference|product|quotient|amount|this|that|there|they|which|then"
-    r"|finally|adding|dividing|multiplying|subtracting|together|gives|left|remain\w*|equals)\b",
+    r"|finally|add(?:ing)?|divid(?:e|ing)|multiply(?:ing)?|subtract(?:ing)?|together|gives|left|remain\w*|equals)\b",
     re.IGNORECASE,
 )
 _ASKING: Final = frozenset(
@@ -245,14 +247,13 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
     content = LEADS.sub("", sentence)
     several = _SOLUTIONS.search(sentence)
-    is_none = (is_only and not several and "=" in sentence) or re.match(
-        r"\{|.*\banswer\b", sentence, re.IGNORECASE
-    )
+    is_step = is_only and not several and not leads and "=" in _REMARK.sub("", sentence)
+    is_none = is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE)
     if is_none or (leads and BEGINS.match(content)):
         return None
     if (bold := _only_bold(sentence)) and (leads or not BEGINS.match(sentence)):
         return tidy(bold[1])
-    if found := several or _COMES_TO.match(sentence):
+    if found := several or _COMES_TO.match(_REMARK.sub("", sentence)):
         value = tidy(found["value"].rstrip("$. "))
         is_value = _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
         may_be = leads or several or _may_be_asked(sentence, subject.problem)
