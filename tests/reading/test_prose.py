@@ -324,7 +324,7 @@ LISTS = {
 """What asks for a list alone, or for values: a remark around them is no part of it."""
 DROPPED = re.compile(
     r"steps?|final|the|so|answers?|is|note|that|recommendation|solution|result|total|question|conclusion|in|all|boxed"
-    r"|text|correct|choice|version|reasoning|plan|antwort|respuesta|réponse|la|est|donc|soluzione|alternativa|correta"
+    r"|text|correct|choice|version|reasoning|plan|antwort|respuesta|réponse|la|est|donc|soluzione|ergebnis|alternativa|correta"
     r"|答案|答え|python|sql|json|yaml|csv|\d{1,2}",
     re.IGNORECASE,
 )

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .numbers import quantities
+from .numbers import quantities, without_latex
 from .open_task import asks_for_value
 from .vote import normalise, says_the_same, tidy
 
@@ -80,6 +80,10 @@ _COMES_TO: Final = lazy_pattern(
     r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
 )
 _NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
+_NAMES: Final = lazy_pattern(rf"(?<![\w^]){_NAME}")
+_SO_THAT: Final = lazy_pattern(r"\b(?:so|thus|hence|therefore|then|also|somit|donc)\b|⇒|→|=>")
+_LABELLED: Final = lazy_pattern(r"[^:=\n]{2,60}[^\W\d][*_]*:\s+(?P<value>[^:=\n]{1,60})")
+"""A line that says what its value is: `As a mixed number: 1 7/12`."""
 _SOLUTIONS: Final = lazy_pattern(
     rf"(?<!\S)(?<!for\s)(?<!if\s)(?<!as\s)(?<!since\s)(?<!with\s)(?<!where\s)(?P<value>{_NAME}"
     rf"(?>[^=,;]{{1,40}}?(?:[,;]\s*|\s)(?:(?:and|or|und|oder|et|ou|y|o|e)\s)?{_NAME})+"
@@ -234,7 +238,7 @@ def _only_bold(text: str) -> re.Match[str] | None:
     bold = list(_BOLD.finditer(text))
     if len(bold) != 1:
         return None
-    rest, is_number = text[bold[0].end() :], normalise(bold[0][1]).number is not None
+    rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
     return None if _OTHERS.search(rest) or (is_number and _NUMBERS.search(rest)) else bold[0]
 
 
@@ -246,14 +250,18 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return found["answer"]
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
     content = LEADS.sub("", sentence)
-    several = _SOLUTIONS.search(sentence)
-    is_step = is_only and not several and not leads and "=" in _REMARK.sub("", sentence)
+    several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(without_latex(sentence))
+    bold = _only_bold(sentence)
+    ends_bold = bold is not None and not sentence[bold.end() :].strip(" .!")
+    is_step = is_only and not (several or leads or ends_bold) and "=" in _REMARK.sub("", sentence)
     is_none = is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE)
     if is_none or (leads and BEGINS.match(content)):
         return None
-    if (bold := _only_bold(sentence)) and (leads or not BEGINS.match(sentence)):
+    if bold and (leads or not BEGINS.match(sentence)):
         return tidy(bold[1])
-    if found := several or _COMES_TO.match(_REMARK.sub("", sentence)):
+    if len(_NAMES.findall(_SO_THAT.split(sentence)[-1])) > 1 and not several:
+        return None
+    if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
         value = tidy(found["value"].rstrip("$. "))
         is_value = _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
         may_be = leads or several or _may_be_asked(sentence, subject.problem)
@@ -283,7 +291,9 @@ def _may_answer(sentence: str, text: str, problem: str) -> bool:
 
 def _may_be_asked(sentence: str, problem: str) -> bool:
     """Whether a value may be what is asked for: `The mean is 4` says nothing of a median."""
-    subject = _GENERAL.sub("", re.split(r"\b(?:is|are|ist|sind|equals|makes)\b|=", sentence, maxsplit=1)[0])
+    subject = _GENERAL.sub(
+        "", re.split(r"\b(?:is|are|ist|sind|equals|makes)\b|[=:]", sentence, maxsplit=1)[0]
+    )
     return not re.search(r"[^\W\d_]{4,}", subject) or _is_about(subject, problem)
 
 

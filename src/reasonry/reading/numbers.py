@@ -79,7 +79,7 @@ _LATEX: Final = (
     (lazy_pattern(r"\\(?:times|cdot)\b"), "×"),
     (lazy_pattern(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})"), "°"),
     (lazy_pattern(r"(?<=\d)\{,\}(?=\d)"), ","),
-    (lazy_pattern(r"\\ |~"), " "),
+    (lazy_pattern(r"\\ |~|\\q?quad\b"), " "),
     (lazy_pattern(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r" \1/\2 "),
     (lazy_pattern(r"\\[dt]?frac\s*(\d)\s*(\d)"), r" \1/\2 "),
     (lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}"), r"\1"),

@@ -62,7 +62,7 @@ _IS: Final = r"(?:(?:is|are|would be|must be|should be|ist|lautet|beträgt|est|e
 _STOP: Final = rf"[.!?。](?=[*_]*(?:\s(?!{MONTH})|\Z|[^\x00-\x7f]))"
 
 _ANNOUNCED: Final = lazy_pattern(
-    r"(?:(?P<line>^[ \t]*(?P<mark>#{1,6}[ \t]+)?[>*_•\- \t]*(?:\d+[.)]\s*)?)"
+    r"(?:(?P<line>^[ \t]*(?P<mark>#{1,6}[ \t]+)?[>*_•\- \t\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]*(?:\d+[.)]\s*)?)"
     r"|(?P<lead>^(?=[^\n]*[:：][*_ \t]*$)[^\n.:]{1,80}?\b)"
     rf"|(?<=[.!?:。])[ \t]*|(?=\b{SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
     rf"[*_#>-]*(?:{SO}[,:，]?\s*)*(?P<the>(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}[\s_]*)*)"
@@ -132,10 +132,9 @@ _ASKS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """How the user is asked for what the task lacks."""
-_PROMISES: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| can)(?: then| also| gladly| happily)? (?:write|draft|create|compose|prepare|tailor|translate"
-    r"|summari[sz]e|proofread|rewrite|help|answer|solve|work|calculate|compute|put|give|provide|start|get)\b",
-    re.IGNORECASE,
+_PROMISES: Final = lazy_pattern(r"\bi(?:['’]ll| will| can)\b", re.IGNORECASE)
+_ASKS_LEAVE: Final = lazy_pattern(
+    r"\b(?:shall|should|may|can) i (?:now )?(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?", re.IGNORECASE
 )
 _MISSES: Final = lazy_pattern(
     r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b"
@@ -143,7 +142,11 @@ _MISSES: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _HAND_OVER: Final = lazy_pattern(r"\b(?:paste|provide|share|upload|attach|send)\b", re.IGNORECASE)
-_LETTER: Final = lazy_pattern(r"(?:dear|hi|hello|subject)\b", re.IGNORECASE)
+_LETTER: Final = lazy_pattern(
+    r"^\W*(?:dear|hi|hello|hey|subject|betreff|objet|asunto|oggetto|sehr geehrte|liebe|bonjour|chère?|madame|estimad"
+    r"|querid|gentile|car[oa]|geachte|beste|(?:kind |best |warm )?(?:regards|wishes)|sincerely|yours)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LOOKED_UP: Final = lazy_pattern(r"[^\d.?!]{1,200}\??")
 """A question of one sentence without a number: nothing is worked out for it."""
 _SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
@@ -163,6 +166,8 @@ _HEADING: Final = lazy_pattern(
 )
 _PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re.IGNORECASE)
 
+_MAX_ASKED: Final = 1_500
+"""Characters of a reply that asks for what the task lacks."""
 _END: Final = 20_000
 """Characters at the end of a text in which an answer is looked for."""
 _FEW_LINES: Final = 3
@@ -251,8 +256,13 @@ def _is_put_off(text: str) -> bool:
     first, _, rest = text.partition("\n")
     is_plan = first.rstrip().endswith(":") and _PLANS.search(first) is not None
     last = text.rpartition("\n")[2]
-    if (is_plan and _PLANS_ON.search(last)) or (_ASKS.search(text) and _PROMISES.search(last)):
-        return not _is_document(text)
+    asks_first = len(text) <= _MAX_ASKED and _ASKS.search(text) and _PROMISES.search(last)
+    if (
+        (is_plan and _PLANS_ON.search(last))
+        or _ASKS_LEAVE.search(last)
+        or (asks_first and not _LETTER.search(text))
+    ):
+        return "```" not in text
     missing = None if _LETTER.match(first) or "\n" in rest.lstrip() else _MISSES.search(first)
     return missing is not None and _HAND_OVER.search(first, missing.end()) is not None
 
