@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brains import brain, question
-from crash import kill_after, standing
+from crash import kill_after, run_status
 from loopback import ServerProcess
 from shell import command
 from wire import Wire, progress
@@ -93,7 +93,7 @@ def resumed(server: ServerProcess, store: str) -> Ended:
     """Kill a run with its calls in flight, and take it up again."""
     arguments = ordered(server, store, "--max-calls", str(ALLOWED))
     kill_after(arguments, server, ALLOWED // 2)
-    run_id, _ = asyncio.run(standing(store))
+    run_id, _ = asyncio.run(run_status(store))
     assert run_id is not None
     return finished(command("runs", "resume", run_id, store=store, at_once=WANTED))
 

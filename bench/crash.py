@@ -66,7 +66,7 @@ def kill_after(arguments: list[str], server: ServerProcess, requests: int) -> bo
     return process.wait() < 0
 
 
-async def standing(store: str, serves_n: bool = False) -> tuple[str | None, int]:
+async def run_status(store: str, serves_n: bool = False) -> tuple[str | None, int]:
     """Return the run of a store, and in how many requests the questions go that have no answer yet."""
     async with App(store) as app:
         rows = await app.store.runs(limit=1)
@@ -91,7 +91,7 @@ def disturbed(
         if kill_after(arguments, server, at):
             killed += 1
             over += server.stats()["requests"] - seen
-        run_id, open_requests = asyncio.run(standing(store, serves_n))
+        run_id, open_requests = asyncio.run(run_status(store, serves_n))
         in_flight += open_requests
         if run_id is not None:
             arguments = command("runs", "resume", run_id, store=store, at_once=AT_ONCE)

@@ -28,7 +28,7 @@ COPIES = ("skills", f"{FOLDER}/skills")
 AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
 MCP_REGISTRY = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
-MARKER = re.compile(r"^<!-- mcp-name: .* -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- mcp-name.* -->$", re.MULTILINE)
 URLS = re.compile(r"(?<=^\[project\.urls\]\n)(?:\w+ = .*\n)*", re.MULTILINE)
 
 Json = dict[str, Any]
@@ -199,7 +199,8 @@ def marked_pages(source: Source) -> dict[str, str]:
     """Return the README and pyproject.toml with the lines in them that name the owner."""
     readme = (source.root / "README.md").read_text("utf-8")
     project = (source.root / "pyproject.toml").read_text("utf-8")
-    name = registry_entry(source)["name"]
+    # Until somebody sets the owner, no reader of the README meets a placeholder.
+    name = "" if source.owner == PLACEHOLDER else f": {registry_entry(source)['name']}"
     urls = {
         "Repository": source.repository,
         "Documentation": f"{source.repository}/tree/main/docs#readme",
@@ -208,7 +209,7 @@ def marked_pages(source: Source) -> dict[str, str]:
     }
     lines = "".join(f'{label} = "{url}"\n' for label, url in urls.items())
     return {
-        "README.md": fill(readme, MARKER, f"<!-- mcp-name: {name} -->", "README.md"),
+        "README.md": fill(readme, MARKER, f"<!-- mcp-name{name} -->", "README.md"),
         "pyproject.toml": fill(project, URLS, lines, "pyproject.toml"),
     }
 

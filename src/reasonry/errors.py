@@ -106,18 +106,18 @@ class AnswerRefusedError(UsageError):
 
     Args:
         refused: The questions, which stay open, with the reason: [{`id`, `reason`}].
-        standing: Where the run stands now, as the call would have returned it.
+        status: Where the run stands now, as the call would have returned it.
     """
 
     default_code = "answer_refused"
 
-    def __init__(self, message: str, refused: Sequence[Mapping[str, str]], standing: dict[str, Any]) -> None:
+    def __init__(self, message: str, refused: Sequence[Mapping[str, str]], status: dict[str, Any]) -> None:
         super().__init__(message, refused=[dict(entry) for entry in refused])
-        self.standing = standing
+        self.status = status
 
     def beside(self) -> dict[str, Any]:
         """Return where the run stands."""
-        return self.standing
+        return self.status
 
 
 class TooLargeError(UsageError):

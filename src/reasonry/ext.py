@@ -1,6 +1,6 @@
-"""What authors of strategies, models, tools, verifiers and stores need, in one place.
+"""Everything that authors of strategies, models, tools, verifiers and stores need, in one place.
 
-`reasonry` has what a user of strategies needs; this module has the rest. What both have is the same.
+`reasonry` has what a user of strategies needs; this module has the rest. Names that both have are the same.
 """
 
 from __future__ import annotations

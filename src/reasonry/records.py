@@ -85,7 +85,7 @@ class JobOptions(Struct, frozen=True):
 MAX_PRIORITY = 9
 
 
-class JobStanding(Struct, frozen=True):
+class QueueStatus(Struct, frozen=True):
     """How many jobs of a store wait, how long the first of them has, and how many processes drive jobs."""
 
     depth: int = 0
@@ -128,7 +128,7 @@ UsageGroup = Literal["day", "strategy", "model", "owner"]
 
 
 class UsageTotal(Struct, frozen=True):
-    """What runs have spent together."""
+    """The usage of runs in all."""
 
     group: str = ""
     """What they have in common; of a day, its date in UTC; empty: these are all runs."""
@@ -300,7 +300,7 @@ class RunStore(Protocol):
         """
         ...
 
-    async def job_standing(self) -> JobStanding:
+    async def queue_status(self) -> QueueStatus:
         """Return how the jobs of the store stand."""
         ...
 

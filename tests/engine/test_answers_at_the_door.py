@@ -42,7 +42,7 @@ async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
             await coach.answer(shown["run_id"], {"e1": "{"}, by(NOBODY))
         assert caught.value.code == "answer_refused"
         assert caught.value.details["refused"] == [{"id": "e1", "reason": f"{NO_THOUGHTS} {WANTED}"}]
-        assert caught.value.standing == shown == await coach.status(shown["run_id"])
+        assert caught.value.status == shown == await coach.status(shown["run_id"])
     assert await lines(coach, shown["run_id"]) == before
     shown = await coach.answer(shown["run_id"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))
     assert shown["questions"][0]["stage"] == "branch_evaluation"
@@ -53,9 +53,9 @@ async def test_the_other_answers_of_the_call_are_taken() -> None:
     answers = {"e1": "12", "e2": "I had a look at it and found it hard.", "e3": 12, "e4": "", "e5": [12]}
     with pytest.raises(AnswerRefusedError, match=r"e2: .*; e4: .*The other 3 were taken") as caught:
         await coach.answer(shown["run_id"], answers, by(NOBODY))
-    standing = caught.value.standing
-    assert [question["id"] for question in standing["questions"]] == ["e2", "e4"]
-    assert standing["progress"]["answered"] == 3
+    status = caught.value.status
+    assert [question["id"] for question in status["questions"]] == ["e2", "e4"]
+    assert status["progress"]["answered"] == 3
     assert all("\n" not in entry["reason"] for entry in caught.value.details["refused"])
 
 

@@ -43,7 +43,7 @@ async def test_jobs_are_begun_by_priority_those_of_a_time_to_come_not_before_it_
         (much_later,) = await accept(app, "offline", 1, tomorrow)
         (high,) = await accept(app, "offline", 1, JobOptions(priority=0))
         (other,) = await accept(app, "offline", 1, JobOptions(queue="elsewhere"))
-        assert (await app.store.job_standing()).depth == 4
+        assert (await app.store.queue_status()).depth == 4
         (late,) = await accept(app, "offline", 1, soon)
         async with working(app, concurrency=1):
             rows = [await until_ended(app, run_id) for run_id in (high, middle, low)]
@@ -52,11 +52,11 @@ async def test_jobs_are_begun_by_priority_those_of_a_time_to_come_not_before_it_
             assert (await until_ended(app, late)).updated_at_ms >= (soon.at_ms or 0)
             for waits in (other, much_later):
                 assert (await app.store.run(waits)).status == "active"
-            standing = await app.store.job_standing()
-            assert (standing.depth, standing.workers) == (1, 1)
+            queue = await app.store.queue_status()
+            assert (queue.depth, queue.workers) == (1, 1)
             assert len(await postgres_store(app.store).workers()) == 1
     async with App(postgres_url, environ={}) as app:
-        assert (await app.store.job_standing()).workers == 0
+        assert (await app.store.queue_status()).workers == 0
 
 
 async def test_of_two_owners_the_one_with_few_runs_does_not_wait_for_the_one_with_many(
@@ -110,7 +110,7 @@ async def test_a_store_that_was_copied_has_its_jobs(postgres_url: str, folder: P
     async with App(str(folder / "runs.db"), environ={}) as source, App(postgres_url, environ={}) as app:
         (run_id,) = await accept(source, "offline", 1)
         await copy_store(source.store, app.store)
-        assert (await app.store.job_standing()).depth == 1
+        assert (await app.store.queue_status()).depth == 1
         async with working(app):
             assert (await until_ended(app, run_id)).status == "done"
 
@@ -213,7 +213,7 @@ async def test_of_two_servers_on_one_machine_one_drives_the_jobs_and_the_other_t
         assert [row.run_id for row in await one.store.waiting()] == runs[:1]
         assert await one.store.waiting(runs) == []
         assert await other.store.waiting() == []
-        assert (await other.store.job_standing()).workers == 1
+        assert (await other.store.queue_status()).workers == 1
         await one.store.close()
         assert [row.run_id for row in await other.store.waiting()] == runs[:1]
     await asyncio.sleep(0)

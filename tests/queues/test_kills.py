@@ -78,7 +78,7 @@ async def test_a_dead_workers_runs_go_on_within_30_s_and_those_of_replaced_ones_
                     with worker_process(postgres_url, server.model) as third:
                         second.send_signal(signal.SIGTERM)
                         assert second.wait(PATIENCE_S) == 0
-                        while (await app.store.job_standing()).depth:
+                        while (await app.store.queue_status()).depth:
                             await asyncio.sleep(0.01)
                         with worker_process(postgres_url, server.model):
                             third.send_signal(signal.SIGTERM)

@@ -219,7 +219,7 @@ async def test_a_job_is_of_any_run_of_any_owner_and_waits_once(postgres_url: str
     run = WholeRun(run_row(name, owner=name, unattended=True), (line(1),))
     assert await store.write_whole([run]) == ["new"]
     assert await store.write_whole([run]) == ["same"]
-    assert (await store.job_standing()).depth == 1
+    assert (await store.queue_status()).depth == 1
     await store.close()
 
 

@@ -43,8 +43,8 @@ async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_eve
             await supervisor.pause(here, run_id)
             with pytest.raises(ConflictError, match="paused already"):
                 await supervisor.pause(here, run_id)
-            standing = await supervisor.wait(here, run_id)
-            assert (standing.status, standing.termination.reason) == ("active", "paused")
+            result = await supervisor.wait(here, run_id)
+            assert (result.status, result.termination.reason) == ("active", "paused")
             assert not supervisor.is_driven(run_id)
             await supervisor.resume(here, run_id)
         with pytest.raises(ConflictError):

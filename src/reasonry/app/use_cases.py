@@ -53,7 +53,7 @@ class RunRequest:
         budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
         participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
         form: JSON schema that the answer is to fit.
-        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; see `core.prompts`.
+        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `core.prompts`.
         coached: Whether the caller answers the questions.
     """
 

@@ -58,7 +58,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     Args:
         budget: Of each run.
-        prompts: What stages ask in place of their strategy's words, by `STRATEGY.STAGE`; each strategy must have them.
+        prompts: Questions of stages in place of their own, by `STRATEGY.STAGE`; each strategy must have them.
         dataset: What the problems are called.
         judge: As a user writes it after `--judge`, or the data set whose own judge it is.
         parallel: Runs at once.

@@ -198,7 +198,7 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
     by_strategy: dict[str, list[Trial]] = {name: [] for name in strategies}
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
-    rows = [_standing(name, runs) for name, runs in by_strategy.items() if runs]
+    rows = [_row(name, runs) for name, runs in by_strategy.items() if runs]
     right, cost = [row for row in rows if row.right], cost_of(rows)
     front = pareto_front([(getattr(row, cost), row.accuracy) for row in right])
     worth = {right[at].strategy for at in front}
@@ -233,7 +233,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
     return sentences
 
 
-def _standing(name: str, runs: Sequence[Trial]) -> Standing:
+def _row(name: str, runs: Sequence[Trial]) -> Standing:
     right = sum(run.right is True for run in runs)
     low, high = wilson(right, len(runs))
     found, prices = [run.any_right for run in runs], [run.usd for run in runs]

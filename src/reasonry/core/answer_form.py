@@ -31,7 +31,7 @@ This answer has been found:
 
 Write it as JSON that fits this schema, and nothing else:
 {schema}
-Change nothing of what the answer says. What the schema asks for beyond that follows from the problem."""
+Change nothing of what the answer says. Members that the schema asks for beyond that follow from the problem."""
 
 
 def form_stage(

@@ -145,7 +145,7 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     by: str = "writer"
     """Who answers what is asked of the writer; of a run inside another, as its effect says."""
     prompts: dict[str, str] = {}
-    """What stages ask in place of the strategy's words; see `prompts`. Runs inside this one have them too."""
+    """Questions of stages in place of the strategy's own; see `prompts`. Runs inside this one have them too."""
 
 
 class Step(Struct, frozen=True):
@@ -271,7 +271,7 @@ def begin(
         form: JSON schema of the answer; see `answer_form`.
         checks_form: Whether the verifier is asked about the answer in that form.
         by: Who answers what is asked of the writer.
-        prompts: What stages ask in place of the strategy's words; see `prompts`.
+        prompts: Questions of stages in place of the strategy's own; see `prompts`.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -539,9 +539,9 @@ class _Execution:
         """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
         status = _STOPPED_AS.get(event.reason)
         best = self._best_so_far(event)
-        standing = "proved" if best.standing == "proved" else "best_so_far"
+        verdict = "proved" if best.verdict == "proved" else "best_so_far"
         answer = None if status else best.answer
-        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, standing=standing)
+        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, verdict=verdict)
         for waiting in self.pending:
             if waiting.settled or waiting.replies:
                 self.rounds = max(self.rounds, waiting.last_round)
@@ -611,7 +611,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
         at_ms,
         short=conclusion.short,
         code=code,
-        proved=conclusion.standing == "proved",
+        proved=conclusion.verdict == "proved",
     )
 
 

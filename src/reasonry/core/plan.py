@@ -60,7 +60,7 @@ _OPENING = 400
 class PlanStep(Struct, frozen=True, omit_defaults=True):
     """One step of a plan."""
 
-    description: Annotated[str, Meta(min_length=1, description="What is to be done.")]
+    description: Annotated[str, Meta(min_length=1, description="The work to do.")]
     status: Annotated[str, Meta(description="How it stands.", extra_json_schema={"enum": list(STATUSES)})] = (
         ""
     )

@@ -57,7 +57,7 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     document: dict[str, Any] = {}
     short: str | None = None
     """The answer alone, where `answer` says more than that; what votes compare."""
-    standing: Literal["best_so_far", "given", "proved"] = "given"
+    verdict: Literal["best_so_far", "given", "proved"] = "given"
     """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
 
 
@@ -193,13 +193,13 @@ class Stage(Generic[S]):
     Args:
         name: As seed or paper has it.
         to: The stages that may come next; none for the last.
-        description: What the stage is, in one line.
+        description: The stage in one line.
         guidance: Instructions for the stage, and when to leave it.
         repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
         fields: The fields of a guided thought of this stage, in `data`.
         compares: Whether a thinker weighs lines of thought against each other here, and so wants to see their scores.
         tested_by: The stage that tests what is claimed in this one, if there is such a stage.
-        body: What the engine runs: a generator function of the state, or, for a stage that asks nothing, a plain
+        body: The code to run: a generator function of the state, or, for a stage that asks nothing, a plain
             function that returns the move. None: the stage is passed through by its only way out.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
         example: A legal reply, as data.

@@ -31,8 +31,8 @@ _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", 
 class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One tool, as shown to whoever may call it."""
 
-    name: Annotated[str, Meta(min_length=1, description="What it is called by.")]
-    description: Annotated[str, Meta(description="What it does, for the model.")] = ""
+    name: Annotated[str, Meta(min_length=1, description="Its name.")]
+    description: Annotated[str, Meta(description="Its purpose, for the model.")] = ""
     parameters: Annotated[dict[str, Any], Meta(description="JSON schema of the arguments object.")] = {}
 
 

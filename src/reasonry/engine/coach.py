@@ -32,7 +32,7 @@ from .result import result_of
 from .run import Run
 
 NOTHING_ASKED = (
-    "Nothing is asked now: tools or checks are at work, or whoever performed them died. In that case an answer call "
+    "Nothing is asked now: tools or checks are at work, or their process died. In that case an answer call "
     "with no answers continues them, and so does taking the run over."
 )
 

@@ -370,7 +370,7 @@ class Drive:
         if self.run.snapshot.status == "active":
             if error.code == "lease_lost":
                 raise error
-            raise ConflictError(f"run {run_id} is driven by somebody else", run_id=run_id)
+            raise ConflictError(f"run {run_id} is driven by another process", run_id=run_id)
         calls = Counter(self.calls.sent)
         for settled in self.unwritten:
             calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls

@@ -72,7 +72,7 @@ class Order(Struct, frozen=True, kw_only=True):
         from_session: The session whose thoughts are quoted below the problem.
         form: JSON schema of the answer.
         checks_form: Whether the verifier is asked about the answer in that form.
-        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`.
+        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`.
     """
 
     strategy: Strategy[Any, Any]
@@ -243,7 +243,7 @@ class Engine:
         shows what its row and its events
         say.
         """
-        return (await self.standing(run_id)).record
+        return (await self.view(run_id)).record
 
     async def last_line(self, run_id: str) -> tuple[int, bytes]:
         """Return the number and the digest of the last line of a run's journal; nothing is folded."""
@@ -252,14 +252,14 @@ class Engine:
         assert last is not None, "a journal begins with a line"
         return last.seq, last.digest
 
-    async def standing(self, run_id: str) -> RunStanding:
+    async def view(self, run_id: str) -> RunView:
         """Return the record of a run, with the line of its journal that it goes up to."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        return await self.standing_of(row, lines)
+        return await self.view_of(row, lines)
 
-    async def standing_of(self, row: RunRow, lines: Sequence[Line]) -> RunStanding:
+    async def view_of(self, row: RunRow, lines: Sequence[Line]) -> RunView:
         """Return the same of a run whose row and journal have been read."""
-        return RunStanding(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
+        return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
         recorded = record_of(journal.read_last(row.run_id, lines))
@@ -485,7 +485,7 @@ class Accepted(NamedTuple):
     written: ReadRun | None = None
 
 
-class RunStanding(NamedTuple):
+class RunView(NamedTuple):
     """All there is to see of a run, as of the last line of its journal."""
 
     row: RunRow

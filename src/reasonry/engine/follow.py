@@ -81,7 +81,7 @@ def _tell(name: str, method: Callable[..., None], *arguments: Any) -> None:
     try:
         method(*arguments)
     except Exception:
-        _LOG.exception("an observer failed when told `%s`; the run goes on", name)
+        _LOG.exception("an observer failed when told `%s`; the run continues", name)
 
 
 class FoldedLine(NamedTuple):

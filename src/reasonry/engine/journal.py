@@ -83,7 +83,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     reworded: dict[str, str] = {}
     """Of a fork: the texts that questions have in place of the strategy's, by their ids."""
     prompts: dict[str, str] = {}
-    """What stages ask in place of the strategy's words, by `STRATEGY.STAGE`."""
+    """Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`."""
     checks_form: bool = False
     """Whether the verifier is asked about the answer in the form."""
 

@@ -41,7 +41,7 @@ class Termination(Struct, frozen=True, omit_defaults=True):
 
 
 class Result(Struct, Generic[T], frozen=True):
-    """What came of a run.
+    """The result of a run.
 
     Args:
         answer: None unless the run is solved or answered.
@@ -169,11 +169,11 @@ def outcome_of(run: Run) -> Outcome | None:
     if snapshot.error:
         return "error"
     ended = snapshot.conclusion
-    if snapshot.status == "cancelled" or ended is None or ended.standing == "best_so_far":
+    if snapshot.status == "cancelled" or ended is None or ended.verdict == "best_so_far":
         return "stopped"
     if ended.answer is None:
         return "unsolved"
-    return "solved" if ended.standing == "proved" else "answered"
+    return "solved" if ended.verdict == "proved" else "answered"
 
 
 def _is_callers_turn(run: Run) -> bool:

@@ -78,7 +78,7 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
-    """Return what each revision left standing: neither confirmed nor revised since."""
+    """Return what each revision left open: neither confirmed nor revised since."""
     places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
     if not any(kept.record.revises_seq in places for kept in thoughts):
         return []
@@ -91,7 +91,7 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
         if start is None:
             continue
         revised = thoughts[start].row
-        standing = [
+        resting = [
             kept.row
             for kept in thoughts[start + 1 : place]
             if kept.row.seq not in counted
@@ -100,9 +100,9 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
             and not 0 < (kept.record.revises_seq or 0) <= revised.seq
             and _is_downstream(head, kept.row.branch, revised)
         ]
-        counted |= {thought.seq for thought in standing}
-        if standing:
-            numbers = tuple(thought.number for thought in standing)
+        counted |= {thought.seq for thought in resting}
+        if resting:
+            numbers = tuple(thought.number for thought in resting)
             found.append(Consequence(revised.number, row.number, numbers))
     return found
 

@@ -192,7 +192,7 @@ def has_strategy(row: SessionRow) -> bool:
     return row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
 
 
-def standing_document(row: SessionRow) -> Document:
+def position_document(row: SessionRow) -> Document:
     """Return where the lines of a session stand; nothing for one that a run writes."""
     if row.run_id is not None or row.head == b"{}":
         return {}

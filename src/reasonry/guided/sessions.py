@@ -51,10 +51,10 @@ from .replies import (
     history_document,
     match_document,
     notice_documents,
+    position_document,
     reply_document,
     resumed_document,
     session_document,
-    standing_document,
     thought_document,
 )
 from .settings import SessionSettings
@@ -405,7 +405,7 @@ class Sessions:
         if call.branch_id and not rows:
             there = await self._thoughts(row, 0, None)
             _check_branch(row.session_id, call.branch_id, (row.branch for row in there if row.branch))
-        return {**await self._document(row), **standing_document(row)}, rows
+        return {**await self._document(row), **position_document(row)}, rows
 
     async def _thoughts(
         self, row: SessionRow, after: int = 0, count: int | None = None, **which: Any
@@ -498,7 +498,7 @@ class Sessions:
         return {
             **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
-            **standing_document(row),
+            **position_document(row),
             **history_document(thoughts, bound, row.thoughts),
             **({"notices": notice_documents(notices)} if notices else {}),
         }
@@ -512,7 +512,7 @@ class Sessions:
         thoughts = await self._thoughts(row)
         whole = {
             **await self._document(replace(row, thoughts=len(thoughts))),
-            **standing_document(row),
+            **position_document(row),
             "thoughts": [thought_document(thought) for thought in thoughts],
         }
         return export.export(whole, call.format)

@@ -47,8 +47,8 @@ class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A stage that may follow.
 
     Attributes:
-        guidance: What to do in it, the first time that it is offered in the session.
-        requires: What each field takes without which the stage is refused; told on entering the stage before.
+        guidance: Instructions for it, the first time that it is offered in the session.
+        requires: The form of each required field; told on entering the stage before.
     """
 
     name: str
@@ -83,7 +83,7 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     Attributes:
         stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
         branch_id: The branch that the thought and its next stages are on, once a stage was named.
-        guidance: What to do in the stage, if the session entered it without having been offered it.
+        guidance: Instructions for the stage, if the session entered it without having been offered it.
         strategy: In the reply that begins or adopts it.
         scores: The valued lines that are open, best first, at a stage that compares.
         thought_history: The latest thoughts, if they were asked for or are new to the connection.

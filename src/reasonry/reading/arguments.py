@@ -249,7 +249,7 @@ def position_of(cursor: str | None) -> int:
 def bad_cursor(cursor: str) -> UsageError:
     """Return the error of a cursor that no page has given."""
     return UsageError(
-        f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start anew",
+        f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start over",
         field="cursor",
     )
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError, StoreError
-from ..records import JobStanding
+from ..records import QueueStatus
 from . import sql
 
 LEASE_S = 10.0
@@ -238,7 +238,7 @@ SELECT {sql.RUN_ROW} FROM run WHERE key IN (
   SELECT min(run.key) {WAITING} AND run_id NOT IN ({{skip}}) GROUP BY owner
 ) ORDER BY key
 """
-STANDING = f"SELECT count(*), min(created_at_ms) {WAITING}"
+QUEUE_STATUS = f"SELECT count(*), min(created_at_ms) {WAITING}"
 
 
 def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
@@ -281,13 +281,13 @@ def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
     return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
 
 
-def job_standing(tx: sql.Tx) -> JobStanding:
+def queue_status(tx: sql.Tx) -> QueueStatus:
     """Return how the jobs stand."""
     living = _living_holders(tx)
-    depth, created_at_ms = tx.rows(STANDING.format(living=sql.values(len(living))), living)[0]
+    depth, created_at_ms = tx.rows(QUEUE_STATUS.format(living=sql.values(len(living))), living)[0]
     waited_s = time.time() - created_at_ms / 1_000 if depth else 0.0
     has_driver = _find_holder(tx, _read(tx, TAKEN, JOBS)) is not None
-    return JobStanding(depth, max(0.0, waited_s), int(has_driver))
+    return QueueStatus(depth, max(0.0, waited_s), int(has_driver))
 
 
 def _living_holders(tx: sql.Tx) -> list[str]:

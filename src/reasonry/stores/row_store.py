@@ -14,9 +14,9 @@ from ..records import (
     Checkpoint,
     Finding,
     JobOptions,
-    JobStanding,
     Line,
     OnProgress,
+    QueueStatus,
     RequestKey,
     RunRow,
     SessionRow,
@@ -264,9 +264,9 @@ class RowStore:
 
         return [] if self.has_workers else await self.write(look)
 
-    async def job_standing(self) -> JobStanding:
+    async def queue_status(self) -> QueueStatus:
         """See `Store`."""
-        return await self.read(leases.job_standing)
+        return await self.read(leases.queue_status)
 
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:

@@ -380,7 +380,7 @@ def conclude(state: State) -> Conclusion:
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
     if final.text is None and not final.objections:
         return Conclusion(state.answer or state.hypothesis or _latest_thought(state), document=document)
-    if state.holds is False and final.standing != "proved":
+    if state.holds is False and final.verdict != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
         return conclude_answer(final, document, "max_hypotheses", detail)
     return conclude_answer(final, document)
@@ -545,7 +545,7 @@ LINEAR: Strategy[State, Options] = Strategy(
         Stage(
             "continuation_decision",
             ("thought_adjustment", "branch_creation", "hypothesis_generation"),
-            description="Decide how to go on.",
+            description="Decide how to continue.",
             guidance="With more to think, adjust the number of thoughts; with another way worth trying, open "
             "a branch; with a solution in sight, state it as a hypothesis.",
             body=decide,

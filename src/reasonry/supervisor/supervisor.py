@@ -122,7 +122,7 @@ class Supervisor:
         self._deaths = list[int]()
         """Of the runs driven here that have cost other processes their lives, how many each."""
         self._draining = False
-        self._bell = asyncio.Event()
+        self._news = asyncio.Event()
         """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
 
     @property
@@ -275,7 +275,7 @@ class Supervisor:
                 named = self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named)
                 drive = self._drive(app, opened, performers, allowance, held.pop_all())
-                self._ring()
+                self._notify()
                 return drive.ended
 
     @contextmanager
@@ -427,11 +427,11 @@ class Supervisor:
         Raises:
             ConflictError: It has ended already.
         """
-        drive = await self._have_heeded(app, run_id, Stopped("cancelled", detail))
+        drive = await self._steer(app, run_id, Stopped("cancelled", detail))
         if drive is not None:
             return await asyncio.shield(drive.ended)
         result = await app.engine.cancel(run_id, detail)
-        self._ring()
+        self._notify()
         return result
 
     async def pause(self, app: App, run_id: str) -> None:
@@ -440,9 +440,9 @@ class Supervisor:
         Raises:
             ConflictError: It has ended, is paused already, or waits for its caller anyway.
         """
-        if not await self._have_heeded(app, run_id, Steered(paused=True)):
+        if not await self._steer(app, run_id, Steered(paused=True)):
             await app.engine.steer(run_id, Steered(paused=True))
-            self._ring()
+            self._notify()
 
     async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
         """Put other limits in place of those of an active run; what is spent already counts.
@@ -454,13 +454,13 @@ class Supervisor:
         check_budget(budget)
         if drive := self._drives.get(run_id):
             check_priced(dollar_limit(budget, ()), drive.performers.models, drive.performers.prices)
-        if await self._have_heeded(app, run_id, Steered(budget)):
+        if await self._steer(app, run_id, Steered(budget)):
             return
         await app.set_budget(run_id, budget)
-        self._ring()
+        self._notify()
 
-    async def _have_heeded(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
-        """Have the drive of a run heed an entry, and return it; None: the run is not driven here."""
+    async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
+        """Hand an entry to the drive of a run, and return that; None: the run is not driven here."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
         return drive if drive is not None and await drive.want(entry) else None
@@ -476,7 +476,7 @@ class Supervisor:
         try:
             return await app.coach_answer(run_id, answers, named, brief=True)
         finally:
-            self._ring()
+            self._notify()
 
     # -- the end of the process
 
@@ -493,17 +493,17 @@ class Supervisor:
                 drive.control.drain(cut=cut)
             if tasks := {*self._tasks}:
                 await asyncio.wait(tasks, timeout=wait_s)
-        self._ring()
+        self._notify()
 
-    def _ring(self) -> None:
-        self._bell.set()
-        self._bell = asyncio.Event()
+    def _notify(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def _wait_for_news(self) -> None:
         """Return when something may have changed in a run."""
         try:
             async with asyncio.timeout(LOOK_EVERY_S):
-                await self._bell.wait()
+                await self._news.wait()
         except TimeoutError:
             return
 

@@ -245,7 +245,7 @@ class DocumentSearch:
         self.parameters: Mapping[str, Any] = {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What to look for, in a few words."},
+                "query": {"type": "string", "description": "The passages to look for, in a few words."},
                 "k": {"type": "integer", "description": "How many passages; 5 if not given."},
             },
             "required": ["query"],

@@ -191,10 +191,10 @@ class TypeVerifier:
 
 
 class Retry(Struct, frozen=True):
-    """What a verifier returns where a candidate is wrong, to have it asked again.
+    """A reply of a verifier that refutes a candidate and has it asked again.
 
     Args:
-        reason: What is wrong with it, as the model is told.
+        reason: The fault, in words for the model.
     """
 
     reason: str

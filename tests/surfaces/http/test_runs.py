@@ -210,7 +210,7 @@ def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: S
     assert whole.json()["position"] == run["position"] > 0
     with pytest.MonkeyPatch.context() as patched:
         # Nothing is read but the end of the journal.
-        patched.delattr(Engine, "standing")
+        patched.delattr(Engine, "view")
         unchanged = client.get(address, headers={"If-None-Match": whole.headers["etag"]})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     assert unchanged.headers["etag"] == whole.headers["etag"]

@@ -63,7 +63,7 @@ _CALL = {
 }
 
 
-def _standing(status: str, **members: Any) -> dict[str, Any]:
+def _status(status: str, **members: Any) -> dict[str, Any]:
     own = {"status": {"const": status}, **members}
     barred = [{"required": [name]} for name in {"result", "error", "inputRequests"} - members.keys()]
     return {"required": ["status", *members], "properties": own, "not": {"anyOf": barred}}
@@ -73,13 +73,11 @@ DETAILED = Draft202012Validator(
     {
         **_TASK,
         "oneOf": [
-            _standing("working"),
-            _standing(
-                "input_required", inputRequests={"additionalProperties": _QUESTION, "minProperties": 1}
-            ),
-            _standing("completed", result=_CALL),
-            _standing("failed", error={"type": "object", "required": ["code", "message"]}),
-            _standing("cancelled"),
+            _status("working"),
+            _status("input_required", inputRequests={"additionalProperties": _QUESTION, "minProperties": 1}),
+            _status("completed", result=_CALL),
+            _status("failed", error={"type": "object", "required": ["code", "message"]}),
+            _status("cancelled"),
         ],
     }
 )

@@ -19,7 +19,7 @@ def raw() -> Iterator[Raw]:
         yield server
 
 
-def _standing(raw: Raw) -> dict[str, Any]:
+def _status(raw: Raw) -> dict[str, Any]:
     found = raw.call("sessions", action="get")
     del found["used_at"]
     return found
@@ -68,11 +68,11 @@ LINES = {
 @pytest.mark.parametrize("name", LINES)
 def test_a_bad_line_is_refused_with_a_code_and_the_server_lives(raw: Raw, name: str) -> None:
     line, code = LINES[name]
-    before = _standing(raw)
+    before = _status(raw)
     answer = raw.ask_line(line)
     assert answer["error"]["code"] == code
     assert answer["error"]["message"]
-    assert _standing(raw) == before
+    assert _status(raw) == before
 
 
 def test_an_empty_line_is_passed_over(raw: Raw) -> None:
@@ -97,12 +97,12 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_cannot_be_taken_gets_an_error_of_the_tool(raw: Raw, name: str) -> None:
     arguments, code = CALLS[name]
-    before = _standing(raw)
+    before = _status(raw)
     result = raw.ask_line(call_line(arguments))["result"]
     assert result["isError"] is True
     assert result["structuredContent"]["error"]["code"] == code
     assert result["structuredContent"]["error"]["message"]
-    assert _standing(raw) == before
+    assert _status(raw) == before
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -123,12 +123,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_a_bad_argument_is_refused_by_name_and_changes_nothing(raw: Raw, name: str) -> None:
-    before = _standing(raw)
+    before = _status(raw)
     document = raw.call("sequentialthinking", **{**thought(2), **ARGUMENTS[name]})
     assert document["error"]["code"] in ("invalid_request", "payload_too_large", "not_found")
     assert document["error"]["retryable"] is False
     assert len(document["error"]["message"]) < 2_000
-    assert _standing(raw) == before
+    assert _status(raw) == before
 
 
 @pytest.mark.parametrize("field", ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"])

@@ -596,7 +596,7 @@ def test_a_question_says_on_demand_what_it_changed(show: Shown) -> None:
     page = show(tree())
     page.click("#node-problem")
     changed = page.locator("#detail details.changed")
-    assert changed.locator("summary").inner_text() == "What it changed: 4 thoughts"
+    assert changed.locator("summary").inner_text() == "Changes: 4 thoughts"
     assert not changed.locator("li >> nth=0").is_visible()
     changed.locator("summary").click()
     assert "10 - 4 = 6" in changed.inner_text()

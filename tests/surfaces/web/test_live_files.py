@@ -25,7 +25,7 @@ def test_a_file_is_small_and_makes_text_only_text() -> None:
     for path in LIVE:
         is_within_the_page(path)
         if path.suffix == ".js":
-            makes_text_only(path, {"api.js": ["fetch("], "demo.js": ["fetch("]}.get(path.name, []))
+            makes_text_only(path, {"api.js": ["fetch("]}.get(path.name, []))
 
 
 DECLARED = re.compile(r"^(?:export )?(?:const|let|(?:async )?function\*?|class) (\w+)", re.MULTILINE)

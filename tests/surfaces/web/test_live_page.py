@@ -83,19 +83,16 @@ def texts(page: Page, selector: str) -> list[str]:
     return [found.inner_text() for found in page.query_selector_all(selector)]
 
 
-def test_an_empty_store_shows_an_example_until_it_is_removed(live: Live, server: Serving) -> None:
+def test_an_empty_store_says_what_it_is_for_and_runs_an_example(live: Live, server: Serving) -> None:
     page = live.open()
-    page.click(".rows a >> text=Use 4, 9, 10 and 13")
-    page.wait_for_selector("#outcome .answer")
-    assert "= 24" in page.inner_text("#outcome")
+    page.wait_for_selector("text=Nothing here yet.")
+    page.wait_for_selector("text=reasonry setup")
+    page.click("text=Try an example")
+    page.wait_for_selector("#outcome .answer >> text== 24")
+    (run,) = server.client().get("/api/runs").json()["runs"]
+    assert (run["model"], run["outcome"]) == ("offline", "solved")
     page.click("[role=treeitem] >> nth=2")
-    assert page.url.startswith(f"{server.url}/#/runs/demo/node")
-    assert server.client().get("/api/runs").json()["runs"] == []
-    page.click("text=Remove the example")
-    page.wait_for_selector("text=Nothing here yet.")
-    page.reload()
-    page.wait_for_selector("text=Nothing here yet.")
-    assert texts(page, ".rows tbody tr") == []
+    assert page.url.startswith(f"{server.url}/#/runs/{run['run_id']}/node")
 
 
 def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(

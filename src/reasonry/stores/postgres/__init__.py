@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...records import JobStanding, Whole, Written
+from ...records import QueueStatus, Whole, Written
 from ..row_store import RowStore
 from . import jobs
 from .address import read_address
@@ -27,11 +27,11 @@ class PostgresStore(RowStore):
         self._postgres = PostgresDatabase(self.address)
         super().__init__(self._postgres)
 
-    async def job_standing(self) -> JobStanding:
+    async def queue_status(self) -> QueueStatus:
         """See `Store`."""
-        return await self.read(jobs.standing)
+        return await self.read(jobs.queue_status)
 
-    async def workers(self) -> list[jobs.WorkerStanding]:
+    async def workers(self) -> list[jobs.WorkerStatus]:
         """Return the workers that are alive."""
         return await self.read(jobs.workers)
 

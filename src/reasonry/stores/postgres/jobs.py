@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ...records import JobOptions, JobStanding
+from ...records import JobOptions, QueueStatus
 from .. import sql
 from .spelling import spell
 
@@ -35,7 +35,7 @@ SELECT run_id, owner FROM run WHERE unattended <> 0 AND status = 'active' AND pa
   SELECT 1 FROM procrastinate_jobs WHERE args->>'run_id' = run_id AND status IN ('todo', 'doing')
 ) ORDER BY key
 """
-STANDING: Final = f"""
+QUEUE_STATUS: Final = f"""
 WITH waiting AS (
   SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
 )
@@ -63,7 +63,7 @@ CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
 """
 
 
-class WorkerStanding(NamedTuple):
+class WorkerStatus(NamedTuple):
     """A worker that is alive, and for how long its connections have been open."""
 
     process: str
@@ -103,14 +103,14 @@ def put_missing(tx: sql.Tx) -> int:
     return len(missing)
 
 
-def standing(tx: sql.Tx) -> JobStanding:
+def queue_status(tx: sql.Tx) -> QueueStatus:
     """Return how the jobs stand."""
-    return JobStanding(*tx.rows(STANDING)[0])
+    return QueueStatus(*tx.rows(QUEUE_STATUS)[0])
 
 
-def workers(tx: sql.Tx) -> list[WorkerStanding]:
+def workers(tx: sql.Tx) -> list[WorkerStatus]:
     """Return the workers that are alive, those that began first before the others."""
-    return [WorkerStanding(*row) for row in tx.rows(WORKERS)]
+    return [WorkerStatus(*row) for row in tx.rows(WORKERS)]
 
 
 @cache

@@ -197,7 +197,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
         Stage(
             "iteration_decision",
             ("complexity_analysis", "plan_generation", "synthesis"),
-            description="Decide whether to go on.",
+            description="Decide whether to continue.",
             guidance="Go on if aspects are open, results raised new questions, or errors need correction; "
             "say what to focus on.",
             fields=(Field("continue_iterations", _CONTINUE, required=False),),

@@ -27,10 +27,8 @@ def conclude(state: State) -> Conclusion:
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
-    standing = "proved" if state.proved else "given"
-    return Conclusion(
-        answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing
-    )
+    verdict = "proved" if state.proved else "given"
+    return Conclusion(answer, state.reason or "unfinished", _detail(state), _document(state), verdict=verdict)
 
 
 def _detail(state: State) -> str:

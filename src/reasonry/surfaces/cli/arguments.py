@@ -35,7 +35,7 @@ _AGO: Final = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 Candidates = dict[str, str]
-"""What may be typed, and what is said about it."""
+"""Words that may be typed, each with a description."""
 
 
 def list_strategies(context: Any) -> Candidates:

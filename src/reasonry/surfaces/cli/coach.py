@@ -1,4 +1,4 @@
-"""`reasonry coach`: the engine runs the algorithm, whoever sits at the shell answers its questions."""
+"""`reasonry coach`: the engine runs the algorithm, the user of the shell answers its questions."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def show_coached(
         document = common.do(work, policy)
     except AnswerRefusedError as error:
         if not common.as_data:
-            _print_standing(error.standing)
+            _print_status(error.status)
         raise
-    common.show(document, lambda: _print_standing(document))
+    common.show(document, lambda: _print_status(document))
     result = document.get("result")
     return 0 if result is None else present.exit_code_of(result)
 
 
-def _print_standing(document: dict[str, Any]) -> None:
+def _print_status(document: dict[str, Any]) -> None:
     for thought in document.get("refuted", ()):
         print_note(f"refuted: {thought['thought']}: {thought['reason']}")
     if "result" in document:

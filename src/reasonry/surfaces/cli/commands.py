@@ -39,8 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "runs delete": "Delete a run that has ended, and its session, for good.",
     "runs stats": "Show how the replies of the latest runs were read, by model and strategy.",
     "runs start": "Start a run that a server or workers drive.",
-    "runs pause": "Pause a run, whichever process drives it; resume continues it.",
-    "runs limit": "Raise or lower limits of a run, whichever process drives it.",
+    "runs pause": "Pause a run in any process; resume continues it.",
+    "runs limit": "Raise or lower the limits of a run in any process.",
     "runs diff": "Show where two runs differ, and how each ended.",
     "sessions": "List, show, search, export, import, delete and pin sessions.",
     "sessions list": "List sessions, last used first.",
@@ -96,7 +96,7 @@ def read_examples() -> dict[str, str]:
     """Return an example for every command, by its name: what was typed, and what it printed in 80 columns.
 
     They stand in `examples.txt`, in the order in which they were run one after another, over one store; a test runs
-    them again. What an example leaves out, and what differs each time, is "…".
+    them again. Parts that an example omits, and parts that differ each time, are "…".
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])

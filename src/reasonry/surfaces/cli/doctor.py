@@ -44,7 +44,7 @@ _FOR: Mapping[str, str] = {
     "server": "the page, the API and stores in PostgreSQL",
     "telemetry": "traces for OpenTelemetry",
 }
-"""What each extra is for."""
+"""The purpose of each extra."""
 
 
 def doctor(
@@ -144,7 +144,7 @@ def _entry_row(entry: SetUpEntry, check: ServerCheck) -> dict[str, Any]:
 def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield the faults of what is set up or should work, each with its remedy."""
     if not document["store"]["ok"]:
-        remedy = "name another with --store or REASONRY_STORE, or put right what the message says"
+        remedy = "name another with --store or REASONRY_STORE, or correct what the message says"
         yield _problem("store", document["store"]["error"]["message"], remedy)
     for row in document["plugins"]:
         if not row["loaded"]:
@@ -173,9 +173,7 @@ def _show(document: Mapping[str, Any]) -> None:
     for problem in document["problems"]:
         print_line(f"\nPROBLEM: {problem['about']}: {problem['problem']}\n  Remedy: {problem['remedy']}.")
     count = len(document["problems"])
-    print_line(
-        f"\n{present.count_of(count, 'problem')} to put right." if count else "\nNo problem was found."
-    )
+    print_line(f"\n{present.count_of(count, 'problem')} to fix." if count else "\nNo problem was found.")
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -194,10 +192,12 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for row in document["models"]:
         yield f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"]
     for row in document["sandboxes"]:
-        yield f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", row.get("reason", "")
-    for row in document["extras"]:
-        if not row["installed"]:
-            yield f"extra {row['name']}", "not installed", f"for {row['for']}: {row['install']}"
+        why = row.get("reason", "").removeprefix(f"the sandbox {row['name']} cannot be used: ")
+        yield f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", why
+    missing = [f"{row['name']} ({row['for']})" for row in document["extras"] if not row["installed"]]
+    if missing:
+        about = f"{', '.join(missing)}; to install one: {install_hint('NAME')}"
+        yield "optional parts", "not installed", about
     yield from ((f"plugin {row['name']}", "loaded", "") for row in document["plugins"] if row["loaded"])
     for agent in document["agents"]:
         yield from _agent_rows(agent)

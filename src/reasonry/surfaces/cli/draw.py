@@ -46,7 +46,7 @@ _CODE: Final = re.compile(
     r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
     re.MULTILINE,
 )
-"""What shows that a text is code, whose signs are no Markdown."""
+"""Signs that a text is code, which is no Markdown."""
 
 MAX_DRAWN = 200
 """Nodes of a run that has been: a larger tree is cut to its latest and those that lead to the answer."""

@@ -1,4 +1,4 @@
-"""What commands print: one JSON document, or text and tables for people.
+"""The output of commands: one JSON document, or text and tables for people.
 
 Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; what has no room is cut with
         "…", or its column is left out, the least important first. The last column may wrap instead.
@@ -218,8 +218,8 @@ class Column:
     """A column of a table.
 
     Args:
-        heading: What stands above it in a terminal.
-        of: What it shows of a row: a key, or a function of the row.
+        heading: Its heading in a terminal.
+        of: The value that it shows of a row: a key, or a function of the row.
         kind: An `id` is shortened in a terminal, an `instant` is said as people say it.
         rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
         narrowest: For a column of texts, the width down to which they are cut; None: its values are never cut.

@@ -348,7 +348,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
 
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run; whoever drives it stops, and it can be resumed."""
+    """End a run; the process that drives it stops, and it can be resumed."""
     result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
     document = result.document()
     return common.show(document, f"cancelled; resume it with: {resume_command(document)}")

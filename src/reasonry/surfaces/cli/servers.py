@@ -78,7 +78,7 @@ def serve(
             REASONRY_USD_A_DAY.
         requests_per_minute: Requests of a principal in any minute; more are refused.
         max_runs: Runs that are driven at once; more are refused.
-        concurrency: Jobs, such as runs begun with POST /api/runs, that it drives at once; 0: none, a `reasonry worker`
+        concurrency: Jobs, such as runs of POST /api/runs, that it drives at once; 0: none, a `reasonry worker`
             drives them.
         max_queued: Jobs that wait; more are refused.
         open: Show the page in the browser.
@@ -157,7 +157,7 @@ def worker(
     async def work(app: App) -> None:
         store = postgres_store(app.store, "reasonry worker")
         # A store that cannot be used says why.
-        await store.job_standing()
+        await store.queue_status()
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(
@@ -186,14 +186,14 @@ def _show_workers(common: Common) -> int:
     async def look(app: App) -> dict[str, object]:
         store = postgres_store(app.store, "reasonry worker")
         workers = [worker._asdict() for worker in await store.workers()]
-        return {"store": store.name, "queue": await store.job_standing(), "workers": workers}
+        return {"store": store.name, "queue": await store.queue_status(), "workers": workers}
 
     found = msgspec.to_builtins(common.do(look))
 
     def draw() -> None:
         print_table(_WORKERS, found["workers"])
-        standing = found["queue"]
-        waits = f", the first for {standing['oldest_s']:.1f} s" if standing["depth"] else ""
-        print_line(f"workers: {standing['workers']:,}; runs waiting: {standing['depth']:,}{waits}")
+        queue = found["queue"]
+        waits = f", the first for {queue['oldest_s']:.1f} s" if queue["depth"] else ""
+        print_line(f"workers: {queue['workers']:,}; runs waiting: {queue['depth']:,}{waits}")
 
     return common.show(found, draw)

@@ -269,7 +269,7 @@ _HELP = {
     "history": "How many of the latest thoughts to show",
     "session": "Session to continue: its id, the beginning of it, or last; none: the one in use in this directory",
 }
-"""What is said of an option beyond what the tool's schema says."""
+"""The help of an option beyond the text of the tool's schema."""
 _CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
 _LINES = {
     "guidance": "here",
@@ -277,7 +277,7 @@ _LINES = {
     "beforeYouEnd": "before you end",
     "leftOpen": "left open",
 }
-"""What is shown of a reply besides its numbers, and under which word."""
+"""Parts of a reply that are shown besides its numbers, each with its label."""
 
 
 def _option(name: str, argument: str) -> tuple[str, Any, Any]:

@@ -157,7 +157,7 @@ class SessionRules:
 @Parameter(name="*", group=Group("Allowed to agents", sort_key=5))
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """What agents may name; the default of each is its REASONRY_… variable.
+    """The names that agents may use; the default of each is its REASONRY_… variable.
 
     Args:
         model: The default model, as after `solve --model`.
@@ -242,7 +242,7 @@ class Limits:
 @Parameter(name="*", group=Group("Tools", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class Equipment:
-    """What works on a run besides the model, or the caller, that answers its questions.
+    """The parts of a run besides the model, or the caller, that answers its questions.
 
     Args:
         verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
@@ -280,7 +280,7 @@ class ProviderRates:
     Args:
         max_requests_per_minute: Calls of this process to a provider in any minute: a number, or PROVIDER=NUMBER; may be
             repeated.
-        max_tokens_per_minute: Tokens in any minute; likewise.
+        max_tokens_per_minute: Tokens in any minute; a number, or PROVIDER=NUMBER.
     """
 
     max_requests_per_minute: tuple[str, ...] = ()

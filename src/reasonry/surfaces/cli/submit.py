@@ -157,7 +157,7 @@ def submit(
 
 
 def start_(
-    problem: Annotated[Text, Parameter(help="What is to be solved; `-` reads it from standard input.")],
+    problem: Annotated[Text, Parameter(help="The problem; `-` reads it from standard input.")],
     /,
     *,
     detach: bool = False,
@@ -201,7 +201,7 @@ async def accept_lines(
 
     Args:
         problems: By the number of the line.
-        terms: What all of them have in common.
+        terms: The settings that all of them share.
 
     Raises:
         UsageError: Some cannot be run; they are named, and none was accepted.
@@ -297,7 +297,7 @@ def _check_lines(faults: dict[int, str]) -> None:
 
 async def note_who_drives(app: App, *, here: bool) -> None:
     """Say so if nobody drives the jobs of the store but, perhaps, this command."""
-    if (await app.store.job_standing()).workers:
+    if (await app.store.queue_status()).workers:
         return
     if app.store.has_workers:
         print_note("no worker is there: `reasonry worker` or `reasonry serve` on this store drives the queue")
@@ -339,7 +339,7 @@ async def _drive_idle(
     store: Store, supervisor: Supervisor, run_ids: Sequence[str], driven: dict[str, Future[Result]]
 ) -> None:
     """Begin to drive runs, if no server does and no workers share the store; return when one may have ended."""
-    if not store.has_workers and not (await store.job_standing()).workers:
+    if not store.has_workers and not (await store.queue_status()).workers:
         for run_id in (run_id for run_id in run_ids if run_id not in driven):
             if len(driven) >= CONCURRENCY:
                 break

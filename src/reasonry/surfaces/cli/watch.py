@@ -26,7 +26,7 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Watch(Observer):
-    """What every way of watching knows: the run, what is in flight, since when."""
+    """The state that every view of a run needs: the run, the calls in flight, their start."""
 
     def __init__(self, model: str, why: str, budget: Budget | None, *, full: bool = False) -> None:
         self.model, self.why, self.budget, self.full = model, why, budget or Budget(), full

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ...core.describe import describe, diagram
 from ...errors import NotFoundError, UsageError
-from ...records import JobStanding, UsageTotal
+from ...records import QueueStatus, UsageTotal
 from .context import RequestContext
 from .documents import reply
 from .operations import Operation
@@ -143,7 +143,7 @@ class HealthDocument(TypedDict):
 class QueueDocument(TypedDict):
     """Jobs that wait, how many seconds the first has, and the processes that drive jobs, of all owners together."""
 
-    queue: JobStanding
+    queue: QueueStatus
 
 
 async def check_health(context: RequestContext) -> Response:
@@ -170,7 +170,7 @@ OPERATIONS = (
     Operation("GET", "/api/usage", read_usage, UsageReportDocument),
 )
 
-STANDING = (
+HEALTH = (
     Operation("GET", "/healthz", check_health, HealthDocument),
     Operation("GET", "/api/queue", read_queue, QueueDocument),
     Operation("GET", "/metrics", read_metrics, media_type="text/plain"),

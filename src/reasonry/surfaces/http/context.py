@@ -16,7 +16,7 @@ from ...app.wiring import App
 from ...engine.engine import BY_USER
 from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
-from ...records import JobStanding
+from ...records import QueueStatus
 from ...supervisor import Jobs, Supervisor
 from .health import Health
 from .metrics import Metrics
@@ -94,7 +94,7 @@ class Wiring:
         )
         self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
         self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
-        self.jobs = JobStanding()
+        self.jobs = QueueStatus()
         self._watch_jobs()
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
@@ -184,7 +184,7 @@ class Wiring:
     async def _look_at_jobs(self) -> None:
         while True:
             try:
-                self.jobs = await self.app.store.job_standing()
+                self.jobs = await self.app.store.queue_status()
                 self.supervisor.queued = self.jobs.depth
             except ReasonryError as error:
                 _LOG.error("the jobs of the store cannot be seen at present: %s", error.code)

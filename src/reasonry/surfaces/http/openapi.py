@@ -41,7 +41,7 @@ _MEMBERS = {"array": "items", "object": "additionalProperties"}
 
 
 class ErrorBodyDocument(TypedDict):
-    """What went wrong.
+    """An error.
 
     `code` is stable: programs branch on it. `message` says what to do. `retryable`: whether the same request may
     succeed later. `request_id`: under which the server's log has it.

@@ -17,7 +17,7 @@ from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
-from ...engine.engine import RunStanding
+from ...engine.engine import RunView
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
 from ...engine.record import Record, record_as_it_stands
@@ -65,7 +65,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
     model: str | None = None
     options: Options = msgspec.field(default_factory=dict)
     prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
-    """What stages ask in place of the strategy's words, by `STRATEGY.STAGE`: texts, never files."""
+    """Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`: texts, never files."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
@@ -260,8 +260,8 @@ async def run_document(app: App, run_id: str) -> Document:
         except ConflictError as error:
             if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
-    standing = await app.engine.standing(run_id)
-    return _document(standing.row, standing.record, standing.last.seq)
+    view = await app.engine.view(run_id)
+    return _document(view.row, view.record, view.last.seq)
 
 
 def _document(row: RunRow, record: Record, position: int, run: Run | None = None) -> Document:
@@ -278,17 +278,17 @@ def _document(row: RunRow, record: Record, position: int, run: Run | None = None
     }
 
 
-async def trace_page(standing: RunStanding, name: ListName, limit: int, cursor: str | None) -> Document:
+async def trace_page(view: RunView, name: ListName, limit: int, cursor: str | None) -> Document:
     """Return a page of one of the lists of a run's trace.
 
     Raises:
         UsageError: The cursor is not one of this list.
     """
     after = position_of(cursor)
-    entries, more = await asyncio.to_thread(lambda: _entries(standing.record, name, after, limit))
+    entries, more = await asyncio.to_thread(lambda: _entries(view.record, name, after, limit))
     return {
-        "run_id": standing.row.run_id,
-        "status": standing.record.result.status,
+        "run_id": view.row.run_id,
+        "status": view.record.result.status,
         "list": name,
         "entries": entries,
         "next_cursor": str(after + len(entries)) if more else None,

@@ -20,7 +20,7 @@ from ...errors import AnswerRefusedError, ConflictError, UsageError
 from ...records import JobOptions, Outcome
 from ...supervisor.run_events import RunEvent
 from ...supervisor.supervisor import request_key
-from ..web.find_page import page_of_standing
+from ..web.find_page import page_of_view
 from ..web.page import PageDocument
 from .context import RequestContext
 from .documents import MAX_KEY_CHARS, read_form, read_key, reply
@@ -168,7 +168,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
         if body.prompt is not None:
             raise UsageError("prompt needs a question in `from`, not a number", field="prompt")
         return question, None
-    record = (await context.app.engine.standing_of(source.row, source.lines)).record
+    record = (await context.app.engine.view_of(source.row, source.lines)).record
     kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
     if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
         raise UsageError(f"the run has no question {question!r}", field="from")
@@ -211,9 +211,9 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
         headers = _page_headers(*await engine.last_line(run_id))
         if headers["ETag"] in if_none_match:
             return Response(status_code=304, headers=headers)
-    standing = await engine.standing(run_id)
-    headers = _page_headers(standing.last.seq, standing.last.digest)
-    return reply(await page_of_standing(context.app, standing), headers=headers)
+    view = await engine.view(run_id)
+    headers = _page_headers(view.last.seq, view.last.digest)
+    return reply(await page_of_view(context.app, view), headers=headers)
 
 
 def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
@@ -222,8 +222,8 @@ def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
 
 async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:
     """Return a page of one list of a run's trace."""
-    standing = await context.app.engine.standing(run_id)
-    return reply(await trace_page(standing, query.list, query.limit, query.cursor))
+    view = await context.app.engine.view(run_id)
+    return reply(await trace_page(view, query.list, query.limit, query.cursor))
 
 
 async def replay_run(context: RequestContext, run_id: str) -> Response:
@@ -277,7 +277,7 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
     try:
         await context.supervisor.answer(context.app, run_id, body.answers, body.participants())
     except AnswerRefusedError as error:
-        error.standing = {"run": await run_document(context.app, run_id)}
+        error.status = {"run": await run_document(context.app, run_id)}
         raise
     return await read_run(context, run_id)
 

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from ...app.wiring import App
 from ...errors import NotFoundError
-from ..web.live_page import demo_page, live_page
+from ..web.live_page import live_page
 from . import catalog, comparisons, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
@@ -25,6 +25,7 @@ from .gate import RequestGate
 from .openai import routes as openai
 from .openapi import describe_api
 from .operations import Endpoint, Operation
+from .reference_page import reference_page
 from .settings import ServerSettings
 
 TABLE: Mapping[str, Sequence[Operation]] = {
@@ -32,20 +33,23 @@ TABLE: Mapping[str, Sequence[Operation]] = {
     "runs": runs.OPERATIONS,
     "comparisons": comparisons.OPERATIONS,
     "catalog": catalog.OPERATIONS,
-    "operation": catalog.STANDING,
+    "operation": catalog.HEALTH,
     "openai": openai.OPERATIONS,
 }
 """What the schema describes, under its tags."""
 
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
-_MADE = list[Any]()
-"""The example, once it was made."""
 
 
 async def read_api(context: RequestContext) -> Response:
     """Return what `/api` and `/v1` take and answer."""
     return reply(_schema())
+
+
+async def read_reference(context: RequestContext) -> Response:
+    """Return the same as a page to read, which loads nothing."""
+    return Response(reference_page(_schema()), headers=_CHANGING, media_type="text/html")
 
 
 @cache
@@ -57,13 +61,6 @@ async def read_page(context: RequestContext) -> Response:
     """Return the page."""
     page = await asyncio.to_thread(live_page)
     return Response(page.document, headers=_CHANGING, media_type="text/html")
-
-
-async def read_demo(context: RequestContext, version: str) -> Response:
-    """Return the example, which is made when it is first asked for."""
-    if not _MADE:
-        _MADE.append(await demo_page())
-    return reply(_MADE[0], headers=_CHANGING)
 
 
 async def read_asset(context: RequestContext, version: str, name: str) -> Response:
@@ -78,9 +75,9 @@ async def read_asset(context: RequestContext, version: str, name: str) -> Respon
 
 BESIDES = (
     Operation("GET", "/api/openapi.json", read_api),
+    Operation("GET", "/docs", read_reference),
     *mcp.OPERATIONS,
     Operation("GET", "/", read_page, checks_query=False),
-    Operation("GET", "/assets/{version}/demo.json", read_demo),
     Operation("GET", "/assets/{version}/{name:path}", read_asset),
 )
 """What the schema does not describe."""

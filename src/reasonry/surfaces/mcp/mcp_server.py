@@ -220,7 +220,7 @@ class McpServer:
         raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
 
     async def _list_prompts(self, _: ListParams, context: CallContext) -> Document:
-        problem = {"name": "problem", "description": "What to think about.", "required": False}
+        problem = {"name": "problem", "description": "The problem to think about.", "required": False}
         prompts = [
             {
                 "name": strategy.name,

@@ -62,7 +62,7 @@ async def solve(
         model: A value of `--model`, or an `async (messages) -> str`, a model object of pydantic-ai or
             LangChain, or of the `Model` port; None: the environment's model.
         options: Options of the strategy, by name.
-        prompts: What stages ask in place of the strategy's words, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
+        prompts: Questions of stages in place of their own, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
             for those, `{problem}` for the problem.
         budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
         store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.

@@ -125,7 +125,7 @@ def thinking_tool(
         store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
         ttl_s: Seconds of disuse after which the sessions of the store expire: those of all its tools, when this one
             is used. None: `REASONRY_SESSION_TTL_S`, else 1,800; so do the next three.
-        on_expiry: What becomes of them then: `archive` or `delete`.
+        on_expiry: `archive` or `delete` for sessions that expire.
         max_thoughts: Thoughts in a session at most.
         max_thought_chars: Characters in a thought at most.
         history: How many thoughts a reply shows where the call does not say, the latest; None: all.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 
 from ...app.wiring import App
-from ...engine.engine import RunStanding
+from ...engine.engine import RunView
 from ...errors import NotFoundError
 from ...ids import find_id
 from ...records import RunRow
@@ -24,31 +26,22 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
         UsageError: Several ids begin with the text; `choices` has them.
         StoreError: It is damaged.
     """
-    found_id = await find_id(
-        text, "run or session", lambda prefix, limit: _ids(app, prefix, limit), lambda: _last(app)
-    )
+    found_id = await find_id(text, "run or session", partial(_ids, app), partial(_last, app))
     row = await _run_row(app, found_id)
     if row is not None:
-        return await page_of_run(app, row.run_id, bounds)
+        return await page_of_view(app, await app.engine.view(row.run_id), bounds)
     session = await app.sessions().export({"session_id": found_id, "format": "json"})
     strategy = app.strategies.get(str(session.get("strategy") or ""))
     return await asyncio.to_thread(lambda: session_page(session, strategy, bounds))
 
 
-async def page_of_run(app: App, run_id: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run."""
-    return await page_of_standing(app, await app.engine.standing(run_id), bounds)
-
-
-async def page_of_standing(
-    app: App, standing: RunStanding, bounds: PageBounds = DEFAULT_BOUNDS
-) -> PageDocument:
+async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
     """Return the page of a run as it stands, which says where its events continue."""
-    row, record = standing.row, standing.record
+    row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
     page = await asyncio.to_thread(lambda: run_page(record, strategy, ended, bounds))
-    page.position, page.paused = standing.last.seq, row.paused
+    page.position, page.paused = view.last.seq, row.paused
     return page
 
 
@@ -67,10 +60,8 @@ async def _last(app: App) -> str | None:
 
 async def _run_row(app: App, found_id: str) -> RunRow | None:
     """Return the run of an id, or the run that writes the session of that id; None: it is no run's."""
-    try:
+    with contextlib.suppress(NotFoundError):
         return await app.store.run(found_id)
-    except NotFoundError:
-        pass
     try:
         session = await app.store.session(found_id)
     except NotFoundError:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -71,13 +71,6 @@ def one_script(first: str) -> str:
     return "\n".join(joined.values())
 
 
-class _Assets(NamedTuple):
-    template: str
-    style: str
-    script: str
-    policy: str
-
-
 def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
     """Return the file as text.
 
@@ -86,15 +79,9 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
             embedded in.
     """
     title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
-    assets = _assets()
-    parts = {
-        "policy": assets.policy,
-        "title": html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry",
-        "style": assets.style,
-        "document": embedded_json(page),
-        "script": assets.script,
-    }
-    return MARK.sub(lambda mark: parts[mark[1]], assets.template)
+    title = html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry"
+    parts = {**_parts(), "title": title, "document": embedded_json(page)}
+    return MARK.sub(lambda mark: parts[mark[1]], asset_texts()["page.html"])
 
 
 def embedded_json(document: object) -> str:
@@ -106,13 +93,14 @@ def embedded_json(document: object) -> str:
 
 
 @cache
-def _assets() -> _Assets:
+def _parts() -> Mapping[str, str]:
+    """Return the parts that all pages share."""
     texts = asset_texts()
     style = "\n".join(texts[name] for name in texts if name.endswith(".css") and "/" not in name)
     script = one_script("main.js")
     sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
     policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
-    return _Assets(texts["page.html"], style, script, policy)
+    return {"style": style, "script": script, "policy": policy}
 
 
 def _digest(text: str) -> str:

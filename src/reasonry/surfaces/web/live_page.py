@@ -1,4 +1,4 @@
-"""The page that a server shows: the drawing of a single page, the frame around it, and the example.
+"""The page that a server shows: the drawing of a single page, and the frame around it.
 
 Its files lie under an address that names their version, so that a browser keeps each for as long as it is the one that
 is served.
@@ -11,15 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from ...app.participants import Participants
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
-from ...core.budget import Budget
-from .find_page import page_of_run
 from .html_page import MARK, asset_texts
-from .page import PageDocument
-
-PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 
 
 class LivePage(NamedTuple):
@@ -51,13 +43,3 @@ def live_page() -> LivePage:
 
 def _links(relation: str, version: str, names: list[str]) -> str:
     return "\n".join(f'<link rel="{relation}" href="assets/{version}/{name}">' for name in names)
-
-
-async def demo_page() -> PageDocument:
-    """Solve the example by exact arithmetic, in no store that stays, and return the page of the run."""
-    async with App("memory", environ={}) as app:
-        order, performers = app.order(
-            RunRequest(problem=PROBLEM, budget=Budget(), participants=Participants(model="offline"))
-        )
-        result = await app.solve(order, performers)
-        return await page_of_run(app, result.run_id)

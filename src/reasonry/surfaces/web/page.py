@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct, field, structs
 
 from ...core.text import inert
@@ -130,16 +131,8 @@ class PageVote(Struct, kw_only=True):
     leads: bool
 
 
-class PagePath(Struct, kw_only=True):
-    """What had to wait for one another: how long a run takes at best, however much is asked side by side."""
-
-    ms: int
-    effects: list[str]
-    """The slowest of each round, in order: ids of questions and calls."""
-
-
 class PageCuts(Struct):
-    """What was left out: how many texts were cut, by how many characters in all, and entries of each list."""
+    """Omissions: how many texts were cut, by how many characters in all, and entries of each list."""
 
     texts: int = 0
     characters: int = 0
@@ -185,7 +178,6 @@ class PageDocument(Struct, kw_only=True):
     samples_used: int = 0
     samples_saved: int = 0
     confidence: float | None = None
-    critical_path: PagePath | None = None
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])
     calls: list[PageCall] = field(default_factory=list[PageCall])
@@ -207,23 +199,20 @@ class PromptLines:
     """Keeps the lines of prompts, each once, and prompts as what they add to one that begins alike."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.prompts: list[tuple[int, int]] = []
-        self._places: dict[str, int] = {}
-        self._known: dict[tuple[int, int], int] = {}
+        self._texts: dict[str, int] = {}
+        self._prompts: dict[tuple[int, int], int] = {}
 
     def add(self, prompt: str) -> int:
         """Return the place of a prompt in `prompts`."""
         here = -1
         for line in prompt.split("\n"):
-            place = self._places.setdefault(line, len(self._places))
-            if place == len(self.texts):
-                self.texts.append(line)
-            key = here, place
-            here = self._known.setdefault(key, len(self._known))
-            if here == len(self.prompts):
-                self.prompts.append(key)
+            place = self._texts.setdefault(line, len(self._texts))
+            here = self._prompts.setdefault((here, place), len(self._prompts))
         return here
+
+    def put_on(self, page: PageDocument) -> None:
+        """Give a page the lines and prompts."""
+        page.texts, page.prompts = [*self._texts], [*self._prompts]
 
     @staticmethod
     def whole(page: PageDocument, prompt: int) -> str:
@@ -243,6 +232,17 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
             dropped.add(node.id)
             total += node.cost
     return total
+
+
+def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
+    """Mark the nodes that lead to one, with those that they merge; that one is marked as the end."""
+    waiting: list[str | None] = [last]
+    while waiting:
+        node = nodes.get(waiting.pop() or "")
+        if node is not None and node.state != "on_path":
+            node.state = "on_path"
+            waiting += [node.parent, *node.merges]
+    nodes[last].state = end
 
 
 # -- texts that are fit to be shown, and how large a page may be
@@ -276,14 +276,15 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
     page = _with_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
         entries: list[Any] = getattr(page, name)
-        kept = _both_ends(entries, bounds.entries)
-        setattr(page.cuts, name, len(entries) - len(kept))
-        setattr(page, name, kept)
+        over = 0 if bounds.entries is None else max(0, len(entries) - bounds.entries)
+        setattr(page.cuts, name, over)
+        if bounds.entries is not None and over:
+            del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # the first and the last stay
     if page.cuts.questions:
         lines = PromptLines()
         for question in page.questions:
             question.prompt = lines.add(PromptLines.whole(page, question.prompt))
-        page.texts, page.prompts = lines.texts, lines.prompts
+        lines.put_on(page)
     lengths = list[int]()
 
     def plain(text: str) -> str:
@@ -299,46 +300,31 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
         cuts.characters += over
         return f"{text[:limit]}… [{over:,} characters left out]"
 
-    cuts, page = page.cuts, _change_texts(page, plain)
+    cuts, plain_page = page.cuts, _change_texts(msgspec.to_builtins(page), plain)
     limit = _chars_of_one(lengths, bounds)
     if lengths and max(lengths) > limit:
-        page = _change_texts(page, shorten)
-    page.cuts = cuts
-    return page
+        plain_page = _change_texts(plain_page, shorten)
+    return structs.replace(msgspec.convert(plain_page, PageDocument), cuts=cuts)
 
 
-def _change_texts(part: T, change: Callable[[str], str], *, is_text: bool = False) -> T:
-    """Return a part of a page with each of its texts changed; names and ids stay."""
-    changed: Any = part
+def _change_texts(part: Any, change: Callable[[str], str], *, is_text: bool = False) -> Any:
+    """Return plain data with each of its texts changed; the names of members, and ids, stay."""
     match part:
         case str() if is_text:
-            changed = change(part)
-        case list() | tuple():
-            changed = type(part)(_change_texts(each, change, is_text=is_text) for each in part)
-        case dict() if is_text:
-            changed = {
-                change(str(name)): _change_texts(each, change, is_text=True) for name, each in part.items()
+            return change(part)
+        case list():
+            entries: list[Any] = part
+            return [_change_texts(each, change, is_text=is_text) for each in entries]
+        case dict():
+            members: dict[str, Any] = part
+            return {
+                change(name) if is_text else name: _change_texts(
+                    value, change, is_text=is_text or name in _TEXTS
+                )
+                for name, value in members.items()
             }
-        case Struct():
-            members = {name: getattr(part, name) for name in part.__struct_fields__}
-            changed = structs.replace(
-                part,
-                **{
-                    name: _change_texts(value, change, is_text=name in _TEXTS)
-                    for name, value in members.items()
-                    if isinstance(value, str | list | tuple | dict | Struct)
-                },
-            )
         case _:
-            pass
-    return changed
-
-
-def _both_ends(entries: list[T], limit: int | None) -> list[T]:
-    """Return the first and the last of a list, in their order."""
-    if limit is None or len(entries) <= limit:
-        return entries
-    return [*entries[: limit // 2], *entries[len(entries) - (limit - limit // 2) :]]
+            return part
 
 
 def _with_nodes(page: PageDocument, limit: int | None) -> PageDocument:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.strategy import Thought
 from ..run_report import plan_name, score_of
-from .page import NodeState, PageNode, PageReason, PageVote
+from .page import NodeState, PageNode, PageReason, PageVote, mark_path
 
 ROOT = "root"
 
@@ -226,7 +226,7 @@ def _add_samples(
     samples: Sequence[SampleEntry],
     abouts: Iterable[str],
 ) -> None:
-    leader = leading_vote(document)
+    leader = next((vote.answer for vote in votes_of(document) if vote.leads), None)
     known = {sample.id: sample for sample in samples if sample.id != ROOT}
     names = [*known, *(about for about in dict.fromkeys(abouts) if about and about not in known)]
     for name in sorted(names, key=_number):
@@ -246,18 +246,17 @@ def _why_uncounted(sample: SampleEntry | None, leader: str | None) -> PageReason
         return PageReason("cancelled", "it was not waited for any longer")
     if sample.dropped is not None:
         return sample.dropped
-    return (
-        None
-        if sample.vote == leader
-        else PageReason("differs", f"it answered {sample.answer}; {leader} leads")
-    )
+    if sample.vote == leader:
+        return None
+    return PageReason("differs", f"it answered {sample.answer}; {leader} leads")
 
 
 def votes_of(document: Mapping[str, Any]) -> list[PageVote]:
-    """Return the votes of a document; none where it has none."""
+    """Return the votes of a document; none where it has none. The answer that was given leads, else the first."""
     votes = read_shape(document.get("votes"), list[VoteEntry]) or []
     samples = read_shape(document.get("samples"), list[SampleEntry]) or []
-    leader = leading_vote(document)
+    answers = [vote.answer for vote in votes]
+    leader = document["answer"] if document["answer"] in answers else next(iter(answers), None)
     return [
         PageVote(
             answer=vote.answer,
@@ -267,12 +266,6 @@ def votes_of(document: Mapping[str, Any]) -> list[PageVote]:
         )
         for vote in votes
     ]
-
-
-def leading_vote(document: Mapping[str, Any]) -> str | None:
-    """Return the answer that leads: the one that was given, else the one with the most votes."""
-    answers = [vote.answer for vote in read_shape(document.get("votes"), list[VoteEntry]) or []]
-    return document["answer"] if document["answer"] in answers else next(iter(answers), None)
 
 
 def _number(name: str) -> int:
@@ -391,15 +384,8 @@ def add_thoughts(
         )
         ends[thought.branch] = name
         names.append(name)
-    _mark_main_line(nodes, ends[None], document)
+    if ends[None] != root:
+        has_answer = document["answer"] is not None
+        end: NodeState = "open" if is_active(document) else "answer" if has_answer else "on_path"
+        mark_path({name: node for name, node in nodes.items() if name != root}, ends[None], end)
     return names
-
-
-def _mark_main_line(nodes: dict[str, PageNode], last: str, document: Mapping[str, Any]) -> None:
-    root, here = next(iter(nodes)), last
-    while here is not None and here != root:
-        nodes[here].state = "on_path"
-        here = nodes[here].parent
-    if last != root:
-        has_answer = document["answer"] is not None and not is_active(document)
-        nodes[last].state = "open" if is_active(document) else "answer" if has_answer else "on_path"

@@ -7,10 +7,11 @@ that came of it.
 from __future__ import annotations
 
 import itertools
-import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from ...core.strategy import Strategy, Thought
 from ...core.text import first_words
@@ -25,7 +26,6 @@ from .page import (
     PageDocument,
     PageNode,
     PageNote,
-    PagePath,
     PageQuestion,
     PageReason,
     PromptLines,
@@ -36,8 +36,6 @@ from .run_nodes import DrawnCounts, add_thoughts, first_nodes, is_active, read_s
 
 Entry = Mapping[str, Any]
 
-_MOST_BUDGETS = 100
-"""As many changes of the limits are told."""
 _NOISE_USD = 1e-12
 """Differences this small come from float arithmetic."""
 
@@ -88,22 +86,20 @@ def run_page(
         used=counts,
         cost_of_dropped=cost_of_dropped(maker.nodes.values()),
         budget=head.get("budget") or {},
-        budgets=(head.get("budgets") or [])[-_MOST_BUDGETS:],
+        budgets=head.get("budgets") or [],
         votes=votes_of(document),
         samples_used=drawn.samples_used,
         samples_saved=drawn.samples_saved,
         confidence=drawn.confidence,
-        critical_path=critical_path(maker.questions, maker.calls),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
-        texts=maker.lines.texts,
-        prompts=maker.lines.prompts,
         outline=outline(document),
         forked_from=head.get("forked_from"),
         reused=PageCost(**head["reused"]) if "reused" in head else None,
     )
+    maker.lines.put_on(page)
     return finish_page(page, bounds)
 
 
@@ -291,25 +287,9 @@ def _result_text(event: Entry) -> str | None:
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")
-            return value if isinstance(value, str) else str(value)
+            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
         case "verified":
             parts = (event["verdict"], event.get("detail"), event.get("answer"))
             return ": ".join(part for part in parts if part)
         case _:
             return None
-
-
-def critical_path(questions: Iterable[PageQuestion], calls: Iterable[PageCall]) -> PagePath | None:
-    """Return what had to wait for one another; None where nothing has settled.
-
-    Each waited for the one that was the last to settle before it was asked for.
-    """
-    asked = [*(question for question in questions if question.status != "cancelled"), *calls]
-    spans = [(node.ended_at_ms, node.begun_at_ms, node.id) for node in asked]
-    settled = [(end, begun, name) for end, begun, name in spans if end is not None and begun is not None]
-    path, ms, asked_at = list[str](), 0, sys.maxsize
-    for end, begun, name in sorted(settled, reverse=True):
-        if end <= asked_at:
-            path.append(name)
-            ms, asked_at = ms + max(0, end - begun), begun
-    return PagePath(ms=ms, effects=path[::-1]) if path else None

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.strategy import Strategy
 from ...core.text import first_words
 from ..run_report import TITLE_CHARS
-from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page
+from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
 from .run_page import table_of
 
 ROOT = "root"
@@ -35,7 +35,9 @@ def session_page(
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")
     nodes = [root, *lines.nodes.values()]
     has_ended = bool(thoughts) and not thoughts[-1].get("next_thought_needed", True)
-    answer = _mark_path(lines, has_ended)
+    last = next(reversed(lines.nodes), None)
+    if last is not None:
+        mark_path(lines.nodes, last, "answer" if has_ended else "open")
     times = [node.ended_at_ms for node in nodes if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
     detail = "the last thought said that no other is needed"
@@ -51,7 +53,7 @@ def session_page(
         status="ended" if has_ended and status == "active" else status,
         stage=str(thoughts[-1].get("stage") or "") if thoughts else "",
         termination={"reason": "ended", "detail": detail} if has_ended else {},
-        answer=answer,
+        answer=lines.nodes[last].text if has_ended and last else None,
         created_at_ms=begun,
         ended_at_ms=begun + max(times, default=0) if has_ended else None,
         duration_ms=max(times, default=0),
@@ -106,22 +108,6 @@ class _SessionNodes:
         """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
         named = f"t{thought[seq]}" if seq in thought else self._numbers.get(thought.get(number, 0))
         return named if named in self.nodes else None
-
-
-def _mark_path(lines: _SessionNodes, has_ended: bool) -> str | None:
-    """Mark the line of the latest thought, with what it took in; return the last thought of one that has ended."""
-    if not lines.nodes:
-        return None
-    last = next(reversed(lines.nodes.values()))
-    waiting = [last.id]
-    while waiting:
-        node = lines.nodes.get(waiting.pop())
-        if node is None or node.state == "on_path":
-            continue
-        node.state = "on_path"
-        waiting += [name for name in (node.parent, *node.merges) if name is not None]
-    last.state = "answer" if has_ended else "open"
-    return last.text if has_ended else None
 
 
 def _stages(thought: Document) -> Sequence[str]:

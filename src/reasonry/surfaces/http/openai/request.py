@@ -59,7 +59,7 @@ class OwnFields(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The field `reasonry`: what only this server takes.
 
     Args:
-        on_disconnect: What becomes of the run of a client that hangs up.
+        on_disconnect: The fate of a run whose client hangs up.
         reasoning: Whether the thoughts come with the reply.
     """
 

@@ -45,7 +45,7 @@ _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
 
 class ModelDocument(TypedDict):
-    """What may be named as a model."""
+    """The names that a request may have as its model."""
 
     id: str
     object: Literal["model"]
@@ -128,7 +128,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
     completion = await _take(context, body, fields, background=body.background)
     telling = ResponseTelling(_suffix(completion), body)
     if body.background and not body.stream:
-        return reply(telling.standing("queued"), headers={RUN: completion.run_id})
+        return reply(telling.response("queued"), headers={RUN: completion.run_id})
     return await _answer(context, fields, completion, telling)
 
 
@@ -224,7 +224,7 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
     telling = ResponseTelling(response_id.removeprefix("resp_"), fields, run.row.created_at_ms / 1_000)
     if run.row.status == "active" and run.row.outcome != "waiting":
         is_queued = run.row.unattended and not context.supervisor.is_driven(run_id)
-        return reply(telling.standing("queued" if is_queued else "in_progress"))
+        return reply(telling.response("queued" if is_queued else "in_progress"))
     completion = Completion(context, fields.as_chat([]), run_id, results=results, leaves=True)
     try:
         await _whole(_events(completion, telling), telling)
@@ -272,8 +272,8 @@ async def _read_conversation(context: RequestContext, response_id: str | None) -
     except NotFoundError as error:
         field, code = "previous_response_id", "previous_response_not_found"
         raise UsageError(f"{field}: {error.message}", field=field, code=code) from None
-    standing = await context.app.engine.standing_of(source.row, source.lines)
-    return messages_of(source.begun.problem, standing.record.result.answer)
+    view = await context.app.engine.view_of(source.row, source.lines)
+    return messages_of(source.begun.problem, view.record.result.answer)
 
 
 _FAILURES = {

@@ -102,8 +102,8 @@ class ResponseTelling:
 
     def begin(self) -> Iterator[Document]:
         """See `ChatTelling`."""
-        yield self._event("created", response=self.standing("in_progress"))
-        yield self._event("in_progress", response=self.standing("in_progress"))
+        yield self._event("created", response=self.response("in_progress"))
+        yield self._event("in_progress", response=self.response("in_progress"))
 
     def think(self, piece: str) -> Iterator[Document]:
         """See `ChatTelling`."""
@@ -126,16 +126,16 @@ class ResponseTelling:
         status = "incomplete" if finish.cut else "completed"
         if not finish.calls:
             yield from self._answer(finish.answer, status)
-        self.whole = self.standing(status, usage=_usage(finish, "input", "output"), reasonry=finish.document)
+        self.whole = self.response(status, usage=_usage(finish, "input", "output"), reasonry=finish.document)
         yield self._event(status, response=self.whole)
 
     def fail(self, error: ReasonryError, scope: Mapping[str, Any]) -> Document:
         """See `ChatTelling`."""
         status = "cancelled" if error.code == "cancelled" else "failed"
-        self.whole = self.standing(status, error={"code": error.code, "message": error.message})
+        self.whole = self.response(status, error={"code": error.code, "message": error.message})
         return self._event("failed", response=self.whole)
 
-    def standing(self, status: str, **members: Any) -> Document:
+    def response(self, status: str, **members: Any) -> Document:
         """Return the response as it stands."""
         return {
             "id": self._id,

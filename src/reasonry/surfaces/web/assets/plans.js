@@ -31,12 +31,12 @@ function kindTable(record, above, kind, found, page) {
     costLine(costWithBelow(record, node.id)) || "—",
   ]);
   const caption = `${isPlan ? "Plans" : "Tasks"} of ${nodeLabel(above)}`;
-  const heads = isPlan ? ["Plan", "What", "Score", "Verdict", "Cost"] : ["Task", "What", "Verdict", "Cost"];
+  const heads = isPlan ? ["Plan", "First task", "Score", "Verdict", "Cost"] : ["Task", "Query", "Verdict", "Cost"];
   return element("div", { class: "scroll" }, table(caption, heads, rows));
 }
 
 function verdict(node, isPlan) {
-  if (node.state === "dropped") return plainName(node.why?.code ?? "dropped");
+  if (node.state === "dropped") return isPlan ? "not chosen" : plainName(node.why?.code ?? "dropped");
   if (node.state === "on_path" || node.state === "answer") return isPlan ? "chosen" : "accepted";
   return stateWord(node.state);
 }

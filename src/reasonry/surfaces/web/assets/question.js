@@ -51,7 +51,7 @@ export function changes(record, id, page) {
     const open = element("button", { class: "link", on: { click: () => page.select(one.node ?? one.id) } }, name);
     return element("li", {}, open, ` ${firstLine(one.text) || "—"}`, scoreOf(one) && element("small", {}, ` ${scoreOf(one)}`));
   });
-  const words = element("summary", { class: "quiet" }, `What it changed: ${count(found.length, "thought")}`);
+  const words = element("summary", { class: "quiet" }, `Changes: ${count(found.length, "thought")}`);
   return [element("details", { class: "changed", "data-id": `changed ${id}` }, words, element("ul", { class: "notes" }, ...items))];
 }
 

@@ -11,7 +11,6 @@ const LANE = 1.5;
 const MOST_LANES = 8; // drawn at first; of more, each round is one bar
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
-const WORTH_SAYING = 0.9; // of the time a run took: below it, waiting side by side would have been faster
 const OPEN_SHARE = 0.06; // of the run time: how long a question without an answer is drawn beyond the present
 
 /**
@@ -30,12 +29,11 @@ export function drawTimeline(record, page) {
   const spans = isMany && !parts.isOpen ? inRounds(all) : all;
   const lanes = spans === all ? each : packLanes(spans, least);
   parts.toggle = isMany && foldButton(parts, () => drawTimeline(record, page));
-  const path = new Set(record.page.critical_path?.effects ?? []);
   const { room, field, bars } = parts;
   const before = new Map(bars);
   bars.clear();
   for (const [index, span] of spans.entries()) {
-    const text = barText(record, span, path);
+    const text = barText(record, span);
     const key = JSON.stringify(text);
     const known = before.get(span.one.id);
     const item = known?.key === key ? known.item : bar(text);
@@ -98,16 +96,9 @@ function head(record, spans, lanes, toggle) {
     count(spans.length, "question or call", "questions and calls"),
     rounds > 0 && count(rounds, "round"),
     side > 1 && `up to ${side} side by side`,
-    bestTime(record.page),
   );
   if (toggle) made.append(toggle);
   return made;
-}
-
-/** What the wall clock would have been at best: dependent questions, each time the slowest. */
-function bestTime({ critical_path: path, duration_ms: took, status }) {
-  if (!path || status === "active" || !took || path.ms > WORTH_SAYING * took) return null;
-  return `at best ${duration(path.ms)} of ${duration(took)} (underlined)`;
 }
 
 function ticks(axis) {
@@ -142,7 +133,7 @@ function middle(spans) {
 }
 
 /** What a bar says, as data: two that are alike make the same bar. */
-function barText(record, { one, from, to, status }, path) {
+function barText(record, { one, from, to, status }) {
   const node = record.nodes.get(one.node);
   const name = one.kind ? callName(one) : plainName(one.stage ?? "");
   const tries = one.tried?.length ?? 0;
@@ -160,7 +151,6 @@ function barText(record, { one, from, to, status }, path) {
     "data-status": status,
     "data-state": node?.state,
     "data-tries": tries || null,
-    "data-path": path.has(one.id),
     "data-reused": one.reused,
     "aria-label": said,
     title: said,

@@ -17,7 +17,8 @@ export function drawWhy(record, page) {
   const { kind, votes = [], status, outcome, termination } = record.page;
   if (kind !== "run" || status === "active") return show(byId("why"), []);
   const found = votes.length ? ofVotes(record.page) : [pathSteps(record, page), ...verdictWords(record), ...runnerUp(record, page)];
-  const parts = [...found, ...ofPlans(record, page), ...ofTools(record), isAnswered(outcome) && termination?.detail].filter(Boolean);
+  const plans = ofPlans(record, page);
+  const parts = [...found, ...(plans.length ? plans : ofTools(record)), isAnswered(outcome) && termination?.detail].filter(Boolean);
   show(byId("why"), parts.length ? [element("strong", {}, isAnswered(outcome) ? "Why" : "So far"), ...parts.map((part) => element("span", {}, part))] : []);
 }
 

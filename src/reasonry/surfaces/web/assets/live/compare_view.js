@@ -85,7 +85,7 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
   function terms({ terms: differing }) {
     if (!differing.length) return section("Settings", [element("p", {}, "Strategy, model, options and limits are the same.")]);
     const isOfOne = ({ name, a: mine, b: other }) => name.startsWith("options.") && (mine ?? other) !== null && (mine === null || other === null);
-    const row = ({ name, a: mine, b: other }) => [plainName(name.replace("options.", "")), said(mine), said(other)];
+    const row = ({ name, a: mine, b: other }) => [plainName(name.replace("options.", "")), ...[mine, other].map((value) => said(name === "model" ? modelName(value) : value))];
     const sheet = (found) => wide(table("", ["", "Run A", "Run B"], found.map(row)));
     const [own, both] = [differing.filter(isOfOne), differing.filter((one) => !isOfOne(one))];
     const rest = own.length > 0 && element("details", {}, element("summary", { class: "quiet" }, `${own.length} options that only one of the strategies has`), sheet(own));
@@ -168,6 +168,7 @@ function partedNode(parting, ...records) {
 /** A value as words. */
 function said(value, indent = 0) {
   if (value === null || value === undefined) return "—";
+  if (Array.isArray(value) && value.every((part) => typeof part === "string")) return value.join(", ");
   return typeof value === "object" ? JSON.stringify(value, null, indent) : String(value);
 }
 
@@ -205,9 +206,9 @@ function verdictOn(first, second, spend) {
     const { a: mine, b: its } = spend.find((entry) => entry.name === name) ?? {};
     if (!(mine > 0) || !Number.isFinite(its)) return null;
     const share = Math.round((100 * (its - mine)) / mine);
-    return share && `B takes ${Math.abs(share)} % ${share > 0 ? "more" : less} ${word}`;
-  });
-  return [element("strong", {}, said), dotted([kinds, ""]), ...shares.filter(Boolean).map((share) => ` · ${share}`)];
+    return share && `${Math.abs(share)} % ${share > 0 ? "more" : less} ${word}`;
+  }).filter(Boolean);
+  return [element("strong", {}, said), kinds, shares.length > 0 && ` · B: ${shares.join(", ")}`].filter(Boolean);
 }
 
 /** How much of two trees is alike. */

@@ -11,7 +11,7 @@ export function askToken(refused) {
   const field = element("input", {
     type: "password", id: "token", autocomplete: "off", spellcheck: "false", required: true,
   });
-  return ask("This server asks for a token", "Go on", [
+  return ask("This server asks for a token", "Continue", [
     refused && element("p", { role: "alert", class: "wrong" }, "The server does not know this token."),
     element("label", { for: "token" }, "Token"),
     field,

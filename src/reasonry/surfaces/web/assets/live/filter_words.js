@@ -4,13 +4,15 @@ import { element, listen } from "../dom.js";
 import { count, dollars, dotted, duration } from "../wording.js";
 import { api } from "./api.js";
 
+const EXAMPLE = { problem: "Use 4, 9, 10 and 13 to make 24", strategy: "tree_of_thoughts", model: "offline", mode: "driven" };
 const ABOUT = "Each run and each session of your agents is kept here, with every thought, its cost and why the answer was chosen.";
 
 /**
  * @param {Record<string, HTMLInputElement | HTMLSelectElement>} fields by their names in the address
  * @param {() => void} filter called when they were changed
+ * @param {(path: string) => void} onNavigate
  */
-export function makeFilterWords(fields, filter) {
+export function makeFilterWords(fields, filter, onNavigate) {
   const chips = element("p", { class: "chips", hidden: true });
   const nothing = element("div", { class: "nothing", hidden: true });
 
@@ -25,7 +27,7 @@ export function makeFilterWords(fields, filter) {
   }
 
   /** Draws each filter that is set, to be taken off, and what there is to say of an empty list. */
-  function draw({ wish, isEmpty, hasDemo }) {
+  function draw({ wish, isEmpty }) {
     const names = Object.keys(fields).filter((name) => wish[name] && name !== "query");
     chips.hidden = !names.length;
     chips.replaceChildren(...names.map(chip));
@@ -36,10 +38,14 @@ export function makeFilterWords(fields, filter) {
       const clear = element("button", { on: { click: () => set(Object.keys(fields)) } }, "Clear the search and filters");
       return nothing.replaceChildren(element("p", {}, said), clear);
     }
+    const trouble = element("span", { class: "wrong", role: "alert" });
+    const example = element("button", { title: EXAMPLE.problem, on: { click: () => api.post("/runs", EXAMPLE, { key: api.newKey() }).then(
+      ({ run_id: id }) => onNavigate(`/runs/${encodeURIComponent(id)}`), (error) => (trouble.textContent = api.say(error))) } }, "Try an example");
     const start = element("a", { class: "button main", href: "#/new" }, "New run");
     nothing.replaceChildren(
-      element("p", {}, hasDemo ? "Nothing here yet: this is an example. " : "Nothing here yet. ", ABOUT),
-      element("p", {}, start, " or let an agent think in steps: ", element("code", {}, "reasonry setup")),
+      element("p", {}, "Nothing here yet. ", ABOUT),
+      element("p", { class: "tools" }, start, example, trouble),
+      element("p", {}, "Or let an agent think in steps: ", element("code", {}, "reasonry setup")),
     );
   }
 

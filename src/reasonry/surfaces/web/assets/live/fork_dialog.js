@@ -44,7 +44,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
       rows.length ? element("details", {}, element("summary", {}, title), ...rows) : null;
     const parts = [
       quietLine(`${nodeLabel(node)}: ${firstLine(node.text).slice(0, 120)}`),
-      asked.length > 1 && row(label(choice, "Ask anew from"), choice),
+      asked.length > 1 && row(label(choice, "Ask again from"), choice),
       kept,
       row(label(prompt, "The question"), prompt, "Changed, the fork asks this instead."),
       row(label(model, "Model"), model),

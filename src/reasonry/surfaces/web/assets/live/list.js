@@ -3,7 +3,6 @@
 import { element, listen, quietLine } from "../dom.js";
 import { modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
-import { loadDemo, wantsDemo } from "./demo.js";
 import { choice, countRuns, foldable, makeFilterWords, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
 import { OUTCOMES, loadPage } from "./list_page.js";
@@ -28,7 +27,6 @@ export function mountList(main, { query, onNavigate }) {
   let announced = null; // the wish whose count was said
   let filtering = 0;
   let isLoading = false;
-  let demo = null;
 
   const find = element("input", { type: "search", id: "find", placeholder: "Search", "aria-label": "Search runs and sessions", value: wish.query ?? "" });
   const kind = choice("Kind", KINDS, wish.kind);
@@ -38,7 +36,7 @@ export function mountList(main, { query, onNavigate }) {
   const model = choice("Model", [["", "Any model"], ...(wish.model ? [[wish.model, modelName(wish.model)]] : [])], wish.model);
   const since = choice("When", SINCE, wish.since);
   const fields = { query: find, kind, outcome, strategy, model, since };
-  const filters = makeFilterWords(fields, filter);
+  const filters = makeFilterWords(fields, filter, onNavigate);
   const found = quietLine();
   const standing = quietLine();
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
@@ -64,9 +62,6 @@ export function mountList(main, { query, onNavigate }) {
     cursors ??= { runs: runs.next, sessions: sessions.next };
     refresh("runs", runs);
     refresh("sessions", sessions);
-    const isBare = !isFiltered();
-    demo = isBare && !entries.size && wantsDemo() ? await loadDemo().then((page) => entryOf("runs", { ...page, run_id: "demo", usage: page.used })) : null;
-    if (signal.aborted) return;
     draw();
     readToSort();
     if (runs.rows[0]?.id !== newest) void tally((newest = runs.rows[0]?.id));
@@ -116,7 +111,6 @@ export function mountList(main, { query, onNavigate }) {
 
   function draw() {
     const shown = groupedRows(inOrderOf(entries.values(), wish.sort), opened);
-    if (demo) shown.push({ ...demo, isDemo: true });
     const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
     const items = shown.map((entry) => {
       const before = old.get(entry.address);
@@ -141,7 +135,7 @@ export function mountList(main, { query, onNavigate }) {
     const [by, isDown] = sorting(wish.sort);
     for (const [name, head] of heads) head.setAttribute("aria-sort", name === by ? (isDown ? "descending" : "ascending") : "none");
     sheet.hidden = !items.length;
-    filters.draw({ wish, isEmpty: number === 0, hasDemo: demo !== null });
+    filters.draw({ wish, isEmpty: number === 0 });
     const key = JSON.stringify(wish);
     if (announced !== null && announced !== key) document.getElementById("live").textContent = found.textContent;
     announced = key;

@@ -84,7 +84,7 @@ export function listRow(entry, isChosen, { choose, turn }) {
   const { of, id, address, status } = entry;
   const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
   const came = firstLine(entry.answer || entry.reason || "").slice(0, ROW_CHARACTERS);
-  const box = of === "runs" && !entry.isDemo && element("input", {
+  const box = of === "runs" && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },
   });
@@ -101,7 +101,7 @@ export function listRow(entry, isChosen, { choose, turn }) {
   const mode = entry.mode ?? "";
   const cells = {
     box: box || "",
-    outcome: element("span", { class: "status", "data-status": status }, entry.isDemo ? "Example" : outcomeWord(status ?? "")),
+    outcome: element("span", { class: "status", "data-status": status }, outcomeWord(status ?? "")),
     problem: more ? element("div", { class: "grouped" }, link, more) : link,
     strategy: plainName(entry.strategy ?? ""),
     model: element("span", { title: mode }, mode.split(" at ")[0]),

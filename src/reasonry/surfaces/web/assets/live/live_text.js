@@ -80,7 +80,7 @@ export function makeLiveText(page) {
   }
 
   function words(open, more) {
-    if (isPaused) return `Paused with ${count(open, "question")} open: nothing new is asked until the run goes on`;
+    if (isPaused) return `Paused with ${count(open, "question")} open: no new question is asked until the run resumes`;
     if (!open) return "Nothing is asked at this moment";
     return `Waiting for ${count(open, "answer")}${more > 0 ? `; ${more} of them not shown` : ""}`;
   }

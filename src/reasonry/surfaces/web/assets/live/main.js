@@ -8,7 +8,7 @@ import { mountComparisonTable } from "./comparison_view.js";
 import { askToken } from "./dialogs.js";
 import { mountList } from "./list.js";
 import { mountNewRun } from "./new_run.js";
-import { mountComparison, mountDemo, mountRunView, mountSession } from "./views.js";
+import { mountComparison, mountRunView, mountSession } from "./views.js";
 
 const PAGE_KEYS = [
   ["j k", "in the list: the next, the one before"],
@@ -57,7 +57,6 @@ function mount() {
 function mountView(view, ids, surroundings, query) {
   if (view === "" && !ids.length) return mountList(main, { ...surroundings, query });
   if (view === "new") return mountNewRun(main, { ...surroundings, query });
-  if (view === "runs" && ids[0] === "demo") return mountDemo(main, surroundings);
   if (view === "runs" && ids[0]) return mountRunView(main, { ...surroundings, runId: ids[0] });
   const isTable = view === "comparisons" || (view === "sessions" && ids[0]?.startsWith("comparison-"));
   if (isTable && ids[0]) return mountComparisonTable(main, { ...surroundings, id: ids[0], query });

@@ -7,7 +7,7 @@ import { api } from "./api.js";
 
 /**
  * @param {string} runId
- * @param {boolean} isNew whether the reader has just begun it, and goes on at its first question
+ * @param {boolean} isNew whether the reader has just started it, and continues at its first question
  */
 export function makeQuestions(runId, isNew) {
   const path = `/runs/${encodeURIComponent(runId)}`;

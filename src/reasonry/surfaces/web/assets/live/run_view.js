@@ -121,7 +121,7 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
     stream = api.stream(`${path}/events?text=true`, hear, {
       after: page.position ?? 0,
       onState({ state }) {
-        // Taken up again, the run goes on being heard; until then nothing comes.
+        // A resumed run sends events again; until then nothing comes.
         if (state === "ended") stream = null;
       },
     });

@@ -1,10 +1,9 @@
-// What is shown of one thing: a run with its questions, a session as it grows, the demo, two runs side by side.
+// What is shown of one thing: a run with its questions, a session as it grows, two runs side by side.
 
 import { byId, element, listen } from "../dom.js";
 import { api } from "./api.js";
 import { mountCompare } from "./compare_view.js";
 import { confirmRemoval } from "./dialogs.js";
-import { forgetDemo, loadDemo } from "./demo.js";
 import { repeat } from "./polling.js";
 import { makeQuestions } from "./questions.js";
 import { mountDocument, mountRun } from "./run_view.js";
@@ -62,37 +61,6 @@ export function mountSession(main, { sessionId, at, onNavigate }) {
     refresh: polling.now,
     close() {
       polling.close();
-      view.close();
-    },
-  };
-}
-
-/** The example that is shown where there is nothing else. */
-export function mountDemo(main, { at, onNavigate }) {
-  const host = element("div", {});
-  const remove = element("button", { on: { click: () => {
-    forgetDemo();
-    onNavigate("/");
-  } } }, "Remove the example");
-  const again = element("a", { class: "button main", hidden: true }, "Run it yourself");
-  main.append(
-    element("p", { class: "note" }, "An example, solved by exact arithmetic. It is not in your store and cost nothing. ", again, " ", remove),
-    host,
-  );
-  const view = mountDocument(host, { at, onNavigate });
-  let open = true;
-  loadDemo().then((page) => {
-    if (!open) return;
-    setTitle(page);
-    const asked = new URLSearchParams({ problem: page.problem, strategy: page.strategy, model: page.model });
-    again.href = `#/new?${asked}`;
-    again.hidden = false;
-    view.update({ ...page, id: "demo" });
-  }, (error) => host.replaceChildren(element("p", { class: "wrong" }, api.say(error))));
-  return {
-    show: view.show,
-    close() {
-      open = false;
       view.close();
     },
   };
