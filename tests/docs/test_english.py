@@ -25,7 +25,7 @@ ROOMS = sorted(
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LIST = re.compile(r"^\| not \| but \|\n\|---\|---\|\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
 STATEMENT = re.compile(
-    r"(?:^|[.:!] |^[-*] |\| |\d\. )((?:What|Who)\b[^.?!\n]*(?:\n[^.?!\n]+)*[.!])", re.MULTILINE
+    r"(?:^|[.:!] |^[-*] |\d\. )((?:What|Who)\b[^.?!\n]*(?:\n[^.?!\n]+)*[.!])", re.MULTILINE
 )
 JS_COMMENT = re.compile(r"/\*.*?\*/|(?:^|\s)//[^\n]*", re.DOTALL | re.MULTILINE)
 JS_TEXT = re.compile(r'"([^"\n]*)"|`([^`]*)`')
