@@ -114,7 +114,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         text: None before there is an answer, and after one was proved wrong.
         verdict: `doubted`: the last review found it wrong, with neither a correction nor a repair left. `unchecked`:
             it is the best there is, and the look at it that was wanted could not be had.
-        objections: What was wrong with earlier answers, and with a doubted one.
+        objections: The faults of earlier answers, and with a doubted one.
         unchecked: With `unchecked`: why.
         fallback: An answer found wrong by its author alone, for want of a better one.
         refuted: The answers that were proved wrong.

@@ -18,7 +18,7 @@ class AnswerDetails(Details):
     """What they have where an answer was settled."""
 
     verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
-    objections: Annotated[list[str], Meta(description="What was wrong with earlier answers.")]
+    objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
 
 
 class DraftsDetails(Details):
