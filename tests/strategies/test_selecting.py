@@ -107,8 +107,8 @@ def abstains(run: Played) -> bool:
     conclusion = run.snapshot.conclusion
     assert conclusion is not None
     proofs = conclusion.document.get("proofs", [])
-    verdict = {proof["verdict"] for proof in proofs} - {"refuted"}
-    return conclusion.reason == "abstained" and verdict == {"undecided"}
+    standing = {proof["verdict"] for proof in proofs} - {"refuted"}
+    return conclusion.reason == "abstained" and standing == {"undecided"}
 
 
 @each
@@ -123,7 +123,7 @@ def test_no_refuted_answer_is_given_while_there_is_one_that_is_not(name: str, se
         assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
     else:
         assert world.truth[spoken(conclusion.answer)] != "wrong"
-        assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.verdict == "proved")
+        assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.standing == "proved")
 
 
 @few
@@ -138,7 +138,7 @@ def test_no_proof_that_readers_refuted_is_given_while_there_is_one_that_they_did
         assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
     else:
         assert world.truth[spoken(conclusion.answer)] != "wrong"
-        assert conclusion.verdict == "given"
+        assert conclusion.standing == "given"
 
 
 LATE = ("self_consistency",)

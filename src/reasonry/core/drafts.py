@@ -54,7 +54,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
         number: From 1, in the order drawn.
         short: The answer alone, where `answer` says more; votes compare it.
         steps: What leads to the answer, where the strategy inside says so.
-        verdict: `unfinished`: it was cut off; `lost`: there is no answer.
+        standing: `unfinished`: it was cut off; `lost`: there is no answer.
         checked: Whether a verifier has looked at it, as far as one looks.
         why: With `refuted` and `lost`: the reason.
         code: With `lost`: of the failure.
@@ -66,7 +66,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     answer: str = ""
     short: str = ""
     steps: tuple[str, ...] = ()
-    verdict: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
+    standing: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
     checked: bool = False
     why: str = ""
     code: str | None = None
@@ -139,16 +139,16 @@ def problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
 def read_draft(number: int, brought: Finished | Failed) -> Draft:
     """Return what a run inside brought, as a draft."""
     if isinstance(brought, Failed):
-        return Draft(number, verdict="lost", why=brought.message, code=brought.code)
+        return Draft(number, standing="lost", why=brought.message, code=brought.code)
     answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
     if not answer:
         refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None
         why = refuted[-1] if refuted else brought.detail or brought.reason
-        return Draft(number, verdict="refuted" if refuted else "lost", why=str(why), code=brought.code)
+        return Draft(number, standing="refuted" if refuted else "lost", why=str(why), code=brought.code)
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
     cut = brought.status == "cancelled"
-    verdict = "proved" if brought.proved else "unfinished" if cut else "open"
-    return Draft(number, answer, brought.short or "", lines, verdict)
+    standing = "proved" if brought.proved else "unfinished" if cut else "open"
+    return Draft(number, answer, brought.short or "", lines, standing)
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
@@ -161,7 +161,7 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
     """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
     if not state.options.verify:
         return state
-    written = [draft for draft in state.drafts if draft.verdict in ("open", "proved") or draft.checked]
+    written = [draft for draft in state.drafts if draft.standing in ("open", "proved") or draft.checked]
     groups = [[written[place] for place in vote.voters] for vote in tally(list(map(_voice, written)))]
     looked_at = {draft.number: next((each for each in group if each.checked), None)
                  for group in groups for draft in group}  # fmt: skip
@@ -175,8 +175,8 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
         known = looked_at.get(draft.number)
         if known is None or draft.checked:
             return draft
-        answer = known.answer if known.verdict == "proved" else draft.answer
-        return replace(draft, answer=answer, verdict=known.verdict, why=known.why, checked=True)
+        answer = known.answer if known.standing == "proved" else draft.answer
+        return replace(draft, answer=answer, standing=known.standing, why=known.why, checked=True)
 
     return replace(state, drafts=tuple(map(settle, state.drafts)))
 
@@ -184,8 +184,8 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
 def _rule_on(draft: Draft, verdict: Any) -> Draft:
     ruling = rule(draft.answer, verdict)
     if ruling.answer is None:
-        return replace(draft, verdict="refuted", why=ruling.objection)
-    return replace(draft, verdict="proved", answer=ruling.answer) if ruling.proved else draft
+        return replace(draft, standing="refuted", why=ruling.objection)
+    return replace(draft, standing="proved", answer=ruling.answer) if ruling.proved else draft
 
 
 def _voice(draft: Draft) -> str:
@@ -194,20 +194,20 @@ def _voice(draft: Draft) -> str:
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
-    """Return the different answers that are left, those proved right first, then by votes, then by who was first."""
-    left = [draft for draft in drafts if draft.verdict in ("open", "proved")]
+    """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
+    standing = [draft for draft in drafts if draft.standing in ("open", "proved")]
     found: list[Group] = []
-    for vote in tally(list(map(_voice, verdict))):
-        voters = [left[place] for place in vote.voters]
-        first = min(voters, key=lambda draft: (draft.verdict != "proved", draft.number))
+    for vote in tally(list(map(_voice, standing))):
+        voters = [standing[place] for place in vote.voters]
+        first = min(voters, key=lambda draft: (draft.standing != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))
-    return tuple(sorted(found, key=lambda each: each.draft.verdict != "proved"))
+    return tuple(sorted(found, key=lambda each: each.draft.standing != "proved"))
 
 
 def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     """Return the best draft so far: the first candidate, else one that was cut off."""
     found = candidates(drafts)
-    return found[0].draft if found else next((each for each in drafts if each.verdict == "unfinished"), None)
+    return found[0].draft if found else next((each for each in drafts if each.standing == "unfinished"), None)
 
 
 def choose_draft(state: Any, draft: Draft | None, text: str = "") -> Move:
@@ -227,13 +227,13 @@ def conclude_draft(draft: Draft | None, document: dict[str, Any]) -> Conclusion:
     """Return the conclusion that a draft is the answer; without one, the document alone."""
     if draft is None:
         return Conclusion(document=document)
-    verdict = "proved" if draft.verdict == "proved" else "given"
-    return Conclusion(draft.answer, document=document, short=draft.short or None, verdict=verdict)
+    standing = "proved" if draft.standing == "proved" else "given"
+    return Conclusion(draft.answer, document=document, short=draft.short or None, standing=standing)
 
 
 def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
     """Return the reason, the detail and the code of a run all of whose drafts are refuted or lost."""
-    refuted = [draft for draft in drafts if draft.verdict == "refuted"]
+    refuted = [draft for draft in drafts if draft.standing == "refuted"]
     if refuted:
         return "verification_failed", f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}", None
     lost = next((draft for draft in reversed(drafts) if draft.code != STOPPED), drafts[-1])
@@ -263,5 +263,5 @@ def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
     entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
     if side is not None:
         return entry
-    code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.verdict, "failed")
+    code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.standing, "failed")
     return {**entry, "dropped": {"code": code, "text": draft.why or "it was cut off"}}

@@ -169,11 +169,11 @@ def outcome_of(run: Run) -> Outcome | None:
     if snapshot.error:
         return "error"
     ended = snapshot.conclusion
-    if snapshot.status == "cancelled" or ended is None or ended.verdict == "best_so_far":
+    if snapshot.status == "cancelled" or ended is None or ended.standing == "best_so_far":
         return "stopped"
     if ended.answer is None:
         return "unsolved"
-    return "solved" if ended.verdict == "proved" else "answered"
+    return "solved" if ended.standing == "proved" else "answered"
 
 
 def _is_callers_turn(run: Run) -> bool:

@@ -152,13 +152,13 @@ class State(Struct, frozen=True, omit_defaults=True):
         """The best draft so far."""
         by_number = {draft.number: draft for draft in self.drafts}
         best = best_draft(self.drafts)
-        if best is None or best.verdict != "open":
+        if best is None or best.standing != "open":
             return best
         if self.verdicts:
             found = standings_of(self.rules, self.contenders, self.verdicts, self.options.seed)
             return by_number[next(iter(found))]
         ranked = (by_number[number] for number in self.ranking)
-        return next((draft for draft in ranked if draft.verdict == "open"), best)
+        return next((draft for draft in ranked if draft.standing == "open"), best)
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
@@ -186,7 +186,7 @@ def verify(s: State) -> Body:
     if not field and s.can_repair and _refuted_drafts(s):
         return go(s, "draft_repair")
     is_new = not s.ranking or any(each.draft.repairs for each in field)
-    is_open = best is not None and best.verdict == "open" and is_new and len(field) > 1
+    is_open = best is not None and best.standing == "open" and is_new and len(field) > 1
     return go(s, "differential_testing" if is_open else "answer_selection")
 
 
@@ -276,7 +276,7 @@ def repair(s: State) -> Body:
 
 
 def _refuted_drafts(s: State) -> list[Draft]:
-    return [draft for draft in s.drafts if draft.verdict == "refuted"]
+    return [draft for draft in s.drafts if draft.standing == "refuted"]
 
 
 def _review(s: State, draft: Draft) -> str:

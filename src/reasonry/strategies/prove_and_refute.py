@@ -432,12 +432,12 @@ def _rule_on_proofs(s: State) -> Generator[Request, Any, State]:
     def rule_out(proof: Proof) -> Proof:
         faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
         is_faulty = faults and not proof.checked
-        return replace(proof, verdict="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
+        return replace(proof, standing="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
 
     def settle(proof: Proof) -> Proof:
-        if proof.verdict == "proved":
+        if proof.standing == "proved":
             return replace(proof, verdict="proved")
-        if proof.verdict == "refuted":
+        if proof.standing == "refuted":
             return replace(proof, verdict="refuted", holes=(proof.why,))
         return replace(proof, checked=True)
 
@@ -522,8 +522,8 @@ def _conclude_proofs(state: State) -> Conclusion:
     if not state.ranking:
         return Conclusion(document=document)
     best = state.ranking[0]
-    verdict = "proved" if best.verdict == "proved" else "given"
-    return Conclusion(best.text, document=document, short=best.answer, verdict=verdict)
+    standing = "proved" if best.verdict == "proved" else "given"
+    return Conclusion(best.text, document=document, short=best.answer, standing=standing)
 
 
 def _conclude_claims(state: State) -> Conclusion:

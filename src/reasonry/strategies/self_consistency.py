@@ -170,19 +170,19 @@ class State(Struct, frozen=True, omit_defaults=True):
         return len(self.drafts)
 
     @property
-    def verdict(self) -> list[Draft]:
+    def standing(self) -> list[Draft]:
         """The drafts that vote."""
-        return [draft for draft in self.drafts if draft.verdict in ("open", "proved")]
+        return [draft for draft in self.drafts if draft.standing in ("open", "proved")]
 
     @property
     def proved(self) -> Draft | None:
         """The first draft that a verifier proved right."""
-        return next((draft for draft in self.drafts if draft.verdict == "proved"), None)
+        return next((draft for draft in self.drafts if draft.standing == "proved"), None)
 
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the drafts that stand, most first; with weights, the heaviest first."""
-        answers = [draft.answer for draft in self.verdict]
+        answers = [draft.answer for draft in self.standing]
         found = list(merge_votes(tally(answers), self.groups))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
@@ -192,7 +192,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     def weight(self, vote: Vote) -> float:
         """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
-        confidences = [draft.confidence for draft in self.verdict]
+        confidences = [draft.confidence for draft in self.standing]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
         weights = [exp((middle if each is None else each) / SHARPNESS) for each in confidences]
@@ -326,7 +326,7 @@ def _read_path(number: int, path: Reply | Failed | Finished) -> tuple[Draft, str
 
 def group_answers(s: State) -> Body:
     """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
-    found = tally([draft.answer for draft in s.verdict])
+    found = tally([draft.answer for draft in s.standing])
     if not s.options.group or len(found) < 2:
         return go(s, "majority_selection")
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
@@ -352,7 +352,7 @@ def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups,
 
 def select(state: State) -> Move:
     """argmax_a v(a)."""
-    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.verdict)}" for vote in state.votes]
+    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.standing)}" for vote in state.votes]
     chosen = conclude(state)
     return go(
         state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
@@ -372,11 +372,11 @@ class SelfConsistencyDetails(Details):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
-    votes, verdict, proved = state.votes, state.verdict, state.proved
+    votes, standing, proved = state.votes, state.standing, state.proved
     answer = proved.answer if proved else tidy(votes[0].answer) if votes else state.unfinished
     lost = [draft for draft in state.drafts if not draft.answer]
     groups = [
-        Group(verdict[vote.voters[0]], tuple(verdict[at].number for at in vote.voters)) for vote in votes
+        Group(standing[vote.voters[0]], tuple(standing[at].number for at in vote.voters)) for vote in votes
     ]
     document: dict[str, Any] = drafts_document(state.drafts, groups) | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
@@ -388,7 +388,7 @@ def conclude(state: State) -> Conclusion:
             entry["weight"] = round(state.weight(vote), 4)
     without = f", {len(lost)} without an answer that could be read" if lost else ""
     detail = f"{state.drawn} of {state.options.samples} samples drawn{without}"
-    return Conclusion(answer, detail=detail, document=document, verdict="proved" if proved else "given")
+    return Conclusion(answer, detail=detail, document=document, standing="proved" if proved else "given")
 
 
 _PATHS = text_list("One line for each path: how it sets out.")

@@ -27,8 +27,10 @@ def conclude(state: State) -> Conclusion:
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
-    verdict = "proved" if state.proved else "given"
-    return Conclusion(answer, state.reason or "unfinished", _detail(state), _document(state), verdict=verdict)
+    standing = "proved" if state.proved else "given"
+    return Conclusion(
+        answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing
+    )
 
 
 def _detail(state: State) -> str:
