@@ -243,7 +243,7 @@ async def test_a_price_alone_runs_no_comparison_anew() -> None:
     items = [Item("one", "1 + 1?", "2")]
     async with App("memory") as app:
         keys = [
-            [job.run.key for job in Comparison(app, items, ["self_consistency"], participants, terms).jobs]
+            [job.key for job in Comparison(app, items, ["self_consistency"], participants, terms).jobs]
             for participants in (Participants(model=SOLD), Participants(model=SOLD, price="1/2"))
             for terms in (Terms(), Terms(budget=DEAR))
         ]

@@ -245,7 +245,8 @@ async def test_a_verifier_that_is_named_proves_candidates_wrong() -> None:
     right = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:20", **terms)
     wrong = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:21", **terms)
     assert right.answer == "20"
-    assert (wrong.answer, wrong.termination.detail) == (None, "all 2 answers were proved wrong")
+    why = 'The answer "21" was checked and is wrong. it is not between 1 and 20'
+    assert (wrong.answer, wrong.termination.detail) == (None, f"all 2 answers were proved wrong; {why}")
 
 
 @pytest.mark.usefixtures("installed")

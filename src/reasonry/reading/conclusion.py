@@ -82,7 +82,7 @@ _COMES_TO: Final = lazy_pattern(
 _NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
 _NAMES: Final = lazy_pattern(rf"(?<![\w^]){_NAME}")
 _SO_THAT: Final = lazy_pattern(r"\b(?:so|thus|hence|therefore|then|also|somit|donc)\b|⇒|→|=>")
-_LABELLED: Final = lazy_pattern(r"[^:=\n]{2,60}[^\W\d][*_]*:\s+(?P<value>[^:=\n]{1,60})")
+_LABELLED: Final = lazy_pattern(r"[^:=\d\n]{2,60}[^\W\d][*_]*:\s+(?P<value>[^:=\n]{1,60})")
 """A line that says what its value is: `As a mixed number: 1 7/12`."""
 _SOLUTIONS: Final = lazy_pattern(
     rf"(?<!\S)(?<!for\s)(?<!if\s)(?<!as\s)(?<!since\s)(?<!with\s)(?<!where\s)(?P<value>{_NAME}"
