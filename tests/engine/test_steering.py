@@ -151,7 +151,7 @@ async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
 async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: str | None) -> None:
     """Also where it waits to try again."""
     faults = (lambda number: ModelError("busy", retryable=True, retry_after_s=60)) if fault else None
-    busy = CountingModel(latency_s=0.01 if fault else 0.2, fault=faults)
+    busy = CountingModel(latency_s=0.01 if fault else 1, fault=faults)
     engine = Engine(MemoryStore(), ALL, Policy(max_concurrency=2))
     run_id = await engine.accept(order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
     control = Control()

@@ -153,4 +153,4 @@ def test_the_doctor_tells_what_does_not_work_and_what_to_do(home: Home) -> None:
     assert "ended with exit code 3" in text
     assert "the reason" in text
     assert "PROBLEM: Codex:" in text
-    assert "3 problems to put right" in text
+    assert "3 problems to fix" in text
