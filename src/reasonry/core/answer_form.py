@@ -50,7 +50,7 @@ def form_stage(
         schema = msgspec.json.encode(form).decode()
         prompt = PROMPT.format(problem=problem, answer=answer, schema=schema)
         facts = {"kind": "answer_form", "problem": problem, "answer": answer}
-        ask = Ask(prompt, facts=facts, form=dict(form))
+        ask = question = Ask(prompt, facts=facts, form=dict(form))
         text, thoughts, fault = _value_in(answer, form), (), ""
         for _ in range(ask.retries + 1):
             if text is None:
@@ -60,7 +60,7 @@ def form_stage(
             fault = (yield from _check(state, problem, text)) if is_checked else ""
             if not fault:
                 return Move(text, thoughts=thoughts)
-            ask, text = ask_again(Ask(prompt, facts=facts, form=dict(form)), Answered(text), fault), None
+            ask, text = ask_again(question, Answered(text), fault), None
         raise EffectFailed(Failed(UNREADABLE, fault), ())
 
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:

@@ -24,16 +24,6 @@ class AnswerDetails(Details):
 class DraftsDetails(Details):
     """What they have where drafts were compared."""
 
-    votes: Annotated[list[dict[str, Any]], Meta(description="Each `answer` with its `count`.")]
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
     samples: Annotated[list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`.")]
     samples_used: Annotated[int, Meta(description="Drafts written.")]
-
-
-class ProveAndRefuteDetails(Details, total=False):
-    """What the details of a result have: proofs if there are solvers, else claims."""
-
-    proofs: Annotated[list[dict[str, Any]], Meta(description="`answer`, `verdict`, `votes`, `holes`, …")]
-    revisions: Annotated[int, Meta(description="Revisions made.")]
-    claims: Annotated[list[dict[str, Any]], Meta(description="`claim`, `verdict`, `reason`, …")]
-    refutation_rate: Annotated[float, Meta(description="Share of the claims that were refuted.")]
-    warning: Annotated[str, Meta(description="That every claim was refuted.")]

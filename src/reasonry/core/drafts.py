@@ -74,6 +74,11 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     confidence: float | None = None
 
     @property
+    def is_standing(self) -> bool:
+        """Whether it has an answer that nothing has refuted."""
+        return self.standing in ("open", "proved")
+
+    @property
     def id(self) -> str:
         """Its id in the result document."""
         return f"sample-{self.number}"
@@ -161,11 +166,15 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
     """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
     if not state.options.verify:
         return state
-    written = [draft for draft in state.drafts if draft.standing in ("open", "proved") or draft.checked]
-    groups = [[written[place] for place in vote.voters] for vote in tally(list(map(_voice, written)))]
-    looked_at = {draft.number: next((each for each in group if each.checked), None)
-                 for group in groups for draft in group}  # fmt: skip
-    waiting = [group for group in groups if looked_at[group[0].number] is None]
+    written = [draft for draft in state.drafts if draft.is_standing or draft.checked]
+    looked_at: dict[int, Draft] = {}
+    waiting: list[list[Draft]] = []
+    for vote in tally(list(map(_voice, written))):
+        group = [written[place] for place in vote.voters]
+        if known := next((draft for draft in group if draft.checked), None):
+            looked_at |= {draft.number: known for draft in group}
+        else:
+            waiting.append(group)
     claims = [claim(state.problem, group[0].steps, group[0].answer) for group in waiting]
     verdicts = yield request(state, *claims, give_failures=True)
     for group, verdict in zip(waiting, verdicts, strict=True):
@@ -195,7 +204,7 @@ def _voice(draft: Draft) -> str:
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
-    standing = [draft for draft in drafts if draft.standing in ("open", "proved")]
+    standing = [draft for draft in drafts if draft.is_standing]
     found: list[Group] = []
     for vote in tally(list(map(_voice, standing))):
         voters = [standing[place] for place in vote.voters]

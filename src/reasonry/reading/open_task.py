@@ -15,6 +15,8 @@ _POLITE: Final = (
     r"(?:(?:please|now|then|can you|could you|would you|will you|help me(?: to)?|i (?:need|want) you to"
     r"|i(?:'d| would) like you to|bitte|kannst du|s'il vous plaît|por favor|per favore)[,\s]+)*"
 )
+_BEGINS: Final = rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}"
+"""Where a sentence begins, and how it may."""
 _WRITE: Final = (
     r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
     r"|proofread|brainstorm|refactor|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
@@ -48,7 +50,7 @@ _TEXT: Final = (
     r"|slogan|tagline|press release|checklist)"
 )
 _NAMED: Final = lazy_pattern(
-    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
+    rf"{_BEGINS}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
     rf"(?:(?!(?:an?|the|this|that|each|every|his|her|its|my|our)\b)[\w'-]+\s+)?{_TEXT}"
     r"(?:\s[\w-]+(?:\([^()\n]*\))?)?(?:\s+(?:that|for|to|which|with|without|about|in)\b|:)"
     r"|(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|some|a few)\s+(?:[\w'-]+\s+){0,2}"
@@ -57,7 +59,7 @@ _NAMED: Final = lazy_pattern(
 )
 """A text that is asked for by its name alone: `Recipe for banana bread`, `SQL for PostgreSQL: …`."""
 _ASKED_TO: Final = lazy_pattern(
-    rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
+    rf"{_BEGINS}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
     r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
     re.IGNORECASE,

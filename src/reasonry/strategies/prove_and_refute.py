@@ -42,7 +42,7 @@ from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
 from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
-from ..core.details import ProveAndRefuteDetails
+from ..core.details import Details
 from ..core.drafts import Draft, verify_drafts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
@@ -501,6 +501,16 @@ def select_proof(s: State) -> Move:
 def conclude(state: State) -> Conclusion:
     """Return what the solvers or the attackers came to."""
     return _conclude_proofs(state) if state.solves else _conclude_claims(state)
+
+
+class ProveAndRefuteDetails(Details, total=False):
+    """What the details of a result have: proofs if there are solvers, else claims."""
+
+    proofs: Annotated[list[dict[str, Any]], Meta(description="`answer`, `verdict`, `votes`, `holes`, …")]
+    revisions: Annotated[int, Meta(description="Revisions made.")]
+    claims: Annotated[list[dict[str, Any]], Meta(description="`claim`, `verdict`, `reason`, …")]
+    refutation_rate: Annotated[float, Meta(description="Share of the claims that were refuted.")]
+    warning: Annotated[str, Meta(description="That every claim was refuted.")]
 
 
 def _conclude_proofs(state: State) -> Conclusion:

@@ -98,7 +98,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def best(self) -> Draft | None:
         """The best draft so far: proved, else rated best in the last review, else the latest that stands."""
-        standing = [draft for draft in self.drafts if draft.standing in ("open", "proved")]
+        standing = [draft for draft in self.drafts if draft.is_standing]
         if not standing:
             return best_draft(self.drafts)
 

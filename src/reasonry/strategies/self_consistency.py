@@ -33,7 +33,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import UNREADABLE, ReasonedAnswer
-from ..core.details import Details
+from ..core.details import DraftsDetails
 from ..core.drafts import (
     PLAIN_WRITER,
     Draft,
@@ -172,7 +172,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def standing(self) -> list[Draft]:
         """The drafts that vote."""
-        return [draft for draft in self.drafts if draft.standing in ("open", "proved")]
+        return [draft for draft in self.drafts if draft.is_standing]
 
     @property
     def proved(self) -> Draft | None:
@@ -359,13 +359,10 @@ def select(state: State) -> Move:
     )
 
 
-class SelfConsistencyDetails(Details):
+class SelfConsistencyDetails(DraftsDetails):
     """What the details of a result have."""
 
-    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
-    samples: Annotated[list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`.")]
     confidence: Annotated[float, Meta(description="How sure the vote is, from 0 to 1.")]
-    samples_used: Annotated[int, Meta(description="Samples drawn.")]
     samples_saved: Annotated[int, Meta(description="Samples that were not needed.")]
     samples_failed: Annotated[int, Meta(description="Samples without an answer.")]
 
