@@ -428,6 +428,10 @@ BAD = [
     (["data.jsonl", "--dataset", "game24"], "not both"),
     (["--dataset", "game42"], "Did you mean game24?"),
     (["--dataset", "game24:0"], "NAME:SIZE"),
+    (["--dataset", "game24:-1"], "NAME:SIZE"),
+    (["--dataset", "game24:many"], "NAME:SIZE"),
+    (["--dataset", "game24:1000000000"], "from 1 to 10,000"),
+    (["--dataset", ""], "no data set ''"),
     (["--dataset", "gym/nix"], "no data set 'gym/nix'"),
     (["--dataset", "game24", "--level", "4"], "level"),
 ]

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,6 +37,7 @@ from ..engine.run import Run
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..ids import COMPARISON
 from ..reading.vote import normalise
+from ..records import RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from .judging import Item, Judge, candidates_of, check_items, judged_answer
@@ -239,10 +241,10 @@ class Comparison:
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
-        found = [(await self._find(job.key))[0] for job in self.jobs]
-        rows = await self.engine.store.rows([run_id for run_id in found if run_id is not None])
-        ended = {row.run_id for row in rows if row.status in ENDED}
-        return [job for job, run_id in zip(self.jobs, found, strict=True) if run_id not in ended]
+        rows = [(await self._find(job.key))[0] for job in self.jobs]
+        return [
+            job for job, row in zip(self.jobs, rows, strict=True) if row is None or row.status not in ENDED
+        ]
 
     async def run(self) -> Report:
         """Run what is missing.
@@ -259,10 +261,7 @@ class Comparison:
                 for job in self.jobs:
                     group.create_task(self._do(job, table, written))
         except* ReasonryError as errors:
-            first: BaseException = errors
-            while isinstance(first, BaseExceptionGroup):
-                first = first.exceptions[0]
-            raise first from None
+            raise errors.exceptions[0] from None
         return self.report()
 
     def report(self) -> Report:
@@ -273,7 +272,7 @@ class Comparison:
 
     async def _do(self, job: Job, table: TrialTable, written: Mapping[tuple[str, str], Trial]) -> None:
         async with self._slots, self._locks[job.key]:
-            result = await self._result(job, count=True)
+            result = await self._result(job, is_counted=True)
             if result is None:
                 return
             trial = await self._judge(job, result)
@@ -284,36 +283,32 @@ class Comparison:
         self.trials[trial.item, trial.strategy] = trial
         self.observer.report_trial(trial, len(self.trials), len(self.jobs))
 
-    async def _result(self, job: Job, *, count: bool = False) -> Result | None:
+    async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
         """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
-        run_id, session_id = await self._find(job.key)
-        if run_id is not None:
-            result = await self.engine.result(run_id)
-            if result.status in ENDED:
-                self.reused += count
-                return result
+        row, session_id = await self._find(job.key)
+        if row is not None and row.status in ENDED:
+            self.reused += is_counted
+            return await self.engine.result(row.run_id)
         if self.terms.total_usd is not None and (self.observer.spent.usd or 0) >= self.terms.total_usd:
             return None
-        if run_id is not None:
-            return await self.app.resume(run_id, job.participants, observer=self.observer)
+        if row is not None:
+            return await self.app.resume(row.run_id, job.participants, observer=self.observer)
         order = msgspec.structs.replace(job.order, session_id=session_id)
         return await self.app.solve(order, job.performers, self.observer)
 
-    async def _find(self, key: str) -> tuple[str | None, str]:
-        """Return the last run of a key, or None; and the id of its session, or of the one a new run would get."""
-        found: tuple[str | None, str] | None = None
-        attempt, session_id = 1, key
-        while True:
+    async def _find(self, key: str) -> tuple[RunRow | None, str]:
+        """Return the last run of a key unless it is to be repeated, and the id of the session of a new one."""
+        found, session_id = "", key
+        for attempt in count(2):
             try:
-                session = await self.engine.store.session(session_id)
+                found = (await self.engine.store.session(session_id)).run_id or ""
             except NotFoundError:
-                return found or (None, session_id)
-            is_again = self.terms.retry_failed and await self._failure(
-                await self.engine.result(session.run_id or "")
-            )
-            found = None if is_again else (session.run_id, session_id)
-            attempt += 1
+                break
             session_id = f"{key}-{attempt}"
+        if not found:
+            return None, session_id
+        is_again = self.terms.retry_failed and await self._failure(await self.engine.result(found))
+        return None if is_again else await self.engine.store.run(found), session_id
 
     async def _failure(self, result: Result) -> str | None:
         """Return the code of the failure of the world that made a run fail, if there was one."""

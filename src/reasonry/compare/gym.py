@@ -31,7 +31,11 @@ data = reasoning_gym.create_dataset(name, size=size, seed=seed)
 print(json.dumps([[entry["question"], entry["answer"]] for entry in data]), file=out, flush=True)
 for line in sys.stdin:
     index, answer = json.loads(line)
-    print(json.dumps(data.score_answer(answer, data[index])), file=out, flush=True)
+    try:
+        score = data.score_answer(answer, data[index])
+    except Exception:
+        score = 0  # It expects another form of answer.
+    print(json.dumps(score), file=out, flush=True)
 """
 """The process: it prints all problems, then the score of each answer; its standard output is no one else's."""
 

@@ -129,14 +129,13 @@ def check_items(items: Sequence[Item], spec: str) -> None:
         UsageError: A problem lacks what the judge needs.
     """
     for item in items:
+        if spec.startswith("arithmetic:") and read_puzzle(item.problem) is None:
+            raise UsageError(f"problem {item.id} is no number puzzle; use another --judge", option="judge")
         if spec in ("exact", "numeric") and item.expected is None:
             raise UsageError(f"problem {item.id} has no answer; --judge {spec} needs one", option="judge")
         if spec == "numeric" and number_in(item.expected or "") is None:
-            raise UsageError(
-                f"the answer of problem {item.id} holds no number; use --judge exact", option="judge"
-            )
-        if spec.startswith("arithmetic:") and read_puzzle(item.problem) is None:
-            raise UsageError(f"problem {item.id} is no number puzzle; use another --judge", option="judge")
+            message = f"the answer of problem {item.id} holds no number; use --judge exact"
+            raise UsageError(message, option="judge")
 
 
 def says_the_same(item: Item, candidate: Candidate) -> bool:

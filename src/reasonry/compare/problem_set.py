@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -15,8 +16,8 @@ from .datasets import DATASETS
 from .gym import WHITELIST, open_gym
 from .judging import Item, Judge, read_judge
 
-DEFAULT_SIZE = 30
-"""Problems where a data set is named without a size."""
+DEFAULT_SIZE, MAX_SIZE = 30, 10_000
+"""Problems where a data set is named without a size, and at most."""
 
 
 class ProblemSet(Struct, frozen=True):
@@ -58,10 +59,11 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
     if name not in choices:
         hint = f"{did_you_mean(name, choices)} `reasonry datasets` shows them all."
         raise UsageError(f"There is no data set {name[:60]!r}.{hint}", option="dataset", choices=choices)
-    if colon and not (number.isascii() and number.isdecimal() and int(number)):
-        message = f"--dataset takes NAME:SIZE, with a size from 1 up, got {written[:60]!r}"
+    size = int(number) if re.fullmatch(r"[0-9]{1,5}", number) else 0 if colon else DEFAULT_SIZE
+    if not 1 <= size <= MAX_SIZE:
+        message = f"a data set is NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, not {written[:60]!r}"
         raise UsageError(message, option="dataset")
-    size, made = int(number or DEFAULT_SIZE), DATASETS.get(name)
+    made = DATASETS.get(name)
     if made is not None:
         items = made.items(size, seed, level)
         yield ProblemSet(name, items, name, made.judge, made.tools, COMPARED[made.needs])

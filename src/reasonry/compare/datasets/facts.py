@@ -12,18 +12,14 @@ from random import Random
 from ..judging import Item
 
 SYLLABLES = ("ba", "del", "fo", "gri", "ka", "lun", "mer", "no", "pil", "ras", "sto", "tu", "vel", "zan")
-TRADES = ("baker", "carpenter", "doctor", "farmer", "painter", "teacher")
 
 # The world is the same for every seed, so that one tool serves all problems.
 _world = Random("facts-1")
 _names = _world.sample(sorted({"".join(parts).title() for parts in permutations(SYLLABLES, 3)}), 100)
 _people, _towns, _rivers = _names[:60], _names[60:80], _names[80:]
 
-PEOPLE = {
-    name: (_world.choice(_towns), mentor, _world.choice(TRADES))
-    for name, mentor in zip(_people, [*_people[1:], _people[0]], strict=True)
-}
-"""The town of birth, the mentor and the trade of each person."""
+PEOPLE = {name: (_world.choice(_towns), _people[at - 1]) for at, name in enumerate(_people)}
+"""The town of birth and the mentor of each person."""
 TOWNS = {name: (river, str(_world.randint(1100, 1800))) for name, river in zip(_towns, _rivers, strict=True)}
 """The river of each town, and the year in which it was founded."""
 
@@ -36,8 +32,8 @@ def look_up(name: str) -> str:
     """
     wanted = name.strip().title()
     if wanted in PEOPLE:
-        town, mentor, trade = PEOPLE[wanted]
-        return f"{wanted} was born in {town} and works as a {trade}. The mentor of {wanted} was {mentor}."
+        town, mentor = PEOPLE[wanted]
+        return f"{wanted} was born in {town}. The mentor of {wanted} was {mentor}."
     if wanted in TOWNS:
         river, year = TOWNS[wanted]
         return f"{wanted} was founded in {year} and lies on the river {river}."
@@ -50,12 +46,10 @@ def _ask(random: Random, level: int) -> tuple[str, str]:
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"
     river, year = TOWNS[PEOPLE[person][0]]
-    if random.random() < 0.5:
-        return (
-            f"In which year was the town founded in which {phrase} was born? Answer with the year alone.",
-            year,
-        )
-    return f"On which river lies the town in which {phrase} was born? Answer with the name alone.", river
+    wanted, answer = random.choice(
+        (("In which year was the town founded", year), ("On which river lies the town", river))
+    )
+    return f"{wanted} in which {phrase} was born? Answer with the year or the name alone.", answer
 
 
 def make(random: Random, level: int) -> Item:

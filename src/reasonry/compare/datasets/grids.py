@@ -1,25 +1,22 @@
-"""`grids`: a rule is shown by three examples and is applied to a fourth row or grid, as in the ARC tasks."""
+"""`grids`: a rule is shown by three examples and is applied to a fourth grid, as in the ARC tasks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from functools import reduce
-from itertools import groupby, product
+from itertools import groupby, permutations, product, starmap
 from random import Random
 
 from ..judging import Item, reads_the_same
 
-Grid = tuple[tuple[int, ...], ...]
+Row = tuple[int, ...]
+Grid = tuple[Row, ...]
 Rule = Callable[[Grid], Grid]
 COLORS = 5
 
 
-def _turn(grid: Grid) -> Grid:
-    return tuple(zip(*grid, strict=True))
-
-
-def _in_rows(change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Rule:
+def _in_rows(change: Callable[[Row], Row]) -> Rule:
     return lambda grid: tuple(map(change, grid))
 
 
@@ -27,28 +24,25 @@ def _recolor(old: int, new: int) -> Rule:
     return _in_rows(lambda row: tuple(new if cell == old else cell for cell in row))
 
 
-ROW_RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule, ...] = (
     _in_rows(lambda row: row[::-1]),
     _in_rows(lambda row: row[-1:] + row[:-1]),
     _in_rows(lambda row: row[2:] + row[:2]),
     _in_rows(lambda row: (0, *row[:-1])),
     _in_rows(lambda row: tuple(sorted(row))),
-    *(_recolor(old, new) for old, new in product(range(1, COLORS), repeat=2) if old != new),
-)
-GRID_RULES: tuple[Rule, ...] = (
-    *ROW_RULES,
-    _turn,
+    *starmap(_recolor, permutations(range(1, COLORS), 2)),
     lambda grid: grid[::-1],
-    lambda grid: _turn(grid)[::-1],
+    lambda grid: tuple(zip(*grid, strict=True)),
+    lambda grid: tuple(zip(*grid, strict=True))[::-1],
 )
 
 
 def make(random: Random, level: int) -> Item:
-    """Apply one rule to rows, one to grids of 3 to 5 rows, or two to grids."""
-    chains = list(product(ROW_RULES if level == 1 else GRID_RULES, repeat=2 if level == 3 else 1))
+    """Apply one rule to grids of 3 rows, one to grids of 3 to 5 rows, or two to such grids."""
+    chains = list(product(RULES, repeat=2 if level == 3 else 1))
     while True:
         chain = random.choice(chains)
-        *before, asked = (_draw(random, level) for _ in range(4))
+        *before, asked = (_draw(random, 3 if level == 1 else 5) for _ in range(4))
         after, answer = [_apply(chain, grid) for grid in before], _apply(chain, asked)
         # Whatever fits the examples gives the same answer.
         fitting = (other for other in chains if [_apply(other, grid) for grid in before] == after)
@@ -69,8 +63,8 @@ def _apply(chain: tuple[Rule, ...], grid: Grid) -> Grid:
     return reduce(lambda before, rule: rule(before), chain, grid)
 
 
-def _draw(random: Random, level: int) -> Grid:
-    rows, columns = (1, random.randint(6, 9)) if level == 1 else (random.randint(3, 5), random.randint(3, 5))
+def _draw(random: Random, largest: int) -> Grid:
+    rows, columns = random.randint(3, largest), random.randint(3, largest)
     return tuple(tuple(random.randrange(COLORS) for _ in range(columns)) for _ in range(rows))
 
 

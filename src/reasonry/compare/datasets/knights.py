@@ -23,7 +23,12 @@ def make(random: Random, level: int) -> Item:
     count, fitting = {1: 2, 2: 3, 3: 5}[level], list[tuple[bool, ...]]()
     statements: list[tuple[str, int, int]] = []
     while len(fitting) != 1:
-        statements = [_draw_statement(random, speaker, count) for speaker in range(count)]
+        statements.clear()
+        for speaker in range(count):
+            first, other = random.sample(range(count), 2)
+            # Nobody speaks of themselves first, so nobody says alone of themselves what they are.
+            pair = (other, first) if first == speaker else (first, other)
+            statements.append((random.choice(list(STATEMENTS)), *pair))
         fitting = [
             knights
             for knights in product((True, False), repeat=count)
@@ -42,13 +47,6 @@ def make(random: Random, level: int) -> Item:
         f"are each a knight or a knave. {speech} What is each of them? Answer in the form “A: knight, B: knave”.",
         ", ".join(map("{}: {}".format, NAMES, kinds)),
     )
-
-
-def _draw_statement(random: Random, speaker: int, count: int) -> tuple[str, int, int]:
-    words = random.choice(list(STATEMENTS))
-    first, other = random.sample(range(count), 2)
-    # Nobody says alone of themselves what they are.
-    return (words, other, first) if first == speaker and words.count("{}") == 1 else (words, first, other)
 
 
 is_right = finds_the_same(r"\b([a-e])\b\W*(?:is|=|:)?\W*(?:an?\s+)?\W*(knight|knave)\b")

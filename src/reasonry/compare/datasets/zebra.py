@@ -29,20 +29,16 @@ def make(random: Random, level: int) -> Item:
     houses, kinds = (4 if level == 3 else 3), tuple(KINDS)[: 2 if level == 1 else 3]
     left = _arrangements(houses, kinds)
     true, clues = random.choice(left), list[Clue]()
+    thing = (kinds[-1], random.choice(KINDS[kinds[-1]][:houses]))
+    (job,) = (fact for fact in true if fact[0] == "job" and true[fact] == true[thing])
     while len(left) > 1:
         first, other = random.sample(list(true), 2)
         clue = (random.choice(list(RELATIONS)), first, other)
         fitting = [places for places in left if _holds(clue, places)]
-        if first[0] != other[0] and _holds(clue, true) and len(fitting) < len(left):
+        # A clue that names both would have the answer read off, not worked out.
+        is_fair = first[0] != other[0] and {first, other} != {job, thing}
+        if is_fair and _holds(clue, true) and len(fitting) < len(left):
             left, clues = fitting, [*clues, clue]
-    # A pair that a clue names together would be read off, not worked out.
-    named = [{first, other} for relation, first, other in clues if relation == "is"]
-    pairs = product(
-        (fact for fact in true if fact[0] == "job"), (fact for fact in true if fact[0] == kinds[-1])
-    )
-    job, thing = random.choice(
-        [pair for pair in pairs if _holds(("is", *pair), true) and {*pair} not in named]
-    )
     values = " ".join(f"The {kind}s are: {', '.join(KINDS[kind][:houses])}." for kind in kinds)
     return Item(
         f"{houses} houses stand in a row, with one person in each. Each person has another job and another "

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import Annotated, Any, Literal
 
 from ...app.wiring import App
 from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies
@@ -37,7 +34,7 @@ def compare(
     *,
     dataset: str | None = None,
     seed: WholeNumber = 1,
-    level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
+    level: Literal[1, 2, 3] = 1,
     strategies: str | None = None,
     prompt: Prompts = (),
     judge: str | None = None,
@@ -122,7 +119,7 @@ def compare(
         except asyncio.CancelledError:
             return comparison.report(), True
 
-    opened = open_dataset(dataset, seed, level) if dataset else nullcontext(_read_problems(str(file)))
+    opened = nullcontext(_read_problems(str(file))) if dataset is None else open_dataset(dataset, seed, level)
     with opened as problems:
         outcome = settings.do(lambda app: work(app, problems))
     if outcome is None:

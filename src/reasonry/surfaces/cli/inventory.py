@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json as json_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from ...app.installed import describe_plugins
 from ...core.describe import describe
@@ -21,9 +20,6 @@ from .. import present
 from .arguments import Count, Text, WholeNumber, list_strategies, read_text
 from .output import Column, print_line, print_lines, print_note, print_table, print_text
 from .settings import Common, OutputOptions, run_async
-
-if TYPE_CHECKING:
-    from ...compare.datasets import Dataset
 
 _STRATEGIES = (
     Column("NAME", "name"),
@@ -188,7 +184,7 @@ def datasets(
     *,
     show: Count = 3,
     seed: WholeNumber = 1,
-    level: Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=3))] = 1,
+    level: Literal[1, 2, 3] = 1,
     output: OutputOptions = OutputOptions(),
 ) -> int:
     """Show the data sets that compare can take, or problems of one with their answers.
@@ -199,24 +195,20 @@ def datasets(
         seed: Of the problems, as after `compare --seed`.
         level: Of the problems: 1, the easiest, to 3.
     """
-    from ...compare.datasets import DATASETS
+    from ...compare.datasets import DATASETS, LEVELS
     from ...compare.gym import WHITELIST
     from ...compare.problem_set import open_dataset
 
     if name is None:
-        rows = [_describe(dataset) for dataset in DATASETS.values()]
+        rows = [
+            {key: getattr(dataset, key) for key in ("name", "summary", "measures", "version")}
+            | {"levels": LEVELS, "strategies": COMPARED[dataset.needs].split(",")}
+            for dataset in DATASETS.values()
+        ]
         document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
         about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
         return output.show_rows(document, _DATASETS, [*rows, {"name": "gym/NAME", "summary": about}])
     with open_dataset(f"{name}:{show}", seed, level) as problems:
         shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in problems.items]
-    head = _describe(DATASETS[name]) if name in DATASETS else {"name": name}
     text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)
-    return output.show({**head, "problems": shown}, text)
-
-
-def _describe(dataset: Dataset) -> dict[str, Any]:
-    from ...compare.datasets import LEVELS
-
-    members = {key: getattr(dataset, key) for key in ("name", "summary", "measures", "version")}
-    return {**members, "levels": LEVELS, "strategies": COMPARED[dataset.needs].split(",")}
+    return output.show({"name": name, "problems": shown}, text)
