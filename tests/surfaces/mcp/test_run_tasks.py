@@ -131,6 +131,8 @@ async def test_a_met_limit_asks_and_a_yes_goes_on_with_as_much_again(transport: 
             assert message.endswith("; continue with 1 more?")
             assert await client.get(asked["taskId"]) == asked, "it is asked until it is answered"
             await client.tell(asked, {"nobody asked": {"action": "accept"}})
+            wrong = {"taskId": asked["taskId"], "inputResponses": {key: {"action": "perhaps"}}}
+            assert (await client.ask("tasks/update", **wrong))["error"]["code"] == -32602
             assert (await client.get(asked["taskId"]))["status"] == "input_required"
             await client.reply(asked, "accept")
             asked = await client.settled(asked["taskId"])

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -72,7 +72,7 @@ _LIMITS: Final = {f"max_{name}": name for name in ("calls", "tokens", "usd", "se
 class ElicitReply(Struct, frozen=True):
     """What a user does with a question."""
 
-    action: str
+    action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
 
