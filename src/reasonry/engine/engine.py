@@ -597,9 +597,12 @@ class OpenRun(RunJournal):
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run, which nobody drives at present; see `Stopped`."""
+        """End the run, which nobody drives at present, or has ended at a limit, in one write; see `Stopped`."""
+        lifted = [Resumed()] if self.run.snapshot.status != "active" else []
+        for entry in lifted:
+            self.run.apply(entry)
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
-        await self.write(self.run.events[-1])
+        await self.write(*lifted, self.run.events[-1])
 
     async def steer(self, entry: Steered) -> None:
         """Say what the run may do from now on."""

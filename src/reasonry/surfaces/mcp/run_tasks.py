@@ -152,8 +152,7 @@ class RunTasks:
         """Accept a run as a task; `can_ask` lets the run ask its user. Returns the task once it is durable."""
         order, performers = await self._app.receive(request)
         if can_ask and order.strategy.name == INQUIRER:
-            parts = request.participants
-            parts = replace(parts, tools=[*parts.tools, CallersTool(ASK_USER)])
+            parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
             asking = replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self._app.receive(asking)
         run_id, _ = await self._supervisor.start(self._app, order, performers, job=JobOptions())
@@ -286,8 +285,6 @@ class RunTasks:
             async with self._app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:
                     return
-                if opened.run.snapshot.status != "active":
-                    await opened.reopen()
                 await opened.stop(reason, detail)
 
     async def _answer(self, run_id: str, key: str, text: str) -> None:
