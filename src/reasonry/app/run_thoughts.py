@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..core.problem import quote_latest
 from ..core.strategy import Thought
 from ..core.text import beginning
 from ..guided.lines import ThoughtRecord, decode_record, encode
@@ -54,16 +55,9 @@ def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:
     What does not fit is left out between the first thought and the latest ones, and the text says so.
     """
     texts = [_text_of(thought) for thought in thoughts]
-    first, latest = texts[:1], list[str]()
+    first = texts[:1]
     room = MAX_QUOTED_CHARS - sum(map(len, first))
-    for text in reversed(texts[1:]):
-        room -= len(text) + 1
-        if room < 0:
-            break
-        latest.append(text)
-    left_out = len(texts) - len(first) - len(latest)
-    gap = [f"({left_out} thoughts are left out here)"] if left_out else []
-    return "\n".join([*first, *gap, *reversed(latest)])
+    return "\n".join([*first, *quote_latest(texts[1:], room, "thoughts")])
 
 
 def _text_of(thought: ThoughtRow) -> str:

@@ -7,6 +7,7 @@ asks, which hold for the answer and are not what is to be solved either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import TooLargeError, UsageError
@@ -72,6 +73,21 @@ def _with_block(problem: str, heading: str, text: str) -> str:
         return problem
     lines = [MARK + line for line in text.replace("\0", "\ufffd").splitlines()]
     return "\n".join([f"{problem}\n\n{heading}", *lines])
+
+
+def quote_latest(texts: Sequence[str], room: int, name: str) -> list[str]:
+    """Return the latest of some texts that fit into a number of characters, marks included.
+
+    A line before them says how many are left out; `name` is their noun.
+    """
+    fitting = list[str]()
+    for text in reversed(texts):
+        room -= len(text) + len(MARK) * (text.count("\n") + 1) + 1
+        if room < 0:
+            break
+        fitting.insert(0, text)
+    left_out = len(texts) - len(fitting)
+    return [*([f"({left_out} {name} are left out here)"] if left_out else []), *fitting]
 
 
 def without_quoted(problem: str) -> str:

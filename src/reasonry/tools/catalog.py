@@ -30,7 +30,7 @@ class Catalog:
         self.tools: dict[str, Tool] = {}
         for tool in tools:
             if tool.name in self.tools:
-                raise UsageError(f"two tools are named {tool.name!r}", tool=tool.name)
+                raise UsageError(f"two tools are named {tool.name!r}", option="tools", tool=tool.name)
             self.tools[tool.name] = tool
 
     @classmethod

@@ -13,7 +13,6 @@ from starlette.requests import Request
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
-from ...engine.engine import BY_USER
 from ...errors import ReasonryError, WorldError
 from ...guided.sessions import Sessions
 from ...records import QueueStatus
@@ -31,6 +30,9 @@ _LOG = logging.getLogger("reasonry.http")
 
 LOOK_EVERY_S = 1.0
 """How often the server looks at the jobs of the store."""
+
+HUNG_UP = "its client hung up"
+"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 PRINCIPAL = "reasonry.principal"
 """The key of an ASGI scope under which the gate notes whose request it is."""
@@ -65,7 +67,6 @@ class Wiring:
 
     Attributes:
         in_flight: Requests that are worked on.
-        present: How many clients wait for each run that ends with the last of them.
         draining: Set when the server is about to end; streams end then.
         jobs: How the jobs of the store stand, as of a moment ago.
     """
@@ -82,7 +83,8 @@ class Wiring:
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
         self.in_flight = 0
-        self.present = Counter[str]()
+        self._present = Counter[str]()
+        """How many clients wait for each run."""
         self.failure: Exception | None = None
         """Why the server could not start, or did not end well."""
         self._tasks = set[asyncio.Task[Any]]()
@@ -118,14 +120,24 @@ class Wiring:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def cancel_left(self, app: App, run_id: str, detail: str = BY_USER) -> None:
-        """Cancel a run whose client has gone, beside its request; see `Supervisor.cancel`."""
+    @contextlib.contextmanager
+    def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
+        """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
 
         async def cancel() -> None:
             with contextlib.suppress(ReasonryError):
-                await self.supervisor.cancel(app, run_id, detail)
+                await self.supervisor.cancel(app, run_id, HUNG_UP)
 
-        self.beside(cancel())
+        self._present[run_id] += 1
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            if self._present[run_id] == 1 and not (leaves or self.draining.is_set()):
+                self.beside(cancel())
+            raise
+        finally:
+            self._present[run_id] -= 1
+            self._present += Counter()
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:

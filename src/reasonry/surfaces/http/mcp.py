@@ -62,12 +62,8 @@ class SupervisedWork(RunWork):
         return await self._see_through(run_id, context)
 
     async def _see_through(self, run_id: str, context: CallContext) -> Document:
-        try:
+        with self._wiring.attending(self.app, run_id, leaves=not context.ends_when_left):
             result = await self._wait(run_id, context)
-        except asyncio.CancelledError:
-            if context.ends_when_left and not self._wiring.draining.is_set():
-                self._wiring.cancel_left(self.app, run_id)
-            raise
         if result is not None:
             return result.document(nodes=False)
         so_far = (await self.app.engine.result(run_id)).document(nodes=False)

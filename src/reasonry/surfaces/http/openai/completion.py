@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import itertools
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
@@ -21,14 +21,21 @@ from ....core.metering import estimate_tokens
 from ....engine.callers import result_events, waiting_calls
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
+from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
-from ..context import RequestContext, page_url
-from .conversation import ANSWER, CalledFunction, CallId, MadeCall, problem_of, unknown_call
-from .request import ChatFields, Named, read_call
+from ..context import HUNG_UP, RequestContext, page_url
+from ..documents import read_json, read_key
+from .conversation import (
+    ANSWER,
+    CalledFunction,
+    CallId,
+    MadeCall,
+    problem_of,
+    results_in,
+    unknown_call,
+)
+from .request import ChatFields, ResponseFields, StreamOptions, passed_over, read_call, read_name
 from .thinking import Thinking
-
-HUNG_UP: Final = "its client hung up"
-"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
@@ -42,25 +49,18 @@ class Finish(Struct, frozen=True):
 
     Args:
         usage: Of this request alone.
+        run: The run, as it is told beside the reply.
         cut: Whether a limit cut the answer, or the run, short.
     """
 
-    result: Result
     usage: Usage
-    warnings: Sequence[str]
+    run: Mapping[str, Any]
     answer: str = ""
     calls: Sequence[MadeCall] = ()
     cut: bool = False
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The run, as it is told beside the reply."""
-        whole = self.result.document(nodes=False)
-        whole["warnings"] += tuple(self.warnings)
-        return {"runs": [{name: whole[name] for name in _SHOWN}]}
 
-
-class Completion:
+class Completion(Struct):
     """A run that works for a request.
 
     Args:
@@ -69,158 +69,151 @@ class Completion:
         leaves: Whether the run continues where the client hangs up.
     """
 
-    def __init__(
-        self,
-        context: RequestContext,
-        fields: ChatFields,
-        run_id: str,
-        *,
-        results: frozenset[str] = frozenset(),
-        warnings: Sequence[str] = (),
-        leaves: bool = False,
-    ) -> None:
-        self.run_id, self.results = run_id, results
-        self._context, self._fields, self._warnings = context, fields, warnings
-        self._leaves = leaves or fields.reasonry.on_disconnect == "leave"
+    context: RequestContext
+    fields: ChatFields
+    run_id: str
+    results: frozenset[str] = frozenset()
+    warnings: Sequence[str] = ()
+    leaves: bool = False
+    _result: Result | None = None
+    _calls: Sequence[MadeCall] = ()
 
-    async def follow(self) -> AsyncGenerator[str | Finish]:
-        """Yield the run's thoughts from the request on, and last how it ends.
+    @property
+    def name(self) -> str:
+        """The part of a reply's id that names its run, and the results that it continues with."""
+        effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
+        return UUID(self.run_id).hex + (f"_{effects}" if effects else "")
+
+    async def think(self) -> AsyncGenerator[str]:
+        """Yield the run's thoughts from the request on, until it has ended or waits for calls.
 
         A client that hangs up ends the run, unless it asked to leave it.
-
-        Raises:
-            ReasonryError: It ends without an answer.
         """
-        app, supervisor, fields = self._context.app, self._context.supervisor, self._fields
-        finish, result, shows = None, None, fields.reasonry.reasoning
+        app, supervisor, shows = self.context.app, self.context.supervisor, self.fields.reasonry.reasoning
         thinking, awaited, after = Thinking(), set(self.results), 0
-        with self._attending():
+        with self.context.wiring.attending(app, self.run_id, leaves=self.leaves):
             if shows:
-                yield f"{page_url(self._context.request)}#/runs/{self.run_id}"
-            for is_again in (False, True):
-                watched = supervisor.watch(app, self.run_id, after, text=fields.streams_text)
+                yield f"{page_url(self.context.request)}#/runs/{self.run_id}"
+            while self._result is None:
+                watched = supervisor.watch(app, self.run_id, after, text=self.fields.stream)
+                ended = None
                 async with aclosing(watched) as events:
                     async for event in events:
-                        if event.kind == "idle" and (finish := await self._hand_out_calls()):
+                        after, ended = event.id or after, event.result
+                        if event.kind == "idle" and await self._find_calls():
                             break
                         if awaited and event.kind == "tool_returned":
                             awaited.discard(event.data["effect"])
                         elif shows and not awaited:
                             for piece in thinking.take(event):
                                 yield piece
-                        after, result = event.id or after, event.result
-                result = result or await app.engine.result(self.run_id)
-                if finish or is_again or result.termination.detail != HUNG_UP:
-                    break
-                # The client before this one hung up a moment ago.
-                await _resume_abandoned(self._context, self.run_id)
-        yield finish or await self._end(result)
+                result = ended or await app.engine.result(self.run_id)
+                if result.termination.detail == HUNG_UP and not self.leaves:
+                    # The client before this one hung up a moment ago.
+                    await _resume_abandoned(self.context, self.run_id)
+                else:
+                    self._result = result
 
-    @contextmanager
-    def _attending(self) -> Generator[None]:
-        """Count a client of the run; the run is cancelled when the last one hangs up, unless it is left."""
-        wiring, run_id = self._context.wiring, self.run_id
-        wiring.present[run_id] += 1
-        try:
-            yield
-        except (asyncio.CancelledError, GeneratorExit):
-            if wiring.present[run_id] == 1 and not (self._leaves or self._context.supervisor.draining):
-                wiring.cancel_left(self._context.app, run_id, HUNG_UP)
-            raise
-        finally:
-            wiring.present[run_id] -= 1
-            wiring.present += Counter()
-
-    async def _hand_out_calls(self) -> Finish | None:
-        """Return the calls that the run waits for, if it waits for any.
-
-        Raises:
-            OverloadedError: The server is about to end.
-        """
-        app, supervisor = self._context.app, self._context.supervisor
-        if supervisor.draining:
-            raise OverloadedError(
-                "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
-                "server is back, as does `reasonry runs resume`",
-                retryable=True,
-                retry_after_s=5,
-                run_id=self.run_id,
-            )
-        waiting = waiting_calls((await app.engine.read(self.run_id)).run)
-        calls = [
+    async def _find_calls(self) -> bool:
+        """Note the calls that the run waits for; whether there are any."""
+        waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
+        self._calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)
-            for pending in waiting[: None if self._fields.parallel_tool_calls else 1]
-            if isinstance(pending.effect, CallTool)
+            for pending in waiting[: None if self.fields.parallel_tool_calls else 1]
+            if isinstance(pending.effect, CallTool) and not self.context.supervisor.is_driven(self.run_id)
         ]
-        if not calls or supervisor.is_driven(self.run_id):
-            return None
-        return await self._finish(await app.engine.result(self.run_id), calls=calls)
-
-    async def _end(self, result: Result) -> Finish:
-        fields, is_stopped = self._fields, result.outcome == "stopped" and result.status == "done"
-        text = result.best_answer if is_stopped else result.answer
-        called = read_call(fields.forced, text) if fields.forced and text is not None else None
-        if text is None or (fields.forced and called is None):
-            raise _failure_of(result)
-        if called is not None:
-            return await self._finish(result, calls=[self._call(ANSWER, *called)])
-        stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
-        answer, cut = cut_answer(text, stops, fields.max_completion_tokens or fields.max_tokens)
-        return await self._finish(result, answer=answer, cut=cut or is_stopped)
+        return bool(self._calls)
 
     def _call(self, effect: str, name: str, arguments: Mapping[str, Any]) -> MadeCall:
         function = CalledFunction(name, msgspec.json.encode(arguments).decode())
         return MadeCall(str(CallId(self.run_id, effect)), function)
 
-    async def _finish(self, result: Result, **ending: Any) -> Finish:
-        """Return the end of the request, with the usage since the results that it brought, if it did."""
-        usage = result.usage
-        if self.results:
-            latest = reversed((await self._context.app.engine.read(self.run_id)).run.events)
-            since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
-            usage = sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
-        return Finish(result, usage, self._warnings, **ending)
+    async def end(self) -> Finish:
+        """Return how it ends, once its thoughts are told.
+
+        Raises:
+            ReasonryError: It ends without an answer.
+        """
+        result, fields = self._result or await self.context.app.engine.result(self.run_id), self.fields
+        answer, calls, cut = "", self._calls, False
+        if not calls:
+            is_stopped = result.outcome == "stopped" and result.status == "done"
+            text = result.best_answer if is_stopped else result.answer
+            called = read_call(fields.forced, text) if fields.forced and text is not None else None
+            if text is None or (fields.forced and called is None):
+                raise _failure_of(result)
+            if called is not None:
+                calls = [self._call(ANSWER, *called)]
+            else:
+                stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
+                answer, is_cut = cut_answer(text, stops, fields.max_completion_tokens or fields.max_tokens)
+                cut = is_cut or is_stopped
+        whole = result.document(nodes=False)
+        run = {**{name: whole[name] for name in _SHOWN}, "warnings": [*whole["warnings"], *self.warnings]}
+        return Finish(await self._usage(result), run, answer, calls, cut)
+
+    async def _usage(self, result: Result) -> Usage:
+        """Return the usage since the results that the request brought, if it did."""
+        if not self.results:
+            return result.usage
+        latest = reversed((await self.context.app.engine.read(self.run_id)).run.events)
+        since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
+        return sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
 
 
 # -- begun, or continued
 
 
 async def begin(
-    context: RequestContext,
-    named: Named,
-    fields: ChatFields,
-    warnings: Sequence[str],
-    *,
-    key: str | None,
-    digest: bytes,
-    background: bool,
+    context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Begin the run of a request; with a key that is known, take the one it stands for.
+    """Begin the run of a request, take the one that its key stands for, or continue the one it brings results for.
 
     Args:
-        background: Whether it is a job, which is driven whatever becomes of this server.
+        form: The fields that its body may have.
+        background: Whether the run is a job, which is driven whatever becomes of this server.
 
     Raises:
         UsageError: Something is wrong with what is asked for; then no run is begun.
         OverloadedError: Too many runs are in work.
     """
-    own, form, tools = fields.reasonry, fields.form, fields.callers_tools()
+    strategy, model = read_name(fields.model, context.app.strategies, context.app.allowed)
+    enter_nested(context.request.headers.get(HEADER))
+    if fields.stream:
+        # There must be room for one more before anything is begun.
+        with context.wiring.stream(context.principal):
+            pass
+    own = fields.reasonry
+    leaves = background or own.on_disconnect == "leave"
+    # An answer that must be a call is one of a run that begins now: what was called before is quoted in it.
+    if brought := {} if fields.forced else results_in(fields.messages):
+        run_id = await _go_on(context, brought, text=fields.stream)
+        return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
+    answer_form, tools = fields.form, [*own.tools, *fields.callers_tools()]
     request = RunRequest(
-        problem=problem_of(fields.messages, form),
-        strategy=own.strategy or named.strategy,
-        options={**named.options, **own.options},
+        problem=problem_of(fields.messages, answer_form),
+        strategy=own.strategy or strategy,
+        options=own.options,
         budget=own.budget,
-        participants=replace(own.participants(named.model), tools=[*own.tools, *tools]),
-        form=form,
+        participants=replace(own.participants(model), tools=tools),
+        form=answer_form,
     )
     order, performers = await context.app.receive(request)
-    job = JobOptions() if background else None
+    # The same request may be written differently, and streamed or not.
+    asked = structs.replace(fields, stream=False, stream_options=StreamOptions())
     run_id, is_new = await context.supervisor.start(
-        context.app, order, performers, key=key, digest=digest, text=fields.streams_text, job=job
+        context.app,
+        order,
+        performers,
+        key=read_key(context.request),
+        digest=hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest(),
+        text=fields.stream,
+        job=JobOptions() if background else None,
     )
     if not is_new:
         await _resume_abandoned(context, run_id)
-    return Completion(context, fields, run_id, warnings=warnings, leaves=background)
+    warnings = passed_over(await read_json(context.request), form)
+    return Completion(context, fields, run_id, warnings=warnings, leaves=leaves)
 
 
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
@@ -232,8 +225,8 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
             await context.supervisor.resume(context.app, run_id)
 
 
-async def go_on(context: RequestContext, fields: ChatFields, brought: Mapping[CallId, str]) -> Completion:
-    """Give a run the results that a request brought, and resume it.
+async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text: bool) -> str:
+    """Give a run the results that a request brought, resume it and return its id.
 
     Raises:
         UsageError: No run of the caller waits for them.
@@ -256,8 +249,8 @@ async def go_on(context: RequestContext, fields: ChatFields, brought: Mapping[Ca
         # Another request has brought the results, and the run works on.
     if is_active:
         with suppress(ConflictError):
-            await context.supervisor.resume(context.app, run_id, text=fields.streams_text)
-    return Completion(context, fields, run_id, results=frozenset(results))
+            await context.supervisor.resume(context.app, run_id, text=text)
+    return run_id
 
 
 # -- ended
@@ -265,6 +258,14 @@ async def go_on(context: RequestContext, fields: ChatFields, brought: Mapping[Ca
 
 def _failure_of(result: Result) -> ReasonryError:
     """Return the error of a run without an answer."""
+    if result.status == "active":
+        return OverloadedError(
+            "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
+            "server is back, as does `reasonry runs resume`",
+            retryable=True,
+            retry_after_s=5,
+            run_id=result.run_id,
+        )
     end = result.termination
     code = "budget_exceeded" if result.outcome == "stopped" else end.code
     return WorldError(

@@ -17,7 +17,15 @@ import msgspec
 from msgspec import Struct
 
 from ....core.json_schema import MAX_SCHEMA_CHARS
-from ....core.problem import HEADING, MARK, MAX_QUOTED_CHARS, with_instructions, with_quoted, without_quoted
+from ....core.problem import (
+    HEADING,
+    MARK,
+    MAX_QUOTED_CHARS,
+    quote_latest,
+    with_instructions,
+    with_quoted,
+    without_quoted,
+)
 from ....core.text import beginning
 from ....errors import UsageError
 
@@ -199,7 +207,8 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
     if form is not None:
         instructions.append(FORM.format(schema=msgspec.json.encode(form).decode()))
     whole = with_instructions(problem, "\n\n".join(instructions))
-    return with_quoted(whole, _quote(turns, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000))
+    room = min(_HISTORY_CHARS, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000)
+    return with_quoted(whole, "\n".join(quote_latest(turns, room, "earlier turns")))
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
@@ -221,19 +230,6 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
                 yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {text}"
             case _:
                 pass
-
-
-def _quote(turns: Sequence[str], room: int) -> str:
-    """Return turns as one text of at most about so many characters, the latest of them."""
-    quoted, room = list[str](), min(room, _HISTORY_CHARS)
-    for turn in reversed(turns):
-        room -= len(turn) + len(MARK) * (turn.count("\n") + 1) + 1
-        if room < 0:
-            break
-        quoted.append(turn)
-    left_out = len(turns) - len(quoted)
-    gap = [f"({left_out} earlier turns are left out here)"] if left_out else []
-    return "\n".join([*gap, *reversed(quoted)])
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:

@@ -1,4 +1,4 @@
-"""The fields of requests, and what they name as a model: `STRATEGY?OPTION=VALUE&…@MODEL`.
+"""The fields of requests, and what they name as a model: `STRATEGY@MODEL`.
 
 A request for a response is read as one for a chat completion.
 """
@@ -6,8 +6,7 @@ A request for a response is read as one for a chat completion.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -160,11 +159,6 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
     tools: Annotated[tuple[ChatTool, ...], Meta(max_length=MAX_TOOLS)] = ()
 
     @property
-    def streams_text(self) -> bool:
-        """Whether the model's text is passed on as it comes in."""
-        return self.stream and self.reasonry.reasoning
-
-    @property
     def forced(self) -> list[Function]:
         """The functions of which the answer must call one.
 
@@ -194,17 +188,15 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
         Raises:
             UsageError: A tool is not as it must be.
         """
-        functions = [tool.function for tool in self.tools]
-        if len({function.name for function in functions}) < len(functions):
-            raise UsageError("tools: each tool needs a name of its own", field="tools")
-        for place, function in enumerate(functions):
-            if fault := schema_fault(function.parameters or {}):
+        cards = [
+            ToolCard(tool.function.name, tool.function.description or "", tool.function.parameters or {})
+            for tool in self.tools
+        ]
+        for place, card in enumerate(cards):
+            if fault := schema_fault(card.parameters):
                 where = f"tools[{place}].parameters"
                 raise UsageError(f"{where}: {fault}", field=where)
-        if self.tool_choice == "none" or self.forced:
-            return []
-        cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
-        return [CallersTool(card) for card in cards]
+        return [] if self.tool_choice == "none" or self.forced else [CallersTool(card) for card in cards]
 
 
 class ResponseFields(SharedFields, frozen=True, kw_only=True):
@@ -313,14 +305,6 @@ def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | 
 # -- models
 
 
-class Named(NamedTuple):
-    """What a name stands for; `model` is None where the operator's default is meant."""
-
-    strategy: str
-    model: str | None
-    options: dict[str, Any]
-
-
 def _strategies(registry: Registry) -> list[str]:
     return [AUTO, *(each.name for each in strategies_at_hand(registry).values() if each.is_driven)]
 
@@ -337,15 +321,13 @@ def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
     return [*names, *(f"{name}@{model}" for model in by_spec.values() for name in names)]
 
 
-def read_name(name: str, strategies: Registry, allowed: AllowList) -> Named:
-    """Return what a name stands for.
+def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
+    """Return the strategy and the model that a name stands for; no model where the operator's default is meant.
 
     Raises:
         NotFoundError: `model_not_found`: there is no such strategy, or the operator has not listed the model.
-        UsageError: Its options cannot be read.
     """
-    head, at, model = (part.strip() for part in name.partition("@"))
-    strategy, mark, options = (part.strip() for part in head.partition("?"))
+    strategy, at, model = (part.strip() for part in name.partition("@"))
     if strategy.lower() != AUTO:
         written = read_composition(strategy)
         found = find_strategy(written.name, strategies) if written.name else None
@@ -354,12 +336,7 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> Named:
         strategy = written.spell(found.name)
     if at and model not in allowed.model_names:
         raise _not_found("model", model, allowed.model_names)
-    try:
-        pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=bool(mark), max_num_fields=50)
-    except ValueError:
-        message = "options in a model's name are written ?NAME=VALUE&NAME=VALUE, before the @"
-        raise UsageError(message, field="model") from None
-    return Named(strategy, model if at else None, dict(pairs))
+    return strategy, model if at else None
 
 
 def _not_found(kind: str, name: str, choices: Sequence[str]) -> NotFoundError:

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import itertools
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 import msgspec
-from msgspec import structs
 from starlette.responses import Response
 
 from ....errors import NotFoundError, ReasonryError, UsageError
-from ....models.http_session import HEADER, enter_nested
 from ..context import RequestContext
-from ..documents import RUN, note_error, read_json, read_key, reply
+from ..documents import RUN, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
 from ..streams import EventStream
-from .completion import Completion, begin, go_on
-from .conversation import Message, messages_of, results_in
-from .request import (
-    ChatFields,
-    ResponseFields,
-    SharedFields,
-    StreamOptions,
-    model_ids,
-    passed_over,
-    read_fields,
-    read_name,
-)
-from .telling import ChatTelling, Document, ResponseTelling
+from .completion import Completion, begin
+from .conversation import Message, messages_of
+from .request import ChatFields, ResponseFields, model_ids, read_fields, read_name
+from .telling import Document, ResponseDocument, fail_response, respond, tell_chat, tell_response
 
-Telling = ChatTelling | ResponseTelling
-"""How one of the two APIs tells what comes of a request, event by event."""
+Events = AsyncGenerator[Document]
+"""What comes of a request; the last of them has it whole."""
 
 _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
@@ -45,7 +34,7 @@ _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
 
 class ModelDocument(TypedDict):
-    """The names that a request may have as its model."""
+    """A name that a request may have as its model."""
 
     id: str
     object: Literal["model"]
@@ -72,20 +61,6 @@ class ChatCompletionDocument(TypedDict):
     reasonry: Document
 
 
-class ResponseDocument(TypedDict):
-    """The answer, or the calls to make; or where the run stands that is to bring it."""
-
-    id: str
-    object: Literal["response"]
-    created_at: int
-    model: str
-    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
-    background: bool
-    error: Document | None
-    output: list[Document]
-    usage: Document | None
-
-
 class DeletedResponseDocument(TypedDict):
     """A response that is gone, with its run."""
 
@@ -109,7 +84,7 @@ async def read_model(context: RequestContext, name: str) -> Response:
     return reply(_model_document(name))
 
 
-def _model_document(name: str) -> Document:
+def _model_document(name: str) -> ModelDocument:
     return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
 
 
@@ -118,54 +93,35 @@ def _model_document(name: str) -> Document:
 
 async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
-    completion = await _take(context, body, body)
-    return await _answer(context, body, completion, ChatTelling(_suffix(completion), body))
+    completion = await begin(context, body, ChatFields, background=False)
+    scope = context.request.scope
+    return await _answer(completion, tell_chat(completion), lambda error: error_body(error, scope))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
-    completion = await _take(context, body, fields, background=body.background)
-    telling = ResponseTelling(_suffix(completion), body)
+    completion = await begin(context, fields, ResponseFields, background=body.background)
+    response = respond(completion.name, body)
     if body.background and not body.stream:
-        return reply(telling.response("queued"), headers={RUN: completion.run_id})
-    return await _answer(context, fields, completion, telling)
-
-
-async def _take(
-    context: RequestContext, body: SharedFields, fields: ChatFields, *, background: bool = False
-) -> Completion:
-    """Begin the run of a request, or resume the run for which it brings results."""
-    named = read_name(body.model, context.app.strategies, context.app.allowed)
-    enter_nested(context.request.headers.get(HEADER))
-    if body.stream:
-        # There must be room for one more before anything is begun.
-        with context.wiring.stream(context.principal):
-            pass
-    # An answer that must be a call is one of a run that begins now: what was called before is quoted in it.
-    if brought := {} if fields.forced else results_in(fields.messages):
-        return await go_on(context, fields, brought)
-    # The same request may be written differently, and streamed or not.
-    asked = structs.replace(body, stream=False, stream_options=StreamOptions())
-    return await begin(
-        context,
-        named,
-        fields,
-        passed_over(await read_json(context.request), type(body)),
-        key=read_key(context.request),
-        digest=hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest(),
-        background=background,
-    )
+        response.status = "queued"
+        return reply(response, headers={RUN: completion.run_id})
+    events = tell_response(completion, response)
+    return await _answer(completion, events, lambda error: fail_response(response, error))
 
 
 async def _answer(
-    context: RequestContext, fields: ChatFields, completion: Completion, telling: Telling
+    completion: Completion, events: Events, fail: Callable[[ReasonryError], Document]
 ) -> Response:
-    """Return the reply to a request: as a stream, or whole once its run has ended."""
-    headers, events = {RUN: completion.run_id}, _events(completion, telling)
-    if fields.stream:
-        return EventStream(context, _lines(context, events, telling), headers)
-    whole = asyncio.ensure_future(_whole(events, telling))
+    """Return the reply to a request: as a stream, or whole once its run has ended.
+
+    Args:
+        fail: Returns the last event of a stream of which nothing comes.
+    """
+    context, headers = completion.context, {RUN: completion.run_id}
+    if completion.fields.stream:
+        return EventStream(context, _lines(context, events, fail), headers)
+    whole = asyncio.ensure_future(_whole(events))
     # The body has been read, so a message is that the client hung up.
     hung_up = asyncio.ensure_future(context.request.receive())
     try:
@@ -176,39 +132,34 @@ async def _answer(
         hung_up.cancel()
 
 
-async def _events(completion: Completion, telling: Telling) -> AsyncGenerator[Document]:
-    for event in telling.begin():
-        yield event
-    async with aclosing(completion.follow()) as pieces:
-        async for piece in pieces:
-            for event in telling.think(piece) if isinstance(piece, str) else telling.finish(piece):
-                yield event
-
-
 async def _lines(
-    context: RequestContext, events: AsyncGenerator[Document], telling: Telling
+    context: RequestContext, events: Events, fail: Callable[[ReasonryError], Document]
 ) -> AsyncGenerator[bytes]:
-    """Yield events as a stream has them: each with the name of its type, where it has one."""
+    """Yield events as a stream has them: numbered where they have a type; the whole chat is but a mark at its end."""
+    numbers = itertools.count()
 
     def line_of(event: Document) -> bytes:
-        head = f"event: {event['type']}\n".encode() if "type" in event else b""
-        return head + b"data: " + msgspec.json.encode(event) + b"\n\n"
+        if event.get("object") == "chat.completion":
+            return b"data: [DONE]\n\n"
+        if "type" not in event:
+            return b"data: " + msgspec.json.encode(event) + b"\n\n"
+        numbered = msgspec.json.encode({**event, "sequence_number": next(numbers)})
+        return f"event: {event['type']}\ndata: ".encode() + numbered + b"\n\n"
 
     try:
         async with aclosing(events):
             async for event in events:
                 yield line_of(event)
-        yield telling.last_line
     except Exception as error:
-        scope = context.request.scope
-        yield line_of(telling.fail(note_error(error, scope), scope))
+        yield line_of(fail(note_error(error, context.request.scope)))
 
 
-async def _whole(events: AsyncGenerator[Document], telling: Telling) -> Document:
+async def _whole(events: Events) -> Any:
+    last = Document()
     async with aclosing(events):
-        async for _ in events:
-            pass
-    return telling.whole
+        async for event in events:
+            last = event
+    return last.get("response", last)
 
 
 # -- responses that are kept
@@ -221,16 +172,17 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
     names = {spec: f"@{name}" for name, spec in context.app.allowed.models.items()}
     model = run.begun.strategy + names.get(run.row.model, "")
     fields = ResponseFields(model=model, input="", background=run.row.unattended)
-    telling = ResponseTelling(response_id.removeprefix("resp_"), fields, run.row.created_at_ms / 1_000)
+    response = respond(response_id.removeprefix("resp_"), fields, run.row.created_at_ms / 1_000)
     if run.row.status == "active" and run.row.outcome != "waiting":
-        is_queued = run.row.unattended and not context.supervisor.is_driven(run_id)
-        return reply(telling.response("queued" if is_queued else "in_progress"))
-    completion = Completion(context, fields.as_chat([]), run_id, results=results, leaves=True)
+        if run.row.unattended and not context.supervisor.is_driven(run_id):
+            response.status = "queued"
+        return reply(response)
+    completion = Completion(context, fields.as_chat([]), run_id, results, leaves=True)
     try:
-        await _whole(_events(completion, telling), telling)
+        await _whole(tell_response(completion, response))
     except ReasonryError as error:
-        telling.fail(error, context.request.scope)
-    return reply(telling.whole)
+        fail_response(response, error)
+    return reply(response)
 
 
 async def cancel_response(context: RequestContext, response_id: str) -> Response:
@@ -243,12 +195,6 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
     """Delete a response, and its run."""
     await context.app.delete_run(_run_behind(response_id)[0])
     return reply({"id": response_id, "object": "response", "deleted": True})
-
-
-def _suffix(completion: Completion) -> str:
-    """Return the name of a reply: its run, and the results it continues with."""
-    effects = "-".join(sorted(effect.replace("/", ".") for effect in completion.results))
-    return UUID(completion.run_id).hex + (f"_{effects}" if effects else "")
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
