@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
 import reasonry
 from reasonry.core.budget import Budget
@@ -167,6 +169,25 @@ async def test_the_session_of_a_run_is_read_from_its_journal_and_gone_on_with_in
     reply = await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
     assert reply["sessionId"] != result.session_id
     assert [notice["reason"] for notice in reply["notices"]] == ["run_continued"]
+
+
+async def test_a_strict_schema_of_the_tool_has_a_type_for_each_argument_and_no_open_object() -> None:
+    tool: Any = reasonry.thinking_tool(store=MemoryStore())
+    fields: dict[str, Any] = {
+        name: (each.annotation, ... if each.default is each.empty else each.default)
+        for name, each in inspect.signature(tool).parameters.items()
+    }
+    model = create_model("Arguments", **fields)
+    kinds = {
+        form["type"]
+        for part in model.model_json_schema()["properties"].values()
+        for form in part.get("anyOf", [part])
+    }
+    assert kinds == {"string", "integer", "boolean", "array", "null"}
+    asked = {**CALL, "strategy": "react", "stage": ["initial_reasoning", "action_planning"]}
+    for data in ('{"action": "look"}', {"action": "look"}):
+        written = model(**asked, data=data).model_dump()  # pyright: ignore[reportArgumentType]
+        assert (await tool(**written))["stage"] == "action_planning"
 
 
 def test_importing_the_tool_imports_no_framework() -> None:

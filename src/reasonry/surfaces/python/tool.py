@@ -12,7 +12,9 @@ once in a process, so a tool made again for each call continues where the last o
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 import os
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
@@ -35,12 +37,28 @@ Where = str | SessionStore | None
 _opened: dict[str | None, Store] = {}
 _sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings | None, Sessions]] = WeakKeyDictionary()
 """Of each store, by their settings; None: those of the environment."""
+
+
+class StageFields(dict[str, Any]):
+    """An object of any members. Its schema asks for it as text: strict schemas have no such objects."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Take text and objects."""
+        return handler(str | dict[str, Any])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Document:
+        """Return the schema of the text."""
+        return {"type": "string", "description": "A JSON object"}
+
+
 _KINDS: dict[Any, Any] = {
     "string": str,
     "integer": int,
     "boolean": bool,
-    "number": float,
-    "object": dict[str, Any],
+    "array": list[str],
+    "object": StageFields,
 }
 _REQUIRED = frozenset(tool_schema(ThinkingCall)["required"])
 
@@ -101,9 +119,9 @@ def _signature_of(schema: Mapping[str, Any]) -> inspect.Signature:
     """Return the signature of a function whose arguments have a schema."""
     parameters = list[inspect.Parameter]()
     for name, part in schema["properties"].items():
-        kind = _KINDS.get(part.get("type"), Any)
+        kinds = [_KINDS[form["type"]] for form in part.get("anyOf", [part])]
         default = {} if name in schema["required"] else {"default": None}
-        kind = kind if name in schema["required"] else kind | None
+        kind = functools.reduce(operator.or_, kinds if name in schema["required"] else [*kinds, None])
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, **default))
     return inspect.Signature(parameters, return_annotation=Document)
 
