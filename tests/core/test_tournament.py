@@ -13,6 +13,7 @@ from reasonry.core.tournament import (
     Ratings,
     Rules,
     is_decided,
+    leader_so_far,
     next_questions,
     seeded_order,
     standings_of,
@@ -22,10 +23,11 @@ RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
 
 
 def run(
-    rules: Rules, size: int, rate: Callable[[int], float], seed: int = 0
+    rules: Rules, size: int, rate: Callable[[int], float], seed: int = 0, leader: int = 1
 ) -> tuple[list[Ratings], int, list[int]]:
     """Return the verdicts, the rounds and the ranking of a tournament whose judge rates by number."""
     contenders = [Contender(number) for number in range(1, size + 1)]
+    contenders.sort(key=lambda each: each.number != leader)
     verdicts: list[Ratings] = []
     rounds = 0
     while questions := next_questions(rules, contenders, verdicts, seed):
@@ -48,10 +50,42 @@ def test_a_judge_that_knows_has_the_best_one_win(rules: Rules, size: int) -> Non
 def test_the_comparisons_are_those_of_the_papers(size: int, pairs: int, knockout: int) -> None:
     best = seeded_order(range(1, size + 1), 0)[0]
     for rules, expected, most_rounds in (("pairs", pairs, 2), ("knockout", knockout, 4)):
-        verdicts, rounds, _ = run(rules, size, lambda number: 9.0 if number == best else 5.0 - number / 16)
+        rates = lambda number: 9.0 if number == best else 5.0 - number / 16  # noqa: E731
+        verdicts, rounds, _ = run(rules, size, rates, leader=best)
         assert rounds <= most_rounds + (rules == "knockout") * 4
         assert len(verdicts) <= expected + (rules == "knockout") * (size - 1)
         assert rules == "knockout" or len(verdicts) == expected
+
+
+@pytest.mark.parametrize("size", [3, 5, 8])
+def test_a_winner_that_would_replace_the_leader_stands_beside_it_in_both_orders(size: int) -> None:
+    for best in range(2, size + 1):
+        verdicts, rounds, _ = run("pairs", size, lambda number, best=best: 9.0 if number == best else 2.0)
+        assert {(1, best), (best, 1)} <= {verdict.shown for verdict in verdicts}
+        assert rounds <= 3
+
+
+def test_a_leader_that_the_judge_prefers_in_both_orders_is_not_replaced() -> None:
+    contenders = [Contender(number) for number in (1, 2, 3)]
+    better = [Ratings((1, 2), (6, 5)), Ratings((2, 1), (5, 6))]
+    verdicts = [*better, Ratings((2, 3), (9, 1)), Ratings((3, 1), (5, 5)), Ratings((3, 2), (1, 9))]
+    assert next(iter(standings_of("pairs", contenders, verdicts, 0))) == 1
+    assert next(iter(standings_of("pairs", contenders, verdicts[1:], 0))) == 1
+    torn = [better[0], Ratings((2, 1), (6, 5)), *verdicts[2:]]
+    assert next(iter(standings_of("pairs", contenders, torn, 0))) == 2
+
+
+def test_in_a_knockout_the_leader_so_far_is_replaced_by_who_beats_it_in_both_orders() -> None:
+    contenders = [Contender(number) for number in range(1, 9)]
+    verdicts: list[Ratings] = []
+    leaders = [leader_so_far("knockout", contenders, verdicts, 0)]
+    while questions := next_questions("knockout", contenders, verdicts, 0):
+        for shown in questions:
+            verdicts.append(Ratings(shown, tuple(map(float, shown))))
+            leaders.append(leader_so_far("knockout", contenders, verdicts, 0))
+    assert leaders == sorted(leaders)
+    assert leaders[0] == leaders[1] == 1
+    assert leaders[-1] == 8
 
 
 def test_in_the_ring_each_candidate_stands_once_in_each_place() -> None:
@@ -70,7 +104,7 @@ def test_a_third_vote_is_drawn_only_where_two_disagree_or_are_close() -> None:
 
 
 def test_without_a_reading_votes_decide_then_the_shorter_text() -> None:
-    contenders = [Contender(1, 0.2, 5), Contender(2, 0.6, 90), Contender(3, 0.2, 2)]
+    contenders = [Contender(2, 0.6, 90), Contender(1, 0.2, 5), Contender(3, 0.2, 2)]
     assert list(standings_of("pairs", contenders, [Ratings((1, 2)), Ratings((2, 3))], 0)) == [2, 3, 1]
 
 

@@ -179,11 +179,11 @@ def test_a_tidy_answer_keeps_its_case_and_unit() -> None:
     ]
 
 
-def test_most_votes_win_and_a_tie_goes_to_the_first_seen() -> None:
+def test_most_votes_win_and_a_tie_goes_to_the_first_to_have_as_many() -> None:
     votes = tally(["B", "A", "a.", "b", "C"])
     assert [(vote.answer, vote.count, vote.voters) for vote in votes] == [
-        ("B", 2, (0, 3)),
         ("A", 2, (1, 2)),
+        ("B", 2, (0, 3)),
         ("C", 1, (4,)),
     ]
 

@@ -94,8 +94,8 @@ def test_full_draws_all_samples_in_one_round() -> None:
     assert walked.snapshot.rounds == 1
 
 
-def test_a_tie_goes_to_the_answer_seen_first() -> None:
-    answers = iter("BAAB")
+def test_a_tie_goes_to_the_answer_that_had_as_many_votes_first() -> None:
+    answers = iter("ABBA")
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample(next(answers))), FULL | {"samples": 4})
     assert walked.conclusion.answer == "B"
 
@@ -221,9 +221,8 @@ def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
         ended = advance(SELF_CONSISTENCY, waiting, None, Stopped(reason)).snapshot
         assert ended.conclusion is not None
         assert ended.state == waiting.state
-        leader = max(
-            "AB", key=lambda one: (answers.count(one), -answers.index(one) if one in answers else -99)
-        )
+        places = {one: [at for at, answer in enumerate(answers) if answer == one] for one in "AB"}
+        leader = max("AB", key=lambda one: (len(places[one]), -max(places[one], default=99)))
         assert ended.conclusion.answer == (leader if reason == "max_calls" else None)
         document = ended.conclusion.document
         assert (document["samples_used"], document["samples_failed"]) == (len(answers), 0)

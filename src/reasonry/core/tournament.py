@@ -1,7 +1,8 @@
 """Tournaments: which candidates a judge compares next, and who leads.
 
 `pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings: a ring, in which each candidate stands
-             once in the first place and once in the second, then every other candidate beside the two that lead
+             once in the first place and once in the second, then every other candidate beside the two that lead; a
+             winner that would replace the leader so far stands beside it in both orders
 `knockout`   pairs that are judged in both orders, and once more where the two disagree or are close; log₂ n rounds
 `points`     each candidate rated alone
 `list`       all candidates rated at once
@@ -11,6 +12,8 @@ Rule 2: a candidate's score is its mean preference, and a quarter of the logarit
         that `bench/selection.py` found to serve few and many right drafts); a tie goes to the shorter text, then to who
         was first.
 Rule 3: the next questions are a function of the verdicts so far, so that what was judged is never judged again.
+Rule 4: the first contender leads until the tournament is over, in a knock-out until it loses a pair; in pairs it leads
+        on where the judge prefers it to the winner in both orders. So a tournament cut short changes nothing unproved.
 """
 
 from __future__ import annotations
@@ -89,10 +92,9 @@ def next_questions(
     if rules == "list":
         return [] if tuple(order) in judged else [tuple(order)]
     ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
-    open_pairs = [pair for pair in ring if pair not in judged]
-    if open_pairs or len(order) == 2:
-        return open_pairs
-    return [pair for pair in _beside_pivots(order, ring, contenders, verdicts) if pair not in judged]
+    rounds = (ring, _beside_pivots(order, ring, contenders, verdicts), _beside_leader(contenders, verdicts))
+    open_rounds = ([pair for pair in pairs if pair not in judged] for pairs in rounds)
+    return next(filter(None, open_rounds), [])
 
 
 def _beside_pivots(
@@ -113,25 +115,32 @@ def _beside_pivots(
     return pairs
 
 
+def _beside_leader(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> list[tuple[int, ...]]:
+    """Return the winner beside the leader so far, in both orders."""
+    leader, winner = contenders[0].number, next(iter(scores(contenders, verdicts)))
+    return [(leader, winner), (winner, leader)] if winner != leader else []
+
+
 def _bracket(
     order: Sequence[int], contenders: Sequence[Contender], verdicts: Sequence[Ratings]
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the open questions of the first level that has any, and the winners so far, the last one first."""
-    winners: list[int] = []
+) -> tuple[list[tuple[int, ...]], dict[int, int]]:
+    """Return the open questions of the first level that has any, and by each candidate that is out, its winner."""
+    beaten: dict[int, int] = {}
     level = list(order)
     while len(level) > 1:
         questions: list[tuple[int, ...]] = []
-        through: list[int] = []
         for first, second in zip(level[::2], level[1::2], strict=False):
-            questions += _open_votes(first, second, verdicts)
+            open_votes = _open_votes(first, second, verdicts)
+            questions += open_votes
             pair = [each for each in contenders if each.number in (first, second)]
             votes = [verdict for verdict in verdicts if set(verdict.shown) == {first, second}]
-            through.append(next(iter(scores(pair, votes))))
+            winner, loser = scores(pair, votes)
+            if not open_votes:
+                beaten[loser] = winner
         if questions:
-            return questions, winners
-        level = [*through, *level[2 * len(through) :]]
-        winners = [*through, *winners]
-    return [], winners
+            return questions, beaten
+        level = [number for number in level if number not in beaten]
+    return [], beaten
 
 
 def _open_votes(first: int, second: int, verdicts: Sequence[Ratings]) -> list[tuple[int, ...]]:
@@ -147,16 +156,31 @@ def _open_votes(first: int, second: int, verdicts: Sequence[Ratings]) -> list[tu
     return [(first, second)] if disagree or is_close else []
 
 
+def leader_so_far(
+    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
+) -> int:
+    """Return who leads while the tournament goes on: the first contender, in a knock-out whoever beat it."""
+    order, leader = seeded_order([each.number for each in contenders], seed), contenders[0].number
+    beaten = _bracket(order, contenders, verdicts)[1] if rules == "knockout" else {}
+    while leader in beaten:
+        leader = beaten[leader]
+    return leader
+
+
 def standings_of(
     rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
 ) -> dict[int, float]:
-    """Return the score of each candidate, the winner so far first; a knock-out is won by whoever is left."""
+    """Return the score of each candidate of a tournament that is over, the winner first."""
     found = scores(contenders, verdicts)
-    if rules != "knockout":
-        return found
-    order = seeded_order([each.number for each in contenders], seed)
-    won = _bracket(order, contenders, verdicts)[1]
-    return {number: found[number] for number in dict.fromkeys([*won, *found])}
+    leader, winner = contenders[0].number, next(iter(found))
+    if rules == "knockout":
+        winner = leader_so_far(rules, contenders, verdicts, seed)
+    if rules == "pairs":
+        beside = [
+            verdict.preference(leader) for verdict in verdicts if set(verdict.shown) == {leader, winner}
+        ]
+        winner = leader if beside and min(beside) > 0.5 else winner
+    return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
 
 
 def is_decided(

@@ -2,7 +2,7 @@
 
 Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
         exact bound holds: once `is_settled` says so, no further vote can change the winner.
-Rule 2: a tie goes to the answer seen first.
+Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
 Rule 3: answers with several parts agree where their quantities do, in order, and one has all words of the other.
 Rule 4: a number without a unit agrees with the same number with one; two units agree where one is converted exactly
         into the other, see `numbers`.
@@ -177,7 +177,7 @@ def _read_parts(text: str) -> Key:
 
 
 def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
-    """Count the votes, given in the order drawn; most votes first, ties by who was seen first.
+    """Count the votes, given in the order drawn; most votes first, ties by who had as many first.
 
     A number without a unit joins the first answer of that number, which takes on the first unit it is given.
     """
@@ -193,7 +193,7 @@ def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
         else:
             sides.append((key, [position]))
     votes = [Vote(answers[voters[0]], len(voters), tuple(voters)) for _, voters in sides]
-    return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[0])))
+    return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[-1])))
 
 
 def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
@@ -206,7 +206,7 @@ def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple
     for places in groups or [[place] for place in range(len(votes))]:
         voters = sorted(voter for place in places for voter in votes[place].voters)
         merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
-    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[0])))
+    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1])))
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
@@ -216,14 +216,8 @@ def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
         votes: As `tally` returns them.
         remaining: How many votes may still come.
     """
-    if not votes:
-        return remaining <= 0
-    leader = votes[0]
-    needed = [leader.count + 1]
-    needed += [
-        leader.count - vote.count + (1 if leader.voters[0] < vote.voters[0] else 0) for vote in votes[1:]
-    ]
-    return remaining < min(needed)
+    first, second = ([vote.count for vote in votes] + [0, 0])[:2]
+    return remaining <= first - second
 
 
 def lead_confidence(first: int, second: int) -> float:

@@ -62,7 +62,15 @@ from ..core.strategy import (
 )
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
-from ..core.tournament import Contender, Ratings, Rules, is_decided, next_questions, standings_of
+from ..core.tournament import (
+    Contender,
+    Ratings,
+    Rules,
+    is_decided,
+    leader_so_far,
+    next_questions,
+    standings_of,
+)
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
 define, on inputs where they may return different values: edge cases first. Reply with JSON:
@@ -138,27 +146,24 @@ class State(Struct, frozen=True, omit_defaults=True):
         found = _merge_equal(candidates(self.drafts), self.outputs)
         repaired = {draft.number for draft in self.drafts if draft.repairs}
         among = repaired.union(self.ranking[:2])
-        return tuple(each for each in found if not self.ranking or each.number in among)
+        return tuple(each for each in found if not self.ranking or among.intersection(each.voters))
 
     @property
     def contenders(self) -> list[Contender]:
-        """The candidates as the tournament has them."""
-        field = self.field
+        """The candidates as the tournament has them, the winner of the last heat first, else by votes."""
+        winner = set(self.ranking[:1])
+        field = sorted(self.field, key=lambda each: winner.isdisjoint(each.voters))
         total = sum(len(each.voters) for each in field)
         return [Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in field]
 
     @property
     def leader(self) -> Draft | None:
-        """The best draft so far."""
-        by_number = {draft.number: draft for draft in self.drafts}
+        """The best draft so far; a heat that is not over changes nothing but what it has settled."""
         best = best_draft(self.drafts)
         if best is None or best.standing != "open":
             return best
-        if self.verdicts:
-            found = standings_of(self.rules, self.contenders, self.verdicts, self.options.seed)
-            return by_number[next(iter(found))]
-        ranked = (by_number[number] for number in self.ranking)
-        return next((draft for draft in ranked if draft.standing == "open"), best)
+        number = leader_so_far(self.rules, self.contenders, self.verdicts, self.options.seed)
+        return next(draft for draft in self.drafts if draft.number == number)
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
@@ -234,11 +239,11 @@ def compare(s: State) -> Body:
     if not questions:
         s = replace(s, ranking=tuple(standings_of(s.rules, contenders, verdicts, seed)))
         return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
-    even = [Ratings(shown) for shown in questions]
-    is_last = not s.can_repair and not next_questions(s.rules, contenders, (*verdicts, *even), seed)
 
     def enough(replies: Sequence[Any]) -> bool:
         came = {place: ratings_of(questions[place], reply) for place, reply in enumerate(replies) if reply}
+        known = [came.get(place, Ratings(shown)) for place, shown in enumerate(questions)]
+        is_last = not s.can_repair and not next_questions(s.rules, contenders, (*verdicts, *known), seed)
         return is_last and is_decided(questions, contenders, verdicts, came)
 
     texts = _texts_with_runs(s)

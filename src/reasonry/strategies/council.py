@@ -40,7 +40,7 @@ from ..core.drafts import (
     verify_drafts,
 )
 from ..core.effects import Ask
-from ..core.events import Reply
+from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, go, request, text_list
 from ..core.text import cut
@@ -107,7 +107,7 @@ class State(Struct, frozen=True, omit_defaults=True):
                 below = sum((rating > other) + (rating == other) / 2 for other in others)
                 shares.get(number, []).append(below / len(others))
         means = {number: sum(values) / len(values) if values else 0.0 for number, values in shares.items()}
-        ranked = sorted(found, key=lambda each: (-means[each.number], -len(each.voters), each.number))
+        ranked = sorted(found, key=lambda each: (-means[each.number], -len(each.voters)))
         return {each.number: means[each.number] for each in ranked}
 
     @property
@@ -158,9 +158,11 @@ def review(s: State) -> Body:
     ]
     replies = yield request(s, *asks, give_failures=True)
     reviews = tuple(ratings_of(shown, reply) for (_, shown), reply in zip(asked, replies, strict=True))
+    if any(isinstance(reply, Failed) and reply.code == STOPPED for reply in replies):
+        reviews = ()  # Some seats alone would rank what the others have not seen.
     s = replace(s, reviews=reviews)
     lines = [
-        f"Seat {seat}: {each.reason or 'no rating'}" for (seat, _), each in zip(asked, reviews, strict=True)
+        f"Seat {seat}: {each.reason or 'no rating'}" for (seat, _), each in zip(asked, reviews, strict=False)
     ]
     thoughts = [Thought("\n".join(lines), data={"scores": _scores(s)})] if lines else []
     return go(s, "synthesis" if s.options.synthesis else "answer_selection", *thoughts)

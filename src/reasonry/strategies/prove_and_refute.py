@@ -232,7 +232,7 @@ class State(Struct, frozen=True, omit_defaults=True):
         """
         votes = tally([proof.answer for proof in self.drafts])
         sizes = {at + 1: vote.count for vote in votes for at in vote.voters}
-        order = ("proved", "confirmed", "", "undecided")
+        order = ("proved", "confirmed", "undecided", "")
 
         def rank(proof: Proof) -> tuple[int, bool, int, int]:
             agreeing = sizes[proof.number] if proof.checked else 0

@@ -97,14 +97,14 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: proved, else rated best in the last review, else the latest that stands."""
+        """The best draft so far: proved, else rated best in the last review, else the first that stands."""
         standing = [draft for draft in self.drafts if draft.is_standing]
         if not standing:
             return best_draft(self.drafts)
 
         def rank(draft: Draft) -> tuple[bool, bool, float, int]:
             rating = self.ratings.get(str(draft.number), 0)
-            return draft.standing == "proved", draft.number in self.compared, rating, draft.number
+            return draft.standing == "proved", draft.number in self.compared, rating, -draft.number
 
         return max(standing, key=rank)
 

@@ -11,7 +11,7 @@ Algorithm, for a question with up to m samples:
         as could settle it, until no further sample is worth drawing
     a_1, …, a_k, normalised                                                answer_collection
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
-    argmax_a v(a), a tie going to the answer seen first                    majority_selection
+    argmax_a v(a), a tie going to the answer that had it first             majority_selection
 
 *Differs from the paper*: paths are drawn with an instruction instead of examples, which asks for the answer at the end
 as the paper's have it, or with any other strategy; a path without a readable answer is drawn anew;
@@ -190,6 +190,17 @@ class State(Struct, frozen=True, omit_defaults=True):
             found.sort(key=lambda vote: (-vote.count, min(len(answers[at]) for at in vote.voters)))
         return tuple(found)
 
+    @property
+    def leader(self) -> str | None:
+        """The answer so far; with a verifier, the one that leads among those it has looked at, else the first."""
+        if self.proved is not None:
+            return self.proved.answer
+        counted = self
+        if self.options.verify:
+            checked = tuple(draft for draft in self.drafts if draft.checked and draft.is_standing)
+            counted = replace(self, drafts=checked or tuple(self.standing[:1]))
+        return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
+
     def weight(self, vote: Vote) -> float:
         """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
         confidences = [draft.confidence for draft in self.standing]
@@ -241,7 +252,8 @@ class State(Struct, frozen=True, omit_defaults=True):
         if self.options.weigh:
             votes = tuple(sorted(votes, key=lambda vote: -vote.count))
         likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
-        return likely or is_settled(votes, remaining)
+        # Where the shortest wins a tie, a rival needs one vote less.
+        return likely or is_settled(votes, remaining + (self.options.first is not None))
 
 
 def sample_paths(s: State) -> Body:
@@ -370,7 +382,6 @@ class SelfConsistencyDetails(DraftsDetails):
 def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
     votes, standing, proved = state.votes, state.standing, state.proved
-    answer = proved.answer if proved else tidy(votes[0].answer) if votes else state.unfinished
     lost = [draft for draft in state.drafts if not draft.answer]
     groups = [
         Group(standing[vote.voters[0]], tuple(standing[at].number for at in vote.voters)) for vote in votes
@@ -385,7 +396,9 @@ def conclude(state: State) -> Conclusion:
             entry["weight"] = round(state.weight(vote), 4)
     without = f", {len(lost)} without an answer that could be read" if lost else ""
     detail = f"{state.drawn} of {state.options.samples} samples drawn{without}"
-    return Conclusion(answer, detail=detail, document=document, standing="proved" if proved else "given")
+    return Conclusion(
+        state.leader, detail=detail, document=document, standing="proved" if proved else "given"
+    )
 
 
 _PATHS = text_list("One line for each path: how it sets out.")
@@ -455,7 +468,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             "majority_selection",
             ("final_response",),
             description="Take the answer with the most votes.",
-            guidance="Take the most frequent answer; on a tie, the first one. Do not overrule the count.",
+            guidance="Take the most frequent answer; on a tie, the first to have it. Do not overrule the count.",
             body=select,
         ),
         Stage(
