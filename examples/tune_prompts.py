@@ -21,6 +21,7 @@ from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, o
 
 from reasonry import Budget, solve_sync
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.datasets import DATASETS
@@ -38,15 +39,15 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None, size: i
     Args:
         calls: How often a problem is solved, at most.
     """
-    items = DATASETS[dataset].items(size)
+    items, terms = DATASETS[dataset].items(size), Terms(dataset=dataset, judge=dataset)
 
     async def compare(instructions: dict[str, str], drawn: list[Any]) -> list[Any]:
         prompts = {f"{STRATEGY}.{stage}": f"{{prompt}}\n\n{text}" for stage, text in instructions.items()}
-        terms = Terms(dataset=dataset, judge=dataset, prompts=prompts, budget=BUDGET)
+        asked = RunRequest(prompts=prompts, budget=BUDGET, participants=Participants(model=model))
         # GEPA may draw a problem twice.
         unique = list({item.id: item for item in drawn}.values())
         async with App(store) as app:
-            report = await Comparison(app, unique, [STRATEGY], Participants(model=model), terms).run()
+            report = await Comparison(app, unique, [STRATEGY], asked, terms).run()
         trials = {trial.item: trial for trial in report.trials}
         return [
             (

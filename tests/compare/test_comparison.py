@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
@@ -61,7 +62,8 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
         ]
         terms = Terms(parallel=2, total_usd=9.0)
         voting = ["self_consistency(samples=5, stop=full)"]
-        report = await Comparison(app, items, voting, Participants(model=Cashier()), terms).run()
+        asked = RunRequest(participants=Participants(model=Cashier()))
+        report = await Comparison(app, items, voting, asked, terms).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -72,14 +74,12 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
 async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> None:
     model, judge = Speaker("model", "4"), Speaker("judge", "yes")
     model.free.set()
-    participants = Participants(model=model, judge_model=judge)
+    asked = RunRequest(participants=Participants(model=model, judge_model=judge))
     terms = Terms(judge="model")
     async with App("memory") as app:
 
         def comparison() -> Comparison:
-            return Comparison(
-                app, [Item("2 + 2?", id="sum")], ["self_consistency(samples=1)"], participants, terms
-            )
+            return Comparison(app, [Item("2 + 2?", id="sum")], ["self_consistency(samples=1)"], asked, terms)
 
         interrupted = asyncio.create_task(comparison().run())
         await judge.asked.wait()

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from reasonry.compare.datasets import DATASETS, LEVELS
 from reasonry.compare.datasets.facts import PEOPLE, TOWNS, look_up
-from reasonry.compare.judging import Candidate
 
 NAMES = sorted(DATASETS)
 levels, seeds, indices = st.sampled_from(LEVELS), st.integers(1, 1000), st.integers(0, 200)
@@ -90,10 +89,10 @@ def test_the_judge_accepts_the_answer_of_the_generator_and_rejects_mutations(
 ) -> None:
     judge, item = DATASETS[name].judge, DATASETS[name].item(index, seed, level)
     assert item.expected
-    assert judge(item, Candidate(item.expected))
+    assert judge(item, item.expected)
     mutated = mutations(name, item.expected)
     assert len(mutated) >= 10
-    assert [answer for answer in (*mutated, *NO_ANSWERS) if judge(item, Candidate(answer))] == []
+    assert [answer for answer in (*mutated, *NO_ANSWERS) if judge(item, answer)] == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_the_judge_accepts_the_answer_of_the_generator_and_rejects_mutations(
 )
 def test_a_right_answer_may_be_written_in_other_ways(name: str, written: str) -> None:
     for item in DATASETS[name].items(20):
-        assert DATASETS[name].judge(item, Candidate(written.format(item.expected)))
+        assert DATASETS[name].judge(item, written.format(item.expected))
 
 
 @pytest.mark.parametrize("name", NAMES)

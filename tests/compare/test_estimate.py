@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.estimate import estimate
@@ -48,27 +49,27 @@ DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 @pytest.mark.parametrize("name", DRIVEN)
 async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_written(name: str) -> None:
     model = Untouched()
-    participants = Participants(model=model, verifier=model, tools=(model,))
-    with open_dataset("stories:3") as problems:
-        async with App("memory") as app:
-            comparison = Comparison(app, problems.items, [name], participants, Terms(), judge=problems.judge)
-            runs, expected = await estimate(comparison)
-            assert runs == 3
-            assert expected.calls >= 3
-            assert expected.calls % 3 == 0
-            assert expected.tokens > 3 * 200
-            assert expected.usd == pytest.approx(expected.tokens / 1000)
-            assert await app.store.runs() == []
+    asked = RunRequest(participants=Participants(model=model, verifier=model, tools=(model,)))
+    problems = open_dataset("stories:3")
+    async with App("memory") as app:
+        comparison = Comparison(app, problems.items, [name], asked, Terms(), judge=problems.judge)
+        runs, expected = await estimate(comparison)
+        assert runs == 3
+        assert expected.calls >= 3
+        assert expected.calls % 3 == 0
+        assert expected.tokens > 3 * 200
+        assert expected.usd == pytest.approx(expected.tokens / 1000)
+        assert await app.store.runs() == []
 
 
 @pytest.mark.anyio
 async def test_only_what_is_missing_is_counted_and_a_verdict_is_a_call_too() -> None:
     async with App("memory") as app:
-        with open_dataset("game24:4") as problems:
-            offline = Participants(model="offline")
-            half = [app, problems.items[:2], ["self_consistency"], offline]
-            await Comparison(*half, Terms(judge="model")).run()
-            whole = Comparison(app, problems.items, ["self_consistency"], offline, Terms(judge="model"))
-            runs, expected = await estimate(whole)
+        problems = open_dataset("game24:4")
+        offline = RunRequest(participants=Participants(model="offline"))
+        half = [app, problems.items[:2], ["self_consistency"], offline]
+        await Comparison(*half, Terms(judge="model")).run()
+        whole = Comparison(app, problems.items, ["self_consistency"], offline, Terms(judge="model"))
+        runs, expected = await estimate(whole)
     assert (runs, expected.usd) == (2, 0.0)
     assert expected.calls == 2 * (4 + 1)

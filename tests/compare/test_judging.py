@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.compare.judging import (
-    Candidate,
     Item,
-    candidates_of,
+    all_found,
     check_items,
     number_in,
     read_dataset,
-    read_judge,
 )
+from reasonry.compare.problem_set import find_judge
 from reasonry.errors import UsageError
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -27,9 +26,9 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 def right(
     spec: str, answer: str, expected: Any = None, problem: str = PUZZLE, path: tuple[str, ...] = ()
 ) -> bool:
-    judge = read_judge(spec)
+    judge = find_judge(spec)
     assert judge is not None
-    return judge(Item(problem, expected), Candidate(answer, path))
+    return judge(Item(problem, expected), "\n".join(path) or answer)
 
 
 def test_a_data_set_is_one_object_a_line_and_ids_count_from_1() -> None:
@@ -148,7 +147,7 @@ def test_judging_any_text_never_raises(answer: str) -> None:
 @pytest.mark.parametrize("spec", ["", "exactly", "arithmetic:", "arithmetic:x", "modell"])
 def test_an_unknown_judge_is_refused(spec: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_judge(spec)
+        find_judge(spec)
     assert caught.value.details["option"] == "judge"
 
 
@@ -173,5 +172,5 @@ def test_all_that_was_found_is_the_answer_the_candidates_and_the_votes() -> None
         "candidates": [{"content": "b", "path_text": ["root", "b"]}],
         "votes": [{"answer": "c", "count": 2}],
     }
-    assert candidates_of(document) == (Candidate("a"), Candidate("b", ("root", "b")), Candidate("c"))
-    assert candidates_of({"answer": None}) == ()
+    assert all_found(document) == ["a", "b", "root\nb", "c"]
+    assert all_found({"answer": None}) == []

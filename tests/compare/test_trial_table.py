@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms, TrialObserver
 from reasonry.compare.judging import Item
@@ -20,10 +21,10 @@ STRATEGIES = ["tree_of_thoughts", "self_consistency"]
 
 
 def compare(app: App, size: int, **more: object) -> Comparison:
-    with open_dataset(f"game24:{size}") as problems:
-        terms = Terms(dataset="game24", judge="game24", parallel=1)
-        participants = Participants(model="offline")
-        return Comparison(app, problems.items, STRATEGIES, participants, terms, judge=problems.judge, **more)  # pyright: ignore
+    problems = open_dataset(f"game24:{size}")
+    terms = Terms(dataset="game24", judge="game24", parallel=1)
+    asked = RunRequest(participants=Participants(model="offline"))
+    return Comparison(app, problems.items, STRATEGIES, asked, terms, judge=problems.judge, **more)  # pyright: ignore
 
 
 @pytest.mark.anyio
@@ -78,8 +79,8 @@ async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_le
     async with App("memory") as app:
         long = {"stage": "*", "reply": {"reasoning": "", "answer": f"{'so ' * 100} it is 7"}}
         items, terms = [Item("3 + 4?", 7, "1")], Terms(dataset="sums", judge="numeric")
-        participants = Participants(model=ScriptedModel.of(long))
-        comparison = Comparison(app, items, ["self_consistency(samples=1)"], participants, terms)
+        asked = RunRequest(participants=Participants(model=ScriptedModel.of(long)))
+        comparison = Comparison(app, items, ["self_consistency(samples=1)"], asked, terms)
         (trial,) = (await comparison.run()).trials
         table = TrialTable(app.store, comparison.id)
         for run_id in (trial.run_id, "gone"):

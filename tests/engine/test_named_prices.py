@@ -220,15 +220,21 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
             await app.coach_take_over(started["run_id"], Participants(), DEAR)
 
 
-@pytest.mark.parametrize("terms", [Terms(total_usd=1.0), Terms(budget=DEAR)])
-async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(terms: Terms) -> None:
+@pytest.mark.parametrize(("terms", "budget"), [(Terms(total_usd=1.0), None), (Terms(), DEAR)])
+async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
+    terms: Terms, budget: Budget | None
+) -> None:
+    unknown, priced = (
+        RunRequest(budget=budget, participants=Participants(model=UNKNOWN, price=price))
+        for price in ((), "1/2")
+    )
     items = [Item("one", "1 + 1?", "2")]
     async with App("memory") as app:
         with pytest.raises(UsageError, match="limit on dollars") as caught:
-            Comparison(app, items, ["self_consistency"], Participants(model=UNKNOWN), terms)
+            Comparison(app, items, ["self_consistency"], unknown, terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        Comparison(app, items, ["self_consistency"], Participants(model=UNKNOWN, price="1/2"), terms)
+        Comparison(app, items, ["self_consistency"], priced, terms)
 
 
 async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
@@ -236,16 +242,17 @@ async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
     async with App("memory") as app:
         participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
         with pytest.raises(UsageError, match="llama is not known"):
-            Comparison(app, items, ["self_consistency"], participants, terms)
+            Comparison(app, items, ["self_consistency"], RunRequest(participants=participants), terms)
 
 
 async def test_a_price_alone_runs_no_comparison_anew() -> None:
     items = [Item("one", "1 + 1?", "2")]
     async with App("memory") as app:
         keys = [
-            [job.key for job in Comparison(app, items, ["self_consistency"], participants, terms).jobs]
+            [job.key for job in Comparison(app, items, ["self_consistency"], request, Terms()).jobs]
             for participants in (Participants(model=SOLD), Participants(model=SOLD, price="1/2"))
-            for terms in (Terms(), Terms(budget=DEAR))
+            for budget in (None, DEAR)
+            for request in [RunRequest(budget=budget, participants=participants)]
         ]
     assert keys[0] == keys[2]
     assert keys[1] != keys[3]

@@ -40,9 +40,9 @@ from ..reading.vote import normalise
 from ..records import RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from .judging import Item, Judge, candidates_of, check_items, judged_answer
+from .judging import Item, Judge, all_found, check_items, judged_answer
 from .problem_set import find_judge
-from .standings import ComparisonPlan, Report, Trial
+from .standings import Report, Trial
 from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
@@ -59,8 +59,6 @@ class Terms(Struct, frozen=True, kw_only=True):
     """How a comparison goes.
 
     Args:
-        budget: Of each run.
-        prompts: Questions of stages in place of their own, by `STRATEGY.STAGE`; each strategy must have them.
         dataset: What the problems are called.
         judge: As a user writes it after `--judge`, or the data set whose own judge it is.
         parallel: Runs at once.
@@ -69,8 +67,6 @@ class Terms(Struct, frozen=True, kw_only=True):
         total_usd: No run is begun once this call has spent so much.
     """
 
-    budget: Budget = Budget()
-    prompts: Mapping[str, str] = {}
     dataset: str = ""
     judge: str = "exact"
     parallel: int = 4
@@ -140,6 +136,7 @@ class Comparison:
 
     Args:
         strategies: Names as `check_strategies` returns them.
+        request: Each run, but for its problem and its strategy; every strategy must have the prompts.
         judge: Of the data set; None: that of the terms.
 
     Raises:
@@ -151,7 +148,7 @@ class Comparison:
         app: App,
         items: Sequence[Item],
         strategies: Sequence[str],
-        participants: Participants,
+        request: RunRequest,
         terms: Terms,
         observer: TrialObserver | None = None,
         judge: Judge | None = None,
@@ -160,7 +157,12 @@ class Comparison:
         self.strategies, self.items = list(strategies), list(items)
         self.judge = judge or find_judge(terms.judge)
         check_items(items, terms.judge)
-        self.participants = _settle_model(app, participants, items[0].problem)
+        self.request, participants = request, request.participants
+        if participants.model is None or participants.record is not None:
+            # The environment is asked once, for all runs; one file takes the recording.
+            performers, _ = app.pool.open(participants, items[0].problem)
+            participants = replace(participants, model=performers.model, record=None)
+            self.request = replace(request, participants=participants)
         self.jobs = list(self._plan_jobs())
         if terms.total_usd is not None:
             self._check_priced()
@@ -173,13 +175,7 @@ class Comparison:
         seen = Counter[str]()
         for item in self.items:
             for strategy in self.strategies:
-                request = RunRequest(
-                    problem=item.problem,
-                    strategy=strategy,
-                    budget=self.terms.budget,
-                    participants=self.participants,
-                    prompts=self.terms.prompts,
-                )
+                request = replace(self.request, problem=item.problem, strategy=strategy)
                 try:
                     yield self._plan_job(item, strategy, request, seen[item.problem])
                 except UsageError as error:
@@ -220,8 +216,8 @@ class Comparison:
         asked = (self.terms.dataset, self.terms.judge, [job.key for job in self.jobs])
         return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
-    def plan(self) -> ComparisonPlan:
-        """Return what is compared."""
+    def report(self) -> Report:
+        """Return what is there so far."""
         order, terms = self.jobs[0].order, self.terms
         facts = {
             "kind": "comparison",
@@ -237,7 +233,15 @@ class Comparison:
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        return ComparisonPlan(facts, self.strategies, self.items, [job.key for job in self.jobs])
+        return Report(
+            facts=facts,
+            strategies=self.strategies,
+            items=self.items,
+            keys=[job.key for job in self.jobs],
+            found=self.trials,
+            reused=self.reused,
+            spent=self.observer.spent,
+        )
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
@@ -254,8 +258,8 @@ class Comparison:
             asyncio.CancelledError: The caller was cancelled; `report` has what is there.
         """
         table = TrialTable(self.engine.store, self.id)
-        await table.begin(self.plan())
-        _, written, _ = await table.read()
+        await table.begin(self.report())
+        written = (await table.read())[0].found
         try:
             async with asyncio.TaskGroup() as group:
                 for job in self.jobs:
@@ -263,10 +267,6 @@ class Comparison:
         except* ReasonryError as errors:
             raise errors.exceptions[0] from None
         return self.report()
-
-    def report(self) -> Report:
-        """Return what is there so far."""
-        return Report(plan=self.plan(), found=self.trials, reused=self.reused, spent=self.observer.spent)
 
     # -- one run
 
@@ -328,7 +328,7 @@ class Comparison:
         document, usage, code = result.document(), result.usage, await self._failure(result)
         answer, right, any_right = judged_answer(document), None, None
         if self.judge is not None:
-            verdicts = [self.judge(job.item, candidate) for candidate in candidates_of(document)]
+            verdicts = [self.judge(job.item, found) for found in all_found(document)]
             right, any_right = answer is not None and verdicts[0], any(verdicts)
         elif answer is None:
             right = False
@@ -358,9 +358,10 @@ class Comparison:
         )
 
     def _judging_participants(self) -> Participants:
-        model = self.participants.judge_model or self.participants.model
+        named = self.request.participants
+        model = named.judge_model or named.model
         name = model if model is None or isinstance(model, str) else model.name
-        return Participants(model=model, price=prices_of(self.participants.prices, [name]))
+        return Participants(model=model, price=prices_of(named.prices, [name]))
 
     async def _ask_judge(self, item: Item, answer: str) -> Result | None:
         """Return the run in which the judge model says yes or no."""
@@ -376,14 +377,6 @@ class Comparison:
         job = self._plan_job(item, strategy, request)
         async with self._locks[job.key]:
             return await self._result(job)
-
-
-def _settle_model(app: App, participants: Participants, problem: str) -> Participants:
-    """Settle once, for all runs, what the environment would otherwise settle for each; one file takes the recording."""
-    if participants.model is not None and participants.record is None:
-        return participants
-    performers, _ = app.pool.open(participants, problem)
-    return replace(participants, model=performers.model, record=None)
 
 
 def _difference(after: Usage, before: Usage) -> Usage:

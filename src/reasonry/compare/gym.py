@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+import weakref
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ..errors import ReasonryError
 from ..extras import check_extra
-from .judging import Candidate, Item, Judge
+from .judging import Item, Judge
 
 WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())
 """The names that may stand behind `gym/`."""
@@ -40,9 +39,8 @@ for line in sys.stdin:
 """The process: it prints all problems, then the score of each answer; its standard output is no one else's."""
 
 
-@contextmanager
-def open_gym(name: str, seed: int, size: int) -> Generator[tuple[list[Item], Judge]]:
-    """Begin the process of a data set; yield its problems and their judge.
+def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
+    """Return the problems of a data set and their judge, with which its process ends.
 
     Raises:
         MissingExtraError: The package is not installed.
@@ -63,12 +61,9 @@ def open_gym(name: str, seed: int, size: int) -> Generator[tuple[list[Item], Jud
         except (OSError, ValueError) as error:
             raise ReasonryError(f"reasoning-gym ended on gym/{name}") from error
 
-    def judge(item: Item, candidate: Candidate) -> bool:
-        return ask(int(str(item.id).rpartition("-")[2]), candidate.answer) == 1.0
+    def judge(item: Item, answer: str) -> bool:
+        return ask(int(str(item.id).rpartition("-")[2]), answer) == 1.0
 
-    try:
-        made, version = enumerate(ask(name, seed, size)), metadata.version("reasoning-gym")
-        yield [Item(text, answer, f"gym/{name}-{version}-{seed}-{at}") for at, (text, answer) in made], judge
-    finally:
-        process.kill()
-        process.communicate()
+    weakref.finalize(judge, process.kill)
+    made, version = enumerate(ask(name, seed, size)), metadata.version("reasoning-gym")
+    return [Item(text, answer, f"gym/{name}-{version}-{seed}-{at}") for at, (text, answer) in made], judge

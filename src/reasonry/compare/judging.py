@@ -15,13 +15,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from ..core.effects import Verify
 from ..errors import UsageError
-from ..puzzles import Puzzle, check, follow, read_puzzle
+from ..puzzles import Puzzle, read_puzzle
 from ..reading.numbers import quantities, without_latex
-from ..reading.vote import agree, normalise, tidy
-
-JUDGES = ("exact", "numeric", "arithmetic:TARGET", "model")
-"""What may stand after `--judge`."""
+from ..reading.vote import agree, normalise
+from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)
 """How far apart, relatively, two numbers may be that count as the same."""
@@ -81,40 +80,13 @@ def read_dataset(text: str, name: str) -> list[Item]:
 # -- judging
 
 
-class Candidate(Struct, frozen=True):
-    """Something that was found: an answer, and the steps to it where it is the end of a path."""
-
-    answer: str
-    path: tuple[str, ...] = ()
-
-
-Judge = Callable[[Item, Candidate], bool]
-"""Says whether a candidate is right. Pure; a judge that asks a model is not one of these."""
-
-
-def read_judge(spec: str) -> Judge | None:
-    """Return the judge that a user named; None for `model`, which has to be asked.
-
-    Raises:
-        UsageError: There is no such judge; `choices` has the forms.
-    """
-    kind, _, rest = spec.strip().partition(":")
-    if kind == "arithmetic":
-        target = number_in(rest)
-        if target is None:
-            message = f"arithmetic: takes a number, such as arithmetic:24, got {rest[:40]!r}"
-            raise UsageError(message, option="judge")
-        return lambda item, candidate: makes(target, item.problem, candidate)
-    judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
-    if spec.strip() not in judges:
-        message = f"There is no judge {spec[:60]!r}. The forms: {', '.join(JUDGES)}."
-        raise UsageError(message, option="judge", choices=list(JUDGES))
-    return judges[spec.strip()]
+Judge = Callable[[Item, str], bool]
+"""Says whether an answer is right. Pure; a judge that asks a model is not one of these."""
 
 
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
-    """Return the judge that reads the right answer and a candidate alike, and wants the same of both."""
-    return lambda item, candidate: read(candidate.answer) == read(item.expected or "")
+    """Return the judge that reads the right answer and the other one alike, and wants the same of both."""
+    return lambda item, answer: read(answer) == read(item.expected or "")
 
 
 def finds_the_same(pattern: str) -> Judge:
@@ -138,29 +110,24 @@ def check_items(items: Sequence[Item], spec: str) -> None:
             raise UsageError(message, option="judge")
 
 
-def says_the_same(item: Item, candidate: Candidate) -> bool:
+def says_the_same(item: Item, answer: str) -> bool:
     """`exact`: it says what the right answer says, whatever the case, the units' names and the way to write numbers."""
-    return agree(normalise(item.expected or ""), normalise(candidate.answer))
+    return agree(normalise(item.expected or ""), normalise(answer))
 
 
-def is_the_number(item: Item, candidate: Candidate) -> bool:
+def is_the_number(item: Item, answer: str) -> bool:
     """`numeric`: the last number in it is the last number in the right answer; units are not looked at."""
-    wanted, found = number_in(item.expected or ""), number_in(candidate.answer)
+    wanted, found = number_in(item.expected or ""), number_in(answer)
     if wanted is None or found is None:
         return False
     return abs(wanted - found) <= TOLERANCE * max(abs(wanted), abs(found))
 
 
-def makes(target: Fraction, problem: str, candidate: Candidate) -> bool:
+def makes(target: Fraction, problem: str, answer: str) -> bool:
     """`arithmetic:TARGET`: it makes the target from the problem's numbers, each used once; moves that lead there do."""
-    read = read_puzzle(problem)
-    if read is None:
-        return False
-    puzzle = Puzzle(read.numbers, target)
-    if check(tidy(candidate.answer).removesuffix("."), puzzle)[0]:
-        return True
-    position = follow(puzzle, candidate.path)
-    return not position.fault and [term.value for term in position.left] == [target]
+    puzzle = read_puzzle(problem)
+    claim = Verify(problem, (*answer.splitlines(), answer), final=True)
+    return puzzle is not None and judge(Puzzle(puzzle.numbers, target), claim).verdict == "right"
 
 
 def number_in(text: str) -> Fraction | None:
@@ -178,14 +145,12 @@ def judged_answer(document: Mapping[str, Any]) -> str | None:
     return document.get("best_answer" if is_stopped else "answer")
 
 
-def candidates_of(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """Return all that a result document says was found, the answer first."""
-    answer = judged_answer(document)
-    return (
-        *([] if answer is None else [Candidate(answer)]),
-        *(
-            Candidate(str(found.get("content", "")), tuple(map(str, found.get("path_text") or ())))
-            for found in document.get("candidates") or ()
-        ),
-        *(Candidate(str(vote.get("answer", ""))) for vote in document.get("votes") or ()),
-    )
+def all_found(document: Mapping[str, Any]) -> list[str]:
+    """Return all that a result document says was found: the answer first, thoughts with and without their paths."""
+    found = document.get("candidates") or ()
+    return [
+        *filter(None, [judged_answer(document)]),
+        *(str(thought.get("content", "")) for thought in found),
+        *("\n".join(map(str, thought.get("path_text") or ())) for thought in found),
+        *(str(vote.get("answer", "")) for vote in document.get("votes") or ()),
+    ]

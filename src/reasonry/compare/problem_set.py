@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from ..reading.names import did_you_mean
 from ..strategies import COMPARED
 from .datasets import DATASETS
 from .gym import WHITELIST, open_gym
-from .judging import Item, Judge, read_judge
+from .judging import Item, Judge, is_the_number, makes, number_in, says_the_same
 
 DEFAULT_SIZE, MAX_SIZE = 30, 10_000
 """Problems where a data set is named without a size, and at most."""
@@ -40,14 +39,24 @@ class ProblemSet(Struct, frozen=True):
 
 
 def find_judge(name: str) -> Judge | None:
-    """Return the judge by its name, as after `--judge`, or that of a data set; None where it has to be asked."""
-    if name in DATASETS:
-        return DATASETS[name].judge
-    return None if name.startswith("gym/") else read_judge(name)
+    """Return the judge by its name, as after `--judge`, or that of a data set; None where it has to be asked.
+
+    Raises:
+        UsageError: There is no such judge; `choices` has the forms.
+    """
+    kind, _, rest = name.partition(":")
+    judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
+    judges |= {dataset.name: dataset.judge for dataset in DATASETS.values()}
+    if kind == "arithmetic" and (target := number_in(rest)) is not None:
+        return lambda item, answer: makes(target, item.problem, answer)
+    if name in judges or kind.startswith("gym/"):
+        return judges.get(name)
+    choices = ["exact", "numeric", "arithmetic:TARGET", "model"]
+    message = f"There is no judge {name[:60]!r}. The forms: {', '.join(choices)}."
+    raise UsageError(message, option="judge", choices=choices)
 
 
-@contextmanager
-def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[ProblemSet]:
+def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
     """Open the data set that a user names, as NAME, NAME:SIZE or gym/NAME:SIZE.
 
     Raises:
@@ -64,9 +73,8 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> Generator[Probl
         message = f"a data set is NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, not {written[:60]!r}"
         raise UsageError(message, option="dataset")
     made = DATASETS.get(name)
-    if made is not None:
-        items = made.items(size, seed, level)
-        yield ProblemSet(name, items, name, made.judge, made.tools, COMPARED[made.needs])
-    else:
-        with open_gym(name.removeprefix("gym/"), seed, size) as (items, judge):
-            yield ProblemSet(name, items, name, judge, strategies=COMPARED["answer"])
+    if made is None:
+        items, judge = open_gym(name.removeprefix("gym/"), seed, size)
+        return ProblemSet(name, items, name, judge, strategies=COMPARED["answer"])
+    items = made.items(size, seed, level)
+    return ProblemSet(name, items, name, made.judge, made.tools, COMPARED[made.needs])

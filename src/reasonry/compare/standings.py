@@ -10,7 +10,8 @@ Rule 4: what was right nowhere is not worth its price, however low: it is on no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb, sqrt
 from statistics import fmean
 from typing import Any
@@ -19,10 +20,13 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Usage
+from ..core.text import clip
 from .judging import Item
 
 SIGNIFICANT = 0.05
 """How likely chance may make a difference that is still called one."""
+MAX_REASONS, REASON_CHARS = 5, 200
+"""How many reasons for missing answers are shown for each strategy, and how much of each."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -97,78 +101,64 @@ class Standing(Struct, frozen=True, kw_only=True):
     front: bool = False
 
 
-class ComparisonPlan(Struct, frozen=True):
-    """Which runs a comparison takes.
+class Report(Struct, frozen=True, kw_only=True):
+    """A comparison: the runs it takes, and what came of them so far.
 
     Attributes:
-        facts: How they are run and judged, as a report's document has it.
+        facts: How the runs are made and judged, as the document has it.
         keys: The sessions of the runs of each problem, one for each strategy.
+        found: Every trial that is there, by problem and strategy.
+        reused: How many of them were there before.
+        spent: By this call alone, judging included, and what was cut off in flight.
     """
 
     facts: dict[str, Any]
     strategies: list[str]
     items: list[Item]
     keys: list[str]
-
-    def places(self) -> dict[tuple[str, str], str]:
-        """Return the session of each problem and strategy."""
-        places = ((str(item.id), name) for item in self.items for name in self.strategies)
-        return dict(zip(places, self.keys, strict=True))
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    """What came of a comparison.
-
-    Attributes:
-        found: Every trial that is there, by problem and strategy.
-        reused: How many of them were there before.
-        spent: By this call alone, judging included, and what was cut off in flight.
-    """
-
-    plan: ComparisonPlan
-    found: Mapping[tuple[str, str], Trial]
+    found: Mapping[tuple[str, str], Trial] = {}
     reused: int = 0
     spent: Usage = NOTHING
 
     @property
-    def trials(self) -> list[Trial]:
-        """What is there, problem by problem."""
-        return [self.found[place] for place in self.plan.places() if place in self.found]
+    def places(self) -> dict[tuple[str, str], str]:
+        """The session of each problem and strategy."""
+        places = ((str(item.id), name) for item in self.items for name in self.strategies)
+        return dict(zip(places, self.keys, strict=True))
 
     @property
-    def standings(self) -> list[Standing]:
-        """How the strategies stand."""
-        return standings(self.trials, self.plan.strategies)
+    def trials(self) -> list[Trial]:
+        """What is there, problem by problem."""
+        return [self.found[place] for place in self.places if place in self.found]
 
     @property
     def complete(self) -> bool:
         """Whether every strategy has been run on every problem."""
-        return len(self.found) == len(self.plan.keys)
+        return len(self.found) == len(self.keys)
 
     def document(self) -> dict[str, Any]:
         """Return the report as one JSON document."""
+        trials = self.trials
+        rows = standings(trials, self.strategies)
         return {
-            **self.plan.facts,
-            "problems": len(self.plan.items),
-            "items": to_builtins(self.plan.items),
-            "compared": self.plan.strategies,
+            **self.facts,
+            "problems": len(self.items),
+            "items": to_builtins(self.items),
+            "compared": self.strategies,
             "complete": self.complete,
-            "runs": {"wanted": len(self.plan.keys), "there": len(self.found), "reused": self.reused},
+            "runs": {"wanted": len(self.keys), "there": len(self.found), "reused": self.reused},
             "spent": to_builtins(self.spent),
-            "strategies": to_builtins(self.standings),
-            "findings": describe_differences(self.trials, self.standings),
-            "trials": [{**to_builtins(trial), "why": trial.why_no_answer} for trial in self.trials],
+            "strategies": to_builtins(rows),
+            "findings": [*describe_differences(trials, rows), *describe_gaps(trials, rows)],
+            "trials": [{**to_builtins(trial), "why": trial.why_no_answer} for trial in trials],
         }
 
 
-def wilson(right: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return the score interval of a proportion (Wilson 1927), which stays within 0 and 1 and is never empty.
-
-    Args:
-        z: Quantile of the normal distribution; the default is that of 95 %.
-    """
+def wilson(right: int, runs: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a proportion (Wilson 1927), which stays within 0 and 1 and is never empty."""
     if runs == 0:
         return 0.0, 1.0
+    z = 1.959964  # the quantile of the normal distribution
     share, spread = right / runs, z * z / runs
     middle = (share + spread / 2) / (1 + spread)
     half = z * sqrt(share * (1 - share) / runs + spread / (4 * runs)) / (1 + spread)
@@ -233,6 +223,23 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
     return sentences
 
 
+def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator[str]:
+    """Yield how many answers could not be judged, and how many problems have none, and why."""
+    codes = [trial.code for trial in trials if trial.right is None]
+    if codes:
+        yield f"{len(codes)} of the answers are not judged (?) and count as not right"
+    if None in codes:
+        yield f"{codes.count(None)} times the judge said neither yes nor no"
+    if failed := len(codes) - codes.count(None):
+        yield f"{failed} times the judge could not be asked; --retry-failed asks again"
+    unanswered = Counter((trial.strategy, trial.why_no_answer) for trial in trials if trial.answer is None)
+    for row in rows:
+        whys = [(why, times) for (name, why), times in unanswered.most_common() if name == row.strategy]
+        for why, times in whys[:MAX_REASONS]:
+            reason = clip(why, REASON_CHARS)
+            yield f"{row.strategy} gave no answer to {times} of {row.runs} problems: {reason}"
+
+
 def _row(name: str, runs: Sequence[Trial]) -> Standing:
     right = sum(run.right is True for run in runs)
     low, high = wilson(right, len(runs))
@@ -247,9 +254,9 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         any_accuracy=None if None in found else sum(map(bool, found)) / len(runs),
         unjudged=sum(run.right is None for run in runs),
         failed=sum(run.answer is None for run in runs),
+        usd=None if None in prices else fmean(price or 0.0 for price in prices),
         calls=fmean(run.calls for run in runs),
         rounds=fmean(run.rounds for run in runs),
         tokens=fmean(run.tokens for run in runs),
-        usd=None if None in prices else fmean(price or 0.0 for price in prices),
         seconds=fmean(run.seconds for run in runs),
     )

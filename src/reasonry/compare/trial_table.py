@@ -22,9 +22,9 @@ from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, enco
 from ..reading.vote import agree, normalise
 from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from ..strategies import STRATEGIES
-from .judging import Candidate, Item, Judge, judged_answer
+from .judging import Item, Judge, judged_answer
 from .problem_set import find_judge
-from .standings import ComparisonPlan, Report, Trial
+from .standings import Report, Trial
 
 ENDED = ("done", "failed")
 """The status of a run that is not run again."""
@@ -33,7 +33,7 @@ _PAGE = 500
 
 
 class Repeat(Struct, frozen=True):
-    """One more run of a strategy on a problem."""
+    """One more run of a strategy on a problem; or the first one, while it is at work."""
 
     item: str
     strategy: str
@@ -50,11 +50,11 @@ class TrialTable:
     def __init__(self, store: Store, id: str) -> None:
         self.store, self.id = store, id
 
-    async def begin(self, plan: ComparisonPlan) -> None:
-        """Write the plan, unless it is there."""
-        problems = f"{len(plan.items)} problems of {plan.facts['dataset']}"
-        purpose = f"Comparison: {problems} × {', '.join(plan.strategies)}"
-        await self._append(purpose, {"plan": to_builtins(plan)}, is_first=True)
+    async def begin(self, report: Report) -> None:
+        """Write the plan, which is the report without its trials, unless it is there."""
+        problems = f"{len(report.items)} problems of {report.facts['dataset']}"
+        purpose = f"Comparison: {problems} × {', '.join(report.strategies)}"
+        await self._append(purpose, {"plan": to_builtins(replace(report, found={}))}, is_first=True)
 
     async def add(self, entry: Trial | Repeat) -> None:
         """Write a trial or a repeat."""
@@ -80,8 +80,8 @@ class TrialTable:
 
         await self.store.change(self.id, decide)
 
-    async def read(self) -> tuple[ComparisonPlan, dict[tuple[str, str], Trial], list[Repeat]]:
-        """Return the plan, the trials by problem and strategy, and the repeats.
+    async def read(self) -> tuple[Report, list[Repeat]]:
+        """Return the comparison as it stands, and the repeats.
 
         Raises:
             NotFoundError: There is no such comparison.
@@ -93,8 +93,8 @@ class TrialTable:
             raise NotFoundError(f"there is no comparison {self.id[:60]!r}")
         trials = [msgspec.convert(entry["trial"], Trial) for entry in entries if "trial" in entry]
         repeats = [msgspec.convert(entry["repeat"], Repeat) for entry in entries if "repeat" in entry]
-        by_place = {(trial.item, trial.strategy): trial for trial in trials}
-        return msgspec.convert(entries[0]["plan"], ComparisonPlan), by_place, repeats
+        plan = msgspec.convert(entries[0]["plan"], Report)
+        return replace(plan, found={(trial.item, trial.strategy): trial for trial in trials}), repeats
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
@@ -103,23 +103,19 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
     Raises:
         NotFoundError: There is no such comparison.
     """
-    plan, trials, repeats = await TrialTable(app.store, id).read()
-    report, judge = Report(plan=plan, found=trials), find_judge(plan.facts["judge"])
-    items = {str(item.id): item for item in plan.items}
-    missing = {key: place for place, key in plan.places().items() if place not in trials}
+    report, repeats = await TrialTable(app.store, id).read()
+    judge, items = find_judge(report.facts["judge"]), {str(item.id): item for item in report.items}
+    missing = {key: place for place, key in report.places.items() if place not in report.found}
     active = await app.store.runs(limit=_PAGE, status="active") if missing else []
     rows = {row.run_id: row for row in await app.store.rows([repeat.run_id for repeat in repeats])}
     return {
         **report.document(),
         "running": [
-            {"item": item, "strategy": strategy, "run_id": run.run_id}
-            for run in active
-            if run.session_id in missing
-            for item, strategy in [missing[run.session_id]]
+            Repeat(*missing[run.session_id], run.run_id) for run in active if run.session_id in missing
         ],
         "repeats": [
             await _describe_repeat(
-                app, repeat, row, items[repeat.item], trials[repeat.item, repeat.strategy], judge
+                app, repeat, row, items[repeat.item], report.found[repeat.item, repeat.strategy], judge
             )
             for repeat in repeats
             if (row := rows.get(repeat.run_id))
@@ -135,7 +131,7 @@ async def _describe_repeat(
         answer = judged_answer((await app.engine.result(row.run_id)).document())
     right, is_same = None, False
     if judge is not None and row.status in ENDED:
-        right = answer is not None and judge(item, Candidate(answer))
+        right = answer is not None and judge(item, answer)
     if answer is not None and first.answer is not None:
         is_same = agree(normalise(answer), normalise(first.answer))
     return {**to_builtins(repeat), "status": row.status, "answer": answer, "right": right, "same": is_same}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.problem_set import open_dataset
@@ -20,10 +21,10 @@ def test_a_problem_is_run_again_with_the_tool_of_its_data_set(tmp_path: Path) ->
 
     async def compare() -> dict[str, Any]:
         async with App(store) as app:
-            with open_dataset("facts:1") as problems:
-                terms = Terms(dataset="facts", judge="facts")
-                working = Participants(model="offline", tools=problems.tools)
-                return (await Comparison(app, problems.items, ["react"], working, terms).run()).document()
+            problems = open_dataset("facts:1")
+            terms = Terms(dataset="facts", judge="facts")
+            working = RunRequest(participants=Participants(model="offline", tools=problems.tools))
+            return (await Comparison(app, problems.items, ["react"], working, terms).run()).document()
 
     document = asyncio.run(compare())
     path, item = f"/api/comparisons/{document['id']}", document["items"][0]["id"]

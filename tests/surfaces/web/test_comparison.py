@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.problem_set import open_dataset
@@ -28,10 +29,11 @@ HOSTILE = "<img src=x onerror='broken = 1'><script>broken = 2</script> \u202egnp
 def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str, Any]]:
     async def work() -> tuple[str, dict[str, Any]]:
         async with App(store) as app:
-            with open_dataset(f"game24:{size}") as problems:
-                terms, offline = Terms(dataset="game24", judge="game24"), Participants(model="offline")
-                made = Comparison(app, problems.items, names, offline, terms, judge=problems.judge)
-                return made.id, (await made.run()).document()
+            problems = open_dataset(f"game24:{size}")
+            terms = Terms(dataset="game24", judge="game24")
+            offline = RunRequest(participants=Participants(model="offline"))
+            made = Comparison(app, problems.items, names, offline, terms, judge=problems.judge)
+            return made.id, (await made.run()).document()
 
     # The browser has an event loop in this thread.
     with ThreadPoolExecutor(1) as pool:

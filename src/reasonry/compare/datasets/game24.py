@@ -6,7 +6,7 @@ from fractions import Fraction
 from random import Random
 
 from ...puzzles import Term, format_number, read_puzzle, solve_numbers
-from ..judging import Candidate, Item, makes
+from ..judging import Item, makes
 
 
 def make(random: Random, level: int) -> Item:
@@ -27,7 +27,7 @@ def write_puzzle(numbers: list[int], solution: Term) -> Item:
     )
 
 
-def is_right(item: Item, candidate: Candidate) -> bool:
-    """Whether a candidate makes the target from the problem's numbers."""
+def is_right(item: Item, answer: str) -> bool:
+    """Whether an answer makes the target from the problem's numbers."""
     puzzle = read_puzzle(item.problem)
-    return puzzle is not None and makes(puzzle.target, item.problem, candidate)
+    return puzzle is not None and makes(puzzle.target, item.problem, answer)

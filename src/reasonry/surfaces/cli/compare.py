@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,14 +14,14 @@ from ...compare.comparison import Comparison, Terms, TrialObserver, check_strate
 from ...compare.estimate import estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Report, Standing, Trial, cost_of
-from ...core.budget import DEFAULT_CALLS, Budget, Usage
+from ...compare.standings import Report, Standing, Trial, cost_of, standings
+from ...core.budget import Budget, Usage
 from ...core.composition import split_outside
 from ...core.text import clip
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
-from .arguments import ABOVE_0, Count, Prompts, WholeNumber, read_prompts, read_text
+from .arguments import ABOVE_0, Count, Prompts, WholeNumber, read_text
 from .output import Column, check_writable, confirm, print_note, print_notes, print_table, write_text
 from .settings import RunSettings
 
@@ -84,31 +82,27 @@ def compare(
     """
     if html is not None:
         check_writable(html)
-    if (file is None) == (dataset is None):
-        message = "compare takes a file of problems or --dataset NAME:SIZE, and not both"
-        raise UsageError(message, option="dataset")
+    problems = _open_problems(file, dataset, seed, level)
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[[str], None] = print_note if is_told else lambda text: None
 
-    async def work(app: App, problems: ProblemSet) -> tuple[Report, bool] | None:
+    async def work(app: App) -> tuple[Report, bool] | None:
         names = check_strategies(split_outside(strategies or problems.strategies), app)
-        budget = settings.limits.budget() or Budget(calls=DEFAULT_CALLS if dataset else None)
         terms = Terms(
             dataset=problems.name,
-            budget=budget,
-            prompts=read_prompts(prompt),
             judge=(judge or problems.judged_by).strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
             total_usd=total_usd,
         )
-        named = settings.participants()
-        named = replace(named, tools=(*named.tools, *problems.tools))
-        participants = await app.equip(named, budget, shared=True)
-        watcher, own_judge = Progress(note), None if judge else problems.judge
-        items = problems.items[:limit]
-        comparison = Comparison(app, items, names, participants, terms, watcher, own_judge)
+        asked = settings.request(None, "", (), prompts=prompt)
+        budget = asked.budget or (Budget() if dataset is None else None)
+        tools = (*asked.participants.tools, *problems.tools)
+        participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
+        asked = replace(asked, budget=budget, participants=participants)
+        items, own_judge = problems.items[:limit], None if judge else problems.judge
+        comparison = Comparison(app, items, names, asked, terms, Progress(note), own_judge)
         runs, taken = await estimate(comparison)
         for line in _describe_start(comparison, runs, taken):
             note(line)
@@ -119,9 +113,7 @@ def compare(
         except asyncio.CancelledError:
             return comparison.report(), True
 
-    opened = nullcontext(_read_problems(str(file))) if dataset is None else open_dataset(dataset, seed, level)
-    with opened as problems:
-        outcome = settings.do(lambda app: work(app, problems))
+    outcome = settings.do(work)
     if outcome is None:
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
@@ -135,8 +127,13 @@ def compare(
     return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
 
 
-def _read_problems(file: str) -> ProblemSet:
-    return ProblemSet(file, read_dataset(read_text(file, "dataset"), file))
+def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> ProblemSet:
+    if (file is None) == (dataset is None):
+        message = "compare takes a file of problems or --dataset NAME:SIZE, and not both"
+        raise UsageError(message, option="dataset")
+    if dataset is not None:
+        return open_dataset(dataset, seed, level)
+    return ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
 
 
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
@@ -191,14 +188,10 @@ def _format(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-_REASON_CHARS = 200
-_MAX_REASONS = 5
-
-
 def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -> None:
-    rows, runs, spent = report.standings, whole["runs"], report.spent
-    cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
+    rows, runs, spent = standings(report.trials, report.strategies), whole["runs"], report.spent
     print_table(_COLUMNS, rows)
+    cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
     there = f"{runs['there']} of {runs['wanted']} runs are there, {runs['reused']} taken from the store"
     usd = f", ${spent.usd:.4f}" if spent.usd else ""
     rest = "" if report.complete else "; the same command continues from here"
@@ -206,37 +199,15 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
         f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate "
         f"and takes no more {cost}, or is as accurate and takes fewer.",
         *whole["findings"],
-        *_describe_unjudged(report),
-        *_describe_unanswered(report),
         f"{there}; this call took {spent.calls} calls{usd}{rest}{f'; report: {html}' if html else ''}",
     )
     print_notes(notes)
 
 
-def _describe_unanswered(report: Report) -> Iterator[str]:
-    """Yield why there is no answer, by strategy and reason."""
-    for row in report.standings:
-        runs = [trial for trial in report.trials if trial.strategy == row.strategy]
-        whys = Counter(trial.why_no_answer for trial in runs if trial.answer is None)
-        for why, times in whys.most_common(_MAX_REASONS):
-            yield f"{row.strategy} gave no answer to {times} of {len(runs)} problems: {clip(why, _REASON_CHARS)}"
-
-
 def _exit_code(report: Report) -> int:
     """Return 0, or why there is nothing to compare: a strategy failed on every problem for reasons outside it."""
-    for row in report.standings:
-        codes = [trial.code for trial in report.trials if trial.strategy == row.strategy]
+    for name in report.strategies:
+        codes = [trial.code for trial in report.trials if trial.strategy == name]
         if codes[-1] is not None and None not in codes:
             return present.exit_code(codes[-1])
     return 0
-
-
-def _describe_unjudged(report: Report) -> Iterator[str]:
-    """Yield how many answers could not be judged, and why."""
-    codes = [trial.code for trial in report.trials if trial.right is None]
-    if codes:
-        yield f"{len(codes)} of the answers are not judged (?) and count as not right"
-    if None in codes:
-        yield f"{codes.count(None)} times the judge said neither yes nor no"
-    if failed := len(codes) - codes.count(None):
-        yield f"{failed} times the judge could not be asked; --retry-failed asks again"

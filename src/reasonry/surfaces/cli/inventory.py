@@ -208,7 +208,7 @@ def datasets(
         document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
         about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
         return output.show_rows(document, _DATASETS, [*rows, {"name": "gym/NAME", "summary": about}])
-    with open_dataset(f"{name}:{show}", seed, level) as problems:
-        shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in problems.items]
+    items = open_dataset(f"{name}:{show}", seed, level).items
+    shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in items]
     text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)
     return output.show({"name": name, "problems": shown}, text)

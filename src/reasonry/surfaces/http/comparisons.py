@@ -47,14 +47,14 @@ async def show_comparison(context: RequestContext, comparison_id: str) -> Respon
 async def run_again(context: RequestContext, comparison_id: str, body: RunAgain) -> Response:
     """Begin more runs on one problem, of each strategy that has one; how far they agree shows how stable it is."""
     app, table = context.app, TrialTable(context.app.store, comparison_id)
-    plan, trials, _ = await table.read()
-    if body.item not in {str(item.id) for item in plan.items}:
+    report, _ = await table.read()
+    if body.item not in {str(item.id) for item in report.items}:
         raise NotFoundError(f"the comparison has no problem {body.item[:60]!r}")
-    dataset = DATASETS.get(plan.facts["dataset"])
+    dataset = DATASETS.get(report.facts["dataset"])
     own_tools = dataset.tools if dataset else ()
     # Whoever takes up a job has the tools that the operator listed, and no others.
     job = None if own_tools else JobOptions()
-    for trial in [trials[place] for place in plan.places() if place[0] == body.item and place in trials]:
+    for trial in [trial for trial in report.trials if trial.item == body.item]:
         source = await app.engine.recorded_run(trial.run_id)
         named = await app.participants_again(source, ForkBody(start=0))
         participants = replace(named, tools=(*named.tools, *own_tools))

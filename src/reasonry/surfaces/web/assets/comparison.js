@@ -29,10 +29,10 @@ export function makeComparison(host, { open, again, filter = "all", onFilter = (
 
   function update(comparison) {
     last = comparison;
-    const { strategies, findings, facts_line: facts } = comparison;
+    const { strategies, findings } = comparison;
     host.replaceChildren(
       element("h1", {}, `${comparison.dataset} × ${comparison.compared.join(", ")}`),
-      quietLine(facts ?? factsOf(comparison)),
+      quietLine(factsOf(comparison)),
       element("section", { class: "standings" }, heading("How they stand"), element("div", { class: "scroll" }, standingTable(strategies)), ...findings.map((finding) => element("p", {}, `${finding}.`)), element("details", {}, element("summary", { class: "quiet" }, "What the columns mean"), quietLine(STANDING_NOTES))),
       element("section", {}, heading("What accuracy costs"), element("div", { class: "plots" }, ...costPlots(strategies))),
       element("section", {}, heading("Problem by problem"), filterButtons(comparison), problemTable(comparison)),
