@@ -156,24 +156,22 @@ function costPlots(rows) {
 
 function costPlot(rows, cost, axis, hasFront) {
   const most = Math.max(...rows.map((row) => row[cost]), 0) || 1;
-  const x = (value) => PLOT_LEFT + ((PLOT_WIDTH - PLOT_LEFT - 150) * value) / most;
+  const x = (value) => PLOT_LEFT + ((PLOT_WIDTH - PLOT_LEFT - 16) * value) / most;
   const y = (value) => 20 + (PLOT_HEIGHT - 20 - PLOT_BOTTOM) * (1 - value);
   const words = (text, at, anchor = "start") => drawn("text", { x: at[0], y: at[1], "text-anchor": anchor }, text);
   const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((value) => [
-    drawn("line", { class: "grid", x1: PLOT_LEFT, x2: PLOT_WIDTH - 150, y1: y(value), y2: y(value) }),
+    drawn("line", { class: "grid", x1: PLOT_LEFT, x2: PLOT_WIDTH - 16, y1: y(value), y2: y(value) }),
     words(share(value), [PLOT_LEFT - 6, y(value) + 4], "end"),
   ]);
-  // Of points that lie close, the first has its name on its left; the names of the others stand one under the other, or
-  // one above the other where there is no room below.
+  // A name stands on the side of its point that has room; of points that lie close, under the name of the one before, or
+  // above it where there is no room below.
   const sorted = [...rows].sort((a, b) => a[cost] - b[cost]);
-  const isClose = (a, b) => Math.abs(x(a[cost]) - x(b[cost])) < 110 && Math.abs(y(a.accuracy) - y(b.accuracy)) < 14;
-  const closeBefore = (row) => sorted.slice(0, sorted.indexOf(row)).filter((other) => isClose(row, other));
-  const isOnLeft = (row) => x(row[cost]) > PLOT_LEFT + 120 && !closeBefore(row).length && sorted.some((other) => other !== row && isClose(row, other));
-  const names = sorted.map((row) => {
-    const [place, level] = [x(row[cost]), y(row.accuracy) - 6];
-    if (isOnLeft(row)) return words(row.strategy, [place - 8, level], "end");
-    const below = closeBefore(row).filter((other) => !isOnLeft(other)).length;
-    return words(row.strategy, [place + 8, level + (row.accuracy < 0.5 ? -14 : 14) * below]);
+  const isClose = (a, b) => Math.abs(x(a[cost]) - x(b[cost])) < 180 && Math.abs(y(a.accuracy) - y(b.accuracy)) < 14;
+  const names = sorted.map((row, index) => {
+    const isOnLeft = row[cost] > most / 2;
+    const before = sorted.slice(0, index).filter((other) => isClose(row, other)).length;
+    const place = [x(row[cost]) + (isOnLeft ? -8 : 8), y(row.accuracy) - 6 + (row.accuracy < 0.5 ? -14 : 14) * before];
+    return words(row.strategy, place, isOnLeft ? "end" : "start");
   });
   const front = sorted.filter((row) => hasFront && row.front);
   const marks = rows.flatMap((row) => [
@@ -183,7 +181,7 @@ function costPlot(rows, cost, axis, hasFront) {
   const line = drawn("polyline", { class: "front", points: front.map((row) => `${x(row[cost])},${y(row.accuracy)}`).join(" ") });
   const ends = [words("0", [PLOT_LEFT, PLOT_HEIGHT - 18], "middle"), words(most.toPrecision(2), [x(most), PLOT_HEIGHT - 18], "middle")];
   const title = words(axis, [(PLOT_LEFT + x(most)) / 2, PLOT_HEIGHT - 4], "middle");
-  return drawn("svg", { class: "cost", viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": `Accuracy over ${axis}` }, ...grid, line, ...names, ...marks, ...ends, title);
+  return drawn("svg", { class: "cost", viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": `Accuracy over ${axis}` }, ...grid, line, ...marks, ...names, ...ends, title);
 }
 
 function share(part) {
