@@ -433,6 +433,7 @@ BAD = [
     (["--dataset", "game24:1000000000"], "from 1 to 10,000"),
     (["--dataset", ""], "no data set ''"),
     (["--dataset", "gym/nix"], "no data set 'gym/nix'"),
+    (["--dataset", "gym/maze", "--level", "2"], "no levels"),
     (["--dataset", "game24", "--level", "4"], "level"),
 ]
 

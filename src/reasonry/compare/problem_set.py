@@ -73,6 +73,8 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
         message = f"a data set is NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, not {written[:60]!r}"
         raise UsageError(message, option="dataset")
     made = DATASETS.get(name)
+    if made is None and level != 1:
+        raise UsageError("the data sets of reasoning-gym have no levels", option="level")
     if made is None:
         items, judge = open_gym(name.removeprefix("gym/"), seed, size)
         return ProblemSet(name, items, name, judge, strategies=COMPARED["answer"])
