@@ -25,6 +25,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.datasets import DATASETS
+from reasonry.compare.problem_set import ProblemSet
 
 STRATEGY = "step_back"
 SEED = {"abstraction": "Name the principle.", "step_by_step_solution": "Solve the problem."}
@@ -39,15 +40,17 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None, size: i
     Args:
         calls: How often a problem is solved, at most.
     """
-    items, terms = DATASETS[dataset].items(size), Terms(dataset=dataset, judge=dataset)
+    items = DATASETS[dataset].items(size)
 
     async def compare(instructions: dict[str, str], drawn: list[Any]) -> list[Any]:
         prompts = {f"{STRATEGY}.{stage}": f"{{prompt}}\n\n{text}" for stage, text in instructions.items()}
         asked = RunRequest(prompts=prompts, budget=BUDGET, participants=Participants(model=model))
         # GEPA may draw a problem twice.
-        unique = list({item.id: item for item in drawn}.values())
+        unique = ProblemSet(
+            dataset, list({item.id: item for item in drawn}.values()), DATASETS[dataset].judge
+        )
         async with App(store) as app:
-            report = await Comparison(app, unique, [STRATEGY], asked, terms).run()
+            report = await Comparison(app, unique, [STRATEGY], asked, Terms()).run()
         trials = {trial.item: trial for trial in report.trials}
         return [
             (

@@ -11,6 +11,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
+from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered
 from reasonry.engine.ports import OnText, Question
@@ -63,7 +64,7 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
         terms = Terms(parallel=2, total_usd=9.0)
         voting = ["self_consistency(samples=5, stop=full)"]
         asked = RunRequest(participants=Participants(model=Cashier()))
-        report = await Comparison(app, items, voting, asked, terms).run()
+        report = await Comparison(app, ProblemSet("sums", items), voting, asked, terms).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -79,7 +80,13 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
     async with App("memory") as app:
 
         def comparison() -> Comparison:
-            return Comparison(app, [Item("2 + 2?", id="sum")], ["self_consistency(samples=1)"], asked, terms)
+            return Comparison(
+                app,
+                ProblemSet("sums", [Item("2 + 2?", id="sum")]),
+                ["self_consistency(samples=1)"],
+                asked,
+                terms,
+            )
 
         interrupted = asyncio.create_task(comparison().run())
         await judge.asked.wait()

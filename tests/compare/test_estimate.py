@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
@@ -52,7 +53,7 @@ async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_writte
     asked = RunRequest(participants=Participants(model=model, verifier=model, tools=(model,)))
     problems = open_dataset("stories:3")
     async with App("memory") as app:
-        comparison = Comparison(app, problems.items, [name], asked, Terms(), judge=problems.judge)
+        comparison = Comparison(app, problems, [name], asked, Terms())
         runs, expected = await estimate(comparison)
         assert runs == 3
         assert expected.calls >= 3
@@ -67,9 +68,9 @@ async def test_only_what_is_missing_is_counted_and_a_verdict_is_a_call_too() -> 
     async with App("memory") as app:
         problems = open_dataset("game24:4")
         offline = RunRequest(participants=Participants(model="offline"))
-        half = [app, problems.items[:2], ["self_consistency"], offline]
+        half = [app, replace(problems, items=problems.items[:2]), ["self_consistency"], offline]
         await Comparison(*half, Terms(judge="model")).run()
-        whole = Comparison(app, problems.items, ["self_consistency"], offline, Terms(judge="model"))
+        whole = Comparison(app, problems, ["self_consistency"], offline, Terms(judge="model"))
         runs, expected = await estimate(whole)
     assert (runs, expected.usd) == (2, 0.0)
     assert expected.calls == 2 * (4 + 1)

@@ -11,7 +11,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms, TrialObserver
 from reasonry.compare.judging import Item
-from reasonry.compare.problem_set import open_dataset
+from reasonry.compare.problem_set import ProblemSet, open_dataset
 from reasonry.compare.standings import Trial
 from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
 from reasonry.errors import NotFoundError
@@ -21,10 +21,8 @@ STRATEGIES = ["tree_of_thoughts", "self_consistency"]
 
 
 def compare(app: App, size: int, **more: object) -> Comparison:
-    problems = open_dataset(f"game24:{size}")
-    terms = Terms(dataset="game24", judge="game24", parallel=1)
-    asked = RunRequest(participants=Participants(model="offline"))
-    return Comparison(app, problems.items, STRATEGIES, asked, terms, judge=problems.judge, **more)  # pyright: ignore
+    problems, offline = open_dataset(f"game24:{size}"), RunRequest(participants=Participants(model="offline"))
+    return Comparison(app, problems, STRATEGIES, offline, Terms(parallel=1), **more)  # pyright: ignore
 
 
 @pytest.mark.anyio
@@ -78,9 +76,9 @@ async def test_a_repeat_is_judged_when_it_is_looked_at_and_compared_with_its_tri
 async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_left_out() -> None:
     async with App("memory") as app:
         long = {"stage": "*", "reply": {"reasoning": "", "answer": f"{'so ' * 100} it is 7"}}
-        items, terms = [Item("3 + 4?", 7, "1")], Terms(dataset="sums", judge="numeric")
+        problems = ProblemSet("sums", [Item("3 + 4?", 7, "1")])
         asked = RunRequest(participants=Participants(model=ScriptedModel.of(long)))
-        comparison = Comparison(app, items, ["self_consistency(samples=1)"], asked, terms)
+        comparison = Comparison(app, problems, ["self_consistency(samples=1)"], asked, Terms(judge="numeric"))
         (trial,) = (await comparison.run()).trials
         table = TrialTable(app.store, comparison.id)
         for run_id in (trial.run_id, "gone"):

@@ -15,6 +15,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
+from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.named_prices import Price, Prices, fix_prices, prices_of
 from reasonry.errors import UsageError
@@ -228,28 +229,28 @@ async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
         RunRequest(budget=budget, participants=Participants(model=UNKNOWN, price=price))
         for price in ((), "1/2")
     )
-    items = [Item("one", "1 + 1?", "2")]
+    problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
     async with App("memory") as app:
         with pytest.raises(UsageError, match="limit on dollars") as caught:
-            Comparison(app, items, ["self_consistency"], unknown, terms)
+            Comparison(app, problems, ["self_consistency"], unknown, terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        Comparison(app, items, ["self_consistency"], priced, terms)
+        Comparison(app, problems, ["self_consistency"], priced, terms)
 
 
 async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
-    items, terms = [Item("one", "1 + 1?", "2")], Terms(total_usd=1.0, judge="model")
+    problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), Terms(total_usd=1.0, judge="model")
     async with App("memory") as app:
         participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
         with pytest.raises(UsageError, match="llama is not known"):
-            Comparison(app, items, ["self_consistency"], RunRequest(participants=participants), terms)
+            Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), terms)
 
 
 async def test_a_price_alone_runs_no_comparison_anew() -> None:
-    items = [Item("one", "1 + 1?", "2")]
+    problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
     async with App("memory") as app:
         keys = [
-            [job.key for job in Comparison(app, items, ["self_consistency"], request, Terms()).jobs]
+            [job.key for job in Comparison(app, problems, ["self_consistency"], request, Terms()).jobs]
             for participants in (Participants(model=SOLD), Participants(model=SOLD, price="1/2"))
             for budget in (None, DEAR)
             for request in [RunRequest(budget=budget, participants=participants)]

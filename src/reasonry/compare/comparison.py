@@ -40,8 +40,8 @@ from ..reading.vote import normalise
 from ..records import RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from .judging import Item, Judge, all_found, check_items, judged_answer
-from .problem_set import find_judge
+from .judging import Item, all_found, check_items, judged_answer
+from .problem_set import ProblemSet, find_judge
 from .standings import Report, Trial
 from .trial_table import ENDED, TrialTable
 
@@ -59,16 +59,14 @@ class Terms(Struct, frozen=True, kw_only=True):
     """How a comparison goes.
 
     Args:
-        dataset: What the problems are called.
-        judge: As a user writes it after `--judge`, or the data set whose own judge it is.
+        judge: As a user writes it after `--judge`; empty: that of the data set, or `exact`.
         parallel: Runs at once.
         series: Another name runs everything again beside what is there.
         retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
         total_usd: No run is begun once this call has spent so much.
     """
 
-    dataset: str = ""
-    judge: str = "exact"
+    judge: str = ""
     parallel: int = 4
     series: str = ""
     retry_failed: bool = False
@@ -137,7 +135,6 @@ class Comparison:
     Args:
         strategies: Names as `check_strategies` returns them.
         request: Each run, but for its problem and its strategy; every strategy must have the prompts.
-        judge: Of the data set; None: that of the terms.
 
     Raises:
         UsageError: A problem, a strategy or the judge is not valid; nothing was run.
@@ -146,21 +143,21 @@ class Comparison:
     def __init__(
         self,
         app: App,
-        items: Sequence[Item],
+        problems: ProblemSet,
         strategies: Sequence[str],
         request: RunRequest,
         terms: Terms,
         observer: TrialObserver | None = None,
-        judge: Judge | None = None,
     ) -> None:
         self.app, self.engine, self.terms, self.observer = app, app.engine, terms, observer or TrialObserver()
-        self.strategies, self.items = list(strategies), list(items)
-        self.judge = judge or find_judge(terms.judge)
-        check_items(items, terms.judge)
+        self.strategies, self.problems = list(strategies), problems
+        self.judged_by = terms.judge or (problems.name if problems.judge else "exact")
+        self.judge = problems.judge if problems.judge and not terms.judge else find_judge(self.judged_by)
+        check_items(problems.items, self.judged_by)
         self.request, participants = request, request.participants
         if participants.model is None or participants.record is not None:
             # The environment is asked once, for all runs; one file takes the recording.
-            performers, _ = app.pool.open(participants, items[0].problem)
+            performers, _ = app.pool.open(participants, problems.items[0].problem)
             participants = replace(participants, model=performers.model, record=None)
             self.request = replace(request, participants=participants)
         self.jobs = list(self._plan_jobs())
@@ -173,7 +170,7 @@ class Comparison:
 
     def _plan_jobs(self) -> Iterator[Job]:
         seen = Counter[str]()
-        for item in self.items:
+        for item in self.problems.items:
             for strategy in self.strategies:
                 request = replace(self.request, problem=item.problem, strategy=strategy)
                 try:
@@ -213,18 +210,18 @@ class Comparison:
     @property
     def id(self) -> str:
         """The id under which the table of this comparison is kept: the same runs and the same judge have the same."""
-        asked = (self.terms.dataset, self.terms.judge, [job.key for job in self.jobs])
+        asked = (self.problems.name, self.judged_by, [job.key for job in self.jobs])
         return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
     def report(self) -> Report:
         """Return what is there so far."""
-        order, terms = self.jobs[0].order, self.terms
+        order = self.jobs[0].order
         facts = {
             "kind": "comparison",
             "id": self.id,
-            "dataset": terms.dataset,
-            "judge": terms.judge,
-            "series": terms.series,
+            "dataset": self.problems.name,
+            "judge": self.judged_by,
+            "series": self.terms.series,
             "model": order.participants.model,
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
@@ -236,7 +233,7 @@ class Comparison:
         return Report(
             facts=facts,
             strategies=self.strategies,
-            items=self.items,
+            items=self.problems.items,
             keys=[job.key for job in self.jobs],
             found=self.trials,
             reused=self.reused,

@@ -24,15 +24,13 @@ class ProblemSet(Struct, frozen=True):
 
     Attributes:
         name: As reports call it.
-        judged_by: The judge where the user names none, as after `--judge`; or the data set whose own judge it is.
-        judge: Of the data set; None: the one that is named.
+        judge: Of the data set; None: the one that the user names, or `exact`.
         tools: Those that the problems tell of; every run gets them.
         strategies: Compared where the user names none, as after `--strategies`.
     """
 
     name: str
     items: list[Item]
-    judged_by: str = "exact"
     judge: Judge | None = None
     tools: tuple[Callable[..., Any], ...] = ()
     strategies: str = ""
@@ -77,6 +75,6 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
         raise UsageError("the data sets of reasoning-gym have no levels", option="level")
     if made is None:
         items, judge = open_gym(name.removeprefix("gym/"), seed, size)
-        return ProblemSet(name, items, name, judge, strategies=COMPARED["answer"])
+        return ProblemSet(name, items, judge, strategies=COMPARED["answer"])
     items = made.items(size, seed, level)
-    return ProblemSet(name, items, name, made.judge, made.tools, COMPARED[made.needs])
+    return ProblemSet(name, items, made.judge, made.tools, COMPARED[made.needs])

@@ -22,9 +22,8 @@ def test_a_problem_is_run_again_with_the_tool_of_its_data_set(tmp_path: Path) ->
     async def compare() -> dict[str, Any]:
         async with App(store) as app:
             problems = open_dataset("facts:1")
-            terms = Terms(dataset="facts", judge="facts")
             working = RunRequest(participants=Participants(model="offline", tools=problems.tools))
-            return (await Comparison(app, problems.items, ["react"], working, terms).run()).document()
+            return (await Comparison(app, problems, ["react"], working, Terms()).run()).document()
 
     document = asyncio.run(compare())
     path, item = f"/api/comparisons/{document['id']}", document["items"][0]["id"]

@@ -30,9 +30,8 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
     async def work() -> tuple[str, dict[str, Any]]:
         async with App(store) as app:
             problems = open_dataset(f"game24:{size}")
-            terms = Terms(dataset="game24", judge="game24")
             offline = RunRequest(participants=Participants(model="offline"))
-            made = Comparison(app, problems.items, names, offline, terms, judge=problems.judge)
+            made = Comparison(app, problems, names, offline, Terms())
             return made.id, (await made.run()).document()
 
     # The browser has an event loop in this thread.

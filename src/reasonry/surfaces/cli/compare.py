@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from msgspec import structs
+
 from ...app.wiring import App
 from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies
 from ...compare.estimate import estimate
@@ -83,14 +85,14 @@ def compare(
     if html is not None:
         check_writable(html)
     problems = _open_problems(file, dataset, seed, level)
+    problems = structs.replace(problems, items=problems.items[:limit])
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[[str], None] = print_note if is_told else lambda text: None
 
     async def work(app: App) -> tuple[Report, bool] | None:
         names = check_strategies(split_outside(strategies or problems.strategies), app)
         terms = Terms(
-            dataset=problems.name,
-            judge=(judge or problems.judged_by).strip(),
+            judge=(judge or "").strip(),
             parallel=parallel,
             series=series,
             retry_failed=retry_failed,
@@ -101,8 +103,7 @@ def compare(
         tools = (*asked.participants.tools, *problems.tools)
         participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
         asked = replace(asked, budget=budget, participants=participants)
-        items, own_judge = problems.items[:limit], None if judge else problems.judge
-        comparison = Comparison(app, items, names, asked, terms, Progress(note), own_judge)
+        comparison = Comparison(app, problems, names, asked, terms, Progress(note))
         runs, taken = await estimate(comparison)
         for line in _describe_start(comparison, runs, taken):
             note(line)
@@ -139,8 +140,10 @@ def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
     """Yield what is compared, and about what that takes."""
     model, why = comparison.jobs[0].order.participants.model, comparison.app.pool.model_why
-    size = f"{present.count_of(len(comparison.items), 'problem')} × {', '.join(comparison.strategies)}"
-    yield f"{size} · model {model}{f' ({why})' if why else ''} · judge {comparison.terms.judge}"
+    size = (
+        f"{present.count_of(len(comparison.problems.items), 'problem')} × {', '.join(comparison.strategies)}"
+    )
+    yield f"{size} · model {model}{f' ({why})' if why else ''} · judge {comparison.judged_by}"
     if runs:
         costs = "at an unknown price" if taken.usd is None else f"about ${taken.usd:.2f}"
         rough = f"about {taken.calls:,} calls and {taken.tokens:,} tokens"
