@@ -64,6 +64,6 @@ def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
     def judge(item: Item, answer: str) -> bool:
         return ask(int(str(item.id).rpartition("-")[2]), answer) == 1.0
 
-    weakref.finalize(judge, process.kill)
+    weakref.finalize(judge, process.__exit__, None, None, None)
     made, version = enumerate(ask(name, seed, size)), metadata.version("reasoning-gym")
     return [Item(text, answer, f"gym/{name}-{version}-{seed}-{at}") for at, (text, answer) in made], judge
