@@ -71,16 +71,23 @@ def strategy_table(name: str) -> str:
     shared = [f"`{one['name']}`" for one in document["options"] if one["name"] in shared_options()]
     parts = [
         "## Options",
-        _options(own) if own else "",
+        _folded(f"{len(own)} of its own", _options(own)) if own else "",
         f"[Shared options](../choosing.md#shared-options): {', '.join(shared)}." if shared else "",
         "## Stages",
-        f"```mermaid\n{diagram(strategy)}```",
-        _stages(document["stages"][1:-1]),
+        _folded(
+            f"{len(document['stages'])} stages and the ways between them",
+            f"```mermaid\n{diagram(strategy)}```",
+            _stages(document["stages"][1:-1]),
+        ),
         "## Details of a result",
         _details(strategy.details),
         f"`reasonry strategies {name}` prints the guidance of each stage; `--json` adds schemas and examples.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _folded(summary: str, *parts: str) -> str:
+    return "\n\n".join([f"<details markdown>\n<summary>{summary}</summary>", *parts, "</details>"])
 
 
 @cache
@@ -137,7 +144,8 @@ def _details(kind: Any) -> str:
         f"| `{name}` | {_cell(_kind(one))} | {_cell(one['description'])} |" for name, one in fields.items()
     ]
     named = f"`result.details` is a `{kind.__name__}` of `{kind.__module__}`, a `TypedDict`."
-    return "\n".join([named, "", "| member | value | meaning |", "|---|---|---|", *rows])
+    table = "\n".join(["| member | value | meaning |", "|---|---|---|", *rows])
+    return f"{named}\n\n{_folded(f'{len(rows)} members', table)}"
 
 
 def _kind(schema: Schema) -> str:

@@ -141,8 +141,9 @@ class Live(Watch):
         parts.append(tree_of(tree, problem, width, MAX_ROWS) if tree else _thoughts(self.run, width, rows))
         parts += work
         if self.run.snapshot.status == "active":
-            parts.append(self._asking(width))
-        return Group(*parts, self._spend())
+            # The notes after the run have its counts.
+            parts += [self._asking(width), self._counts()]
+        return Group(*parts, self._bars())
 
     def _asking(self, width: int) -> RenderableType:
         from rich.text import Text
@@ -154,23 +155,26 @@ class Live(Watch):
         self.spinner.update(text=Text(clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
         return self.spinner
 
-    def _spend(self) -> RenderableType:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
+    def _counts(self) -> RenderableType:
         from rich.text import Text
 
         assert self.run is not None
         usage = self.run.usage
         parts = [present.count_of(usage.calls, "call"), present.count_of(self.run.snapshot.rounds, "round")]
         parts += [f"{usage.tokens:,} tokens", *([] if usage.usd is None else [f"${usage.usd:.4f}"])]
-        line = " · ".join([*parts, f"{time.monotonic() - self.since:.1f} s"])
+        return Text(" · ".join([*parts, f"{time.monotonic() - self.since:.1f} s"]), style="dim")
+
+    def _bars(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table.grid(padding=(0, 1))
         for unit, spent, limit in bars(self):
             style = "red" if spent >= limit else "green"
             bar = ProgressBar(total=limit, completed=min(spent, limit), width=24, complete_style=style)
             table.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
-        return Group(Text(line, style="dim"), table)
+        return table
 
 
 def _work(progress: dict[str, Any]) -> Iterator[tuple[str, str]]:

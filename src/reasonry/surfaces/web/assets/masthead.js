@@ -34,8 +34,7 @@ function runFacts(page, addressOf) {
     begun && element("time", { datetime: begun.toISOString(), title: begun.toLocaleString() }, whenWords(begun)),
     parent,
   ];
-  const copy = copyButton(page.id ?? "", `the ${page.kind}'s id`);
-  const id = element("span", { class: "identity" }, element("code", {}, page.id), copy);
+  const id = element("span", { class: "identity" }, element("code", {}, page.id));
   return [...said.filter(Boolean).map((fact) => element("span", {}, fact)), id];
 }
 

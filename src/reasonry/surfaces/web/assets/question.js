@@ -34,7 +34,7 @@ function turns(record, question) {
   const model = modelName(question.model);
   const hasReply = question.reply !== null && question.reply !== undefined;
   return [
-    ...(prompt ? [turn("sent", "Prompt", prompt)] : []),
+    ...(prompt ? [turn("sent", "Prompt", prompt, copyButton(prompt, "the prompt"))] : []),
     ...(question.tried ?? []).map((text, index) => turn("failed", `Try ${index + 1}, not usable`, text)),
     ...(question.error ? [turn("failed", `Error ${question.error.code ?? ""}`, question.error.text ?? "")] : []),
     ...(hasReply ? [turn("received", model ? `Reply of ${model}` : "Reply", question.reply)] : []),
@@ -56,6 +56,6 @@ export function changes(record, id, page) {
 }
 
 /** @param {"sent" | "received" | "failed"} kind */
-function turn(kind, title, text) {
-  return element("div", { class: `turn ${kind}` }, element("h4", {}, title, " ", copyButton(text, title.toLowerCase())), element("pre", { tabindex: "0", "aria-label": title }, text));
+function turn(kind, title, text, ...tools) {
+  return element("div", { class: `turn ${kind}` }, element("h4", {}, title, " ", ...tools), element("pre", { tabindex: "0", "aria-label": title }, text));
 }
