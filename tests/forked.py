@@ -202,6 +202,22 @@ def _load() -> None:
         import_module(name)
 
 
+def _rehearse() -> None:
+    """Call the command line as most jobs do, so that they find compiled and looked up all that it needs."""
+    from reasonry.surfaces.cli import run
+
+    lost = io.StringIO()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(lost),
+        contextlib.redirect_stderr(lost),
+    ):
+        store = ["--store", str(Path(folder, "store.db"))]
+        for words in (["solve", "Use 4, 6 and 1 to make 24", "--model", "offline"], ["runs", "list"]):
+            run([*words, *store])
+        run(["solve", "--help"])
+
+
 def _become(job: dict[str, Any], streams: Sequence[int]) -> int:
     """Be the process of a job, after the fork; return its exit code."""
     if job["session"]:
@@ -272,6 +288,7 @@ def _end(code: int) -> None:
 
 def _serve(address: str) -> None:
     _load()
+    _rehearse()
     gc.collect()
     # What a child need not look through for garbage, it need not copy.
     gc.freeze()

@@ -136,7 +136,7 @@ async def coach_on(
     shown = await Coach(engine).take_over(run_id, by(performers))
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
-        run = (await engine.read(run_id)).run
+        run = (await engine.read_on(run_id)).run
         asks = {one.id: one for one in run.open_effects}
         picked = pick(shown["questions"])
         picked = picked if most is None else picked[: most - given]
@@ -212,7 +212,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     }
     return (
         left
-        | {"effects": wanted, "cut": await _cut_off(engine, run_id)}
+        | {"effects": wanted, "cut": await _cut_off(engine, run_id, trace)}
         | {"details": {key: value for key, value in trace.items() if key not in known}}
     )
 
@@ -235,8 +235,10 @@ def in_order_of_lines(thoughts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [thought for group in ordered for thought in group]
 
 
-async def _cut_off(engine: Engine, run_id: str) -> list[str]:
+async def _cut_off(engine: Engine, run_id: str, trace: dict[str, Any]) -> list[str]:
     """Return the effects that were not waited for, because what came in before was enough."""
+    if {effect["id"] for effect in trace["effects"]} <= {event["id"] for event in trace["events"]}:
+        return []
     entries, _ = journal.read(run_id, await engine.store.lines(run_id))
     run = fold(entries[:1], engine.strategies)
     steps = [run.apply(entry) for entry in entries[1:]]

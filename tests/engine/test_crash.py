@@ -261,11 +261,13 @@ def test_a_job_that_is_given_up_takes_no_other_job_with_it(
     assert told["result"]["usage"]["calls"] == 3
 
 
-ELSEWHERE = {"analysis"}
-"""Killed at every commit with its real tools in tests/surfaces/test_analysis_crash.py."""
+ELSEWHERE = {"analysis", VOTE[0], SEARCH[0]}
+"""Killed at every commit above, and with its real tools in tests/surfaces/test_analysis_crash.py."""
 
 LONGER: dict[str, dict[str, Any]] = {
     "react": {"max_steps": 3},
+    "best_of_n": {"n": 3},
+    "recursive": {"programs": 2},
     "chain_of_thought": {"decompose": True, "check": True},
 }
 """Options with which a strategy takes more than one call, and no more than it takes to show the law."""

@@ -8,7 +8,7 @@ import pytest
 
 from reasonry.core.strategy import Strategy
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.journal import ParticipantNames, Settled
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World
@@ -44,8 +44,8 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
         # The last event and the line that ends the run are written together.
         for count in range(1, len(lines) - 1):
             found = await after_crash(engines.store, run_id, lines[:count])
-            before = (await found.read(run_id)).run
-            recorded = {one.id for one in before.events}
+            entries = (await found.recorded_run(run_id)).entries
+            recorded = {entry.id for entry in entries if isinstance(entry, Settled)}
             participants = performers_of(answers)
             result = await found.resume(run_id, participants)
             left = await record(found, run_id)

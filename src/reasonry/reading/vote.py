@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 from typing import Final
 
@@ -108,6 +109,7 @@ def tidy(answer: str) -> str:
     return text
 
 
+@lru_cache(maxsize=256)
 def normalise(answer: str) -> Key:
     """Strip an answer to what it says: tidied, whatever its case; quantities as fractions."""
     text = answer.replace("\u2044", "/")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from ..errors import StoreError
@@ -15,6 +16,7 @@ from .row_store import Database, RowStore
 
 T = TypeVar("T")
 
+_COPYING = threading.Lock()
 MEMORY = sql.SQLITE._replace(text_index=None, hint="", copies_texts=False)
 """Lists and searches read all there is: what would shorten them takes longer, at each thought, than they do."""
 _UNINDEXED = """
@@ -76,12 +78,26 @@ class MemoryDatabase(Database):
 
 
 def _connect() -> sql.Database:
+    """Return a copy of an empty store, which takes a tenth of the time of making its tables."""
+    db = _open()
+    with _COPYING, db.backup("main", _empty(), "main") as copy:
+        copy.step()
+    return db
+
+
+@cache
+def _empty() -> sql.Database:
+    db = _open()
+    database.migrate(db, "memory")
+    db.execute(_UNINDEXED)
+    return db
+
+
+def _open() -> sql.Database:
     import apsw
 
     db = apsw.Connection(":memory:")
-    database.migrate(db, "memory")
     db.create_scalar_function("fold", _fold, 1, deterministic=True)
-    db.execute(_UNINDEXED)
     return db
 
 
