@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -238,6 +239,10 @@ def _become(job: dict[str, Any], streams: Sequence[int]) -> int:
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(
         os.fdopen(2, "wb", closefd=False), "utf-8", "backslashreplace", line_buffering=True
     )
+    # Like the option -W, not for processes that this one starts.
+    sys.warnoptions = list(filter(None, os.environ.pop("PYTHONWARNINGS", "").split(",")))
+    for wanted in sys.warnoptions:
+        warnings._setoption(wanted)  # type: ignore[attr-defined]
     try:
         _run(job["words"])
     except SystemExit as end:
@@ -280,6 +285,9 @@ def _end(code: int) -> None:
     """End as an interpreter does: with its threads, what is registered for its end, and what is still to be written."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    if sys.warnoptions:
+        # What was left open says so when it goes.
+        gc.collect()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()

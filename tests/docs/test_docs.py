@@ -74,11 +74,11 @@ def at_their_lines(parts: list[tuple[int, str]]) -> str:
     return script
 
 
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env=load("outputs").environment(folder),
+        env=load("outputs").environment(folder) | environ,
         capture_output=True,
         text=True,
         timeout=110,
@@ -124,7 +124,8 @@ def test_the_examples_of_a_task_print_what_its_page_shows(page: Path, tmp_path: 
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     script = tmp_path / f"page_{page.stem.replace('-', '_')}.py"  # A bare name would hide a module.
     script.write_text(at_their_lines(blocks(page, "python")), "utf-8")
-    done = run([sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", str(script)], tmp_path)
+    warned = "default,ignore::DeprecationWarning"
+    done = run([forking_python(), str(script)], tmp_path, PYTHONWARNINGS=warned)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr
     assert "ResourceWarning" not in done.stderr, done.stderr[-3000:]

@@ -15,13 +15,15 @@ import pytest
 from reasonry.errors import ToolError
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.mcp_client import mcp_tools
+from tests.forked import forking_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "OLLAMA_HOST": "127.0.0.1:9"}
-    command = [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", str(EXAMPLES / name)]
+    environ["PYTHONWARNINGS"] = "default,ignore::DeprecationWarning"
+    command = [forking_python(), str(EXAMPLES / name)]
     return subprocess.run(
         command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=False
     )
@@ -74,7 +76,6 @@ def test_an_agents_loop_thinks_in_the_sessions_it_says(name: str, tmp_path: Path
 def test_the_middleware_sends_only_what_was_accepted_to_the_approval_queue(tmp_path: Path) -> None:
     done = run("analysis_as_middleware.py", tmp_path)
     assert done.returncode == 0, done.stderr
-    # Of a slow machine the development mode says so; of what is left open it must not have to.
     assert "Traceback" not in done.stderr
     assert "ResourceWarning" not in done.stderr
     queues = [line.split(" (")[0] for line in done.stdout.splitlines()]
