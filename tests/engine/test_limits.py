@@ -131,11 +131,11 @@ def only_run(path: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_however_often_a_run_is_killed_its_limit_of_ten_calls_holds(
-    nursery: Nursery, server: ServerProcess, tmp_path: Path, seed: int
+    nursery: Nursery, server: ServerProcess, folder: Path, seed: int
 ) -> None:
     server.reset(latency_ms=3)
     rng = random.Random(seed)
-    job = Job(path=str(tmp_path / "s.db"), model=server.model, options={"steps": 1, "width": 30},
+    job = Job(path=str(folder / "s.db"), model=server.model, options={"steps": 1, "width": 30},
               budget=Budget(calls=10), max_concurrency=rng.choice([3, 30]))  # fmt: skip
     result, kills = killed_on_and_on(nursery, job, rng)
     assert kills > 0
@@ -146,14 +146,14 @@ def test_however_often_a_run_is_killed_its_limit_of_ten_calls_holds(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_however_often_a_run_is_killed_lost_answers_count_against_its_tokens(
-    nursery: Nursery, server: ServerProcess, tmp_path: Path, seed: int
+    nursery: Nursery, server: ServerProcess, folder: Path, seed: int
 ) -> None:
     server.reset()
     options = {"steps": 1, "width": 1}
-    first = nursery.perform(Job(path=str(tmp_path / "one.db"), model=server.model, options=options))["result"]
+    first = nursery.perform(Job(path=str(folder / "one.db"), model=server.model, options=options))["result"]
     tokens = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
     server.reset(latency_ms=3)
-    job = Job(path=str(tmp_path / "s.db"), model=server.model, options={"steps": 1, "width": 30},
+    job = Job(path=str(folder / "s.db"), model=server.model, options={"steps": 1, "width": 30},
               budget=Budget(tokens=int(10.5 * tokens)))  # fmt: skip
     result, kills = killed_on_and_on(nursery, job, random.Random(seed))
     assert kills > 0

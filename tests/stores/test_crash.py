@@ -65,9 +65,9 @@ async def check(path: Path, told: Acknowledged) -> None:
     db.close()
 
 
-async def test_killed_at_random_instants_a_process_loses_nothing_acknowledged(tmp_path: Path) -> None:
+async def test_killed_at_random_instants_a_process_loses_nothing_acknowledged(folder: Path) -> None:
     rng, acknowledged = random.Random(11), 0
-    for path in (tmp_path / f"{number}.db" for number in range(6)):
+    for path in (folder / f"{number}.db" for number in range(6)):
         told = Acknowledged()
         for name in "abcdefghij":
             with child("write", str(path), name, "100000") as writer:
@@ -129,14 +129,14 @@ def writers() -> Iterator[Writers]:
 
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 async def test_killed_at_any_call_that_changes_files_a_process_loses_nothing_acknowledged(
-    tmp_path: Path, writers: Writers
+    folder: Path, writers: Writers
 ) -> None:
     with ThreadPoolExecutor(3) as pool:
         jobs = [
             (
-                tmp_path / f"{calls}{number}.db",
+                folder / f"{calls}{number}.db",
                 pool.submit(
-                    writers.disturbed, tmp_path / f"{calls}{number}.db", calls, number, "signal=SIGKILL"
+                    writers.disturbed, folder / f"{calls}{number}.db", calls, number, "signal=SIGKILL"
                 ),
             )
             for calls, number in points()
@@ -152,13 +152,13 @@ async def test_killed_at_any_call_that_changes_files_a_process_loses_nothing_ack
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 @pytest.mark.parametrize(("calls", "error"), [("fsync,fdatasync", "EIO"), ("pwrite64", "ENOSPC")])
 async def test_where_a_call_fails_the_store_says_so_and_keeps_what_it_acknowledged(
-    tmp_path: Path, writers: Writers, calls: str, error: str
+    folder: Path, writers: Writers, calls: str, error: str
 ) -> None:
     with ThreadPoolExecutor(3) as pool:
         jobs = [
             (
-                tmp_path / f"{number}.db",
-                pool.submit(writers.disturbed, tmp_path / f"{number}.db", calls, number, f"error={error}"),
+                folder / f"{number}.db",
+                pool.submit(writers.disturbed, folder / f"{number}.db", calls, number, f"error={error}"),
             )
             for number in range(1, 40, 2)
         ]
@@ -171,8 +171,8 @@ async def test_where_a_call_fails_the_store_says_so_and_keeps_what_it_acknowledg
     assert codes <= {"store_unavailable", "store_full"}
 
 
-async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(tmp_path: Path) -> None:
-    path, names = tmp_path / "store.db", [f"p{number}" for number in range(8)]
+async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(folder: Path) -> None:
+    path, names = folder / "store.db", [f"p{number}" for number in range(8)]
     with ExitStack() as stack:
         children = [stack.enter_context(child("share", str(path), name, "500")) for name in names]
         errors = [one.communicate(timeout=100)[1] for one in children]
@@ -189,14 +189,14 @@ async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(tmp
 
 
 async def test_processes_that_come_and_go_leave_the_store_whole(
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
-    path, names = tmp_path / "store.db", [f"p{number}" for number in range(4)]
+    path, names = folder / "store.db", [f"p{number}" for number in range(4)]
     with ExitStack() as stack:
         children = [stack.enter_context(child("visit", str(path), name, "25")) for name in names]
         errors = [one.communicate(timeout=100)[1] for one in children]
     assert errors == [""] * 4
-    assert sorted(found.name for found in tmp_path.iterdir()) == ["store.db"]
+    assert sorted(found.name for found in folder.iterdir()) == ["store.db"]
     store = SqliteStore(path)
     for name in names:
         assert await texts(store, name) == [f"{name} {number}" for number in range(25)]
