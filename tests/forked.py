@@ -203,10 +203,23 @@ def _load() -> None:
         import_module(name)
 
 
+def settle() -> None:
+    """Do what processes do at their first use of a pattern or a form, so that children find it done."""
+    from reasonry.core.describe import describe
+    from reasonry.patterns import _Pattern
+    from reasonry.strategies import STRATEGIES
+
+    for pattern in [one for one in gc.get_objects() if isinstance(one, _Pattern)]:
+        assert pattern.search
+    for strategy in STRATEGIES.values():
+        describe(strategy)
+
+
 def _rehearse() -> None:
     """Call the command line as most jobs do, so that they find compiled and looked up all that it needs."""
     from reasonry.surfaces.cli import run
 
+    settle()
     lost = io.StringIO()
     with (
         tempfile.TemporaryDirectory() as folder,

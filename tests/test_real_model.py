@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
@@ -44,6 +45,7 @@ PROBLEM = "Tom has 12 apples, gives 5 away and buys 8 more. How many has he now?
 BUDGET = Budget(calls=3, tokens=1_200)
 LIMIT = 32
 POLICY = Policy(max_output_tokens=LIMIT, backoff_s=0.01)
+BRIEF = replace(POLICY, max_output_tokens=16)
 ECHOES = ("the answer alone", "one operation a line each written out", "answer", "")
 
 
@@ -58,7 +60,7 @@ async def solved(
     strategy: str,
     problem: str,
     budget: Budget = BUDGET,
-    policy: Policy = POLICY,
+    policy: Policy = BRIEF,
     **options: Any,
 ) -> tuple[Result, dict[str, Any]]:
     async with App("memory", policy) as app:

@@ -1,4 +1,4 @@
-"""A brain for the loopback model server that plays every strategy, and a tool to play with.
+"""A brain for the loopback model server that plays every strategy.
 
 Half of the replies are the legal reply of the stage that asks, the others are made up by form; the same question always
 gets the same reply, whoever asks.
@@ -56,8 +56,3 @@ def play(request: ChatRequest) -> Any:
             steps = [step | {"status": "Pending", "result": None} for step in example["planning"]]
             example = example | {"planning": steps, "next_thought_needed": True}
     return example
-
-
-def search(query: str) -> str:
-    """Finds things."""
-    return f"What is known of {query[:40]}."

@@ -32,6 +32,7 @@ from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
+from tests.forked import settle
 
 from .playing import LOOP
 
@@ -188,7 +189,7 @@ class Nursery:
 
 
 def load() -> None:
-    """Import what a drive needs and drive a run, so that its children find all read, compiled and cached."""
+    """Import what a drive needs and drive a run, so that children find all read, compiled and cached."""
     for name in ("choose", "openai_compatible", "http_session"):
         import_module(f"reasonry.models.{name}")
     for name in ("knowledge", "logic_kernel", "mcp_client", "sandbox_monty", "verifiers"):
@@ -202,6 +203,7 @@ def load() -> None:
     with TemporaryDirectory() as folder, Path(os.devnull).open("wb") as nobody:
         job = Job(path=str(Path(folder) / "first.db"), model="offline", strategy="tree_of_thoughts")
         asyncio.run(drive(job, nobody.fileno()))
+    settle()
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
 

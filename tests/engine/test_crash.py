@@ -23,7 +23,7 @@ from reasonry.core.strategy import Strategy
 from tests.servers import Fault, ServerProcess
 
 from ..test_every_strategy import DRIVEN
-from . import brain
+from . import brain, search
 from .answering import at_any_pace, in_order_of_lines
 from .crashing import ALL, Job, Nursery
 
@@ -299,7 +299,7 @@ def test_every_strategy_survives_a_kill_at_every_commit(
         strategy=strategy.name,
         options=options,
         problem="Which is larger?",
-        tools=(f"{brain.__file__}:search",) if cards else (),
+        tools=(f"{search.__file__}:search",) if cards else (),
     )
     whole, kills = everywhere(nursery, anyone, job, folder)
     assert whole["status"] == "done"
