@@ -293,7 +293,7 @@ def test_the_order_of_arrival_changes_nothing(strategy: Strategy[Any, Any], seed
 def _ending(played: Played) -> tuple[Any, ...]:
     conclusion = played.snapshot.conclusion
     assert conclusion is not None
-    return played.snapshot.status, conclusion.answer, conclusion.standing, conclusion.reason
+    return played.snapshot.status, conclusion.answer, conclusion.certainty, conclusion.reason
 
 
 @each_driven

@@ -17,6 +17,7 @@ ROOMS = sorted(
 
 NO_NAMES = {
     *("one", "given", "it", "usual", "least", "most", "who", "told", "said", "what", "those", "again"),
+    "standing",
 }
 """Words that stand for a name; `who` works on a run, but it is `performers`; the `usual` value is a default."""
 

@@ -194,7 +194,7 @@ def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("correction", "repairs", "text", "standing"),
+    ("correction", "repairs", "text", "verification"),
     [
         ("43", 1, "43", "open"),
         (None, 1, None, "open"),
@@ -205,16 +205,16 @@ def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
     ],
 )
 def test_a_failed_review_makes_room_for_a_correction_and_the_last_correction_is_given(
-    correction: str | None, repairs: int, text: str | None, standing: str
+    correction: str | None, repairs: int, text: str | None, verification: str
 ) -> None:
     state = Small(AnswerOptions(max_repairs=repairs), final=FinalAnswer("42"))
     _, move = settle(state, reviewed(False, correction))
     assert isinstance(move, Move)
-    assert (move.state.final.text, move.state.final.standing) == (text, standing)
-    objections = () if standing == "reviewed" else ('The answer "42" did not pass the check: no',)
+    assert (move.state.final.text, move.state.final.verification) == (text, verification)
+    objections = () if verification == "reviewed" else ('The answer "42" did not pass the check: no',)
     assert move.state.final.objections == objections
-    assert move.to == (None if standing == "open" else "final_response")
-    assert ("unchecked" in move.state.final.document) == (standing == "unchecked")
+    assert move.to == (None if verification == "open" else "final_response")
+    assert ("unchecked" in move.state.final.document) == (verification == "unchecked")
 
 
 UNREADABLE = Failed("output_invalid", "no JSON object was found in it", replies=("?", "?", "?"))
@@ -238,13 +238,13 @@ def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move
 def test_an_answer_whose_check_cannot_be_read_is_given_and_said_to_be_unchecked() -> None:
     move = settle_failing(Small(AnswerOptions()), answered("42"), UNREADABLE)
     assert (move.to, move.failure) == ("final_response", None)
-    assert (move.state.final.text, move.state.final.standing) == ("42", "unchecked")
+    assert (move.state.final.text, move.state.final.verification) == ("42", "unchecked")
     assert "no JSON object was found" in move.state.final.document["unchecked"]
 
 
 def test_where_the_last_question_cannot_be_read_the_best_there_is_is_given() -> None:
     move = settle_failing(Small(AnswerOptions()), UNREADABLE, best="total = 42")
-    assert (move.state.final.text, move.state.final.standing) == ("total = 42", "unchecked")
+    assert (move.state.final.text, move.state.final.verification) == ("total = 42", "unchecked")
     with pytest.raises(EffectFailed):
         settle_failing(Small(AnswerOptions()), UNREADABLE)
 
@@ -253,7 +253,7 @@ def test_an_answer_that_its_author_doubted_is_better_than_none() -> None:
     doubted = settle_failing(Small(AnswerOptions()), answered("42"), reviewed(False)).state
     assert doubted.final.text is None
     move = settle_failing(doubted, UNREADABLE)
-    assert (move.state.final.text, move.state.final.standing) == ("42", "unchecked")
+    assert (move.state.final.text, move.state.final.verification) == ("42", "unchecked")
 
 
 @pytest.mark.parametrize("code", ["provider_error", "stopped", "budget_exceeded"])
@@ -304,4 +304,4 @@ def test_a_check_that_holds_in_other_words_is_read_as_a_pass(text: str | None) -
     written = json.dumps({"reason": "Put back in.", "correct": True, "answer": text})
     reading = read_check(Small(AnswerOptions(), final=final), REVIEW, [written])
     assert not isinstance(reading, Unreadable)
-    assert final.apply_review(reading[0], 1).standing == "reviewed"
+    assert final.apply_review(reading[0], 1).verification == "reviewed"

@@ -387,13 +387,13 @@ def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
     at_limit = advance(hopeful, before, None, Stopped("max_calls", "limit", at_ms=8)).snapshot
     assert (at_limit.status, at_limit.conclusion, at_limit.at_ms) == (
         "done",
-        Conclusion("so far", "max_calls", "limit", standing="best_so_far"),
+        Conclusion("so far", "max_calls", "limit", certainty="best_so_far"),
         8,
     )
     without = advance(small, begin(small, "P").snapshot, None, Stopped("max_calls")).snapshot
     assert (without.status, without.conclusion) == (
         "failed",
-        Conclusion(None, "max_calls", standing="best_so_far"),
+        Conclusion(None, "max_calls", certainty="best_so_far"),
     )
 
 
@@ -401,7 +401,7 @@ def test_a_cancelled_run_has_no_answer() -> None:
     small = strategy(Ask("?"))
     ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
     assert ended.status == "cancelled"
-    assert ended.conclusion == Conclusion(None, "cancelled", standing="best_so_far")
+    assert ended.conclusion == Conclusion(None, "cancelled", certainty="best_so_far")
     assert open_effects(ended) == ()
 
 
@@ -558,6 +558,6 @@ def test_a_stop_ends_the_runs_inside_as_well() -> None:
     step = begin(outer, "P", strategies=strategies)
     ended = advance(outer, step.snapshot, None, Stopped("max_calls"), strategies=strategies).snapshot
     assert ended.conclusion == Conclusion(
-        "cancelled:None cancelled:None", "max_calls", standing="best_so_far"
+        "cancelled:None cancelled:None", "max_calls", certainty="best_so_far"
     )
     assert open_effects(ended) == ()

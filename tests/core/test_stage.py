@@ -338,9 +338,9 @@ def test_a_stop_in_the_middle_of_a_stage_counts_what_came_in_and_takes_nothing_f
     steps = playing(small, *map(ToolReturned, "abc"))
     stop = Stopped("max_calls", "limit")
     nothing_new = advance(small, steps[2].snapshot, None, stop).snapshot
-    assert nothing_new.conclusion == Conclusion("0a 0b", "max_calls", "limit", standing="best_so_far")
+    assert nothing_new.conclusion == Conclusion("0a 0b", "max_calls", "limit", certainty="best_so_far")
     half = advance(small, steps[3].snapshot, None, stop).snapshot
-    assert half.conclusion == Conclusion("0a 0b 1c 1stopped", "max_calls", "limit", standing="best_so_far")
+    assert half.conclusion == Conclusion("0a 0b 1c 1stopped", "max_calls", "limit", certainty="best_so_far")
     assert (half.state, half.status) == (steps[3].snapshot.state, "done")
     resumed = advance(small, steps[3].snapshot, "e4", ToolReturned("d"))
     assert resumed.snapshot.state.heard == ("0a", "0b", "1c", "1d")
@@ -355,7 +355,7 @@ def test_a_stop_that_meets_a_failure_nobody_catches_keeps_what_was_known() -> No
     small = thinking(ask)
     steps = playing(small, *map(ToolReturned, "ab"))
     ended = advance(small, steps[-1].snapshot, None, Stopped("max_seconds")).snapshot
-    assert ended.conclusion == Conclusion("a", "max_seconds", standing="best_so_far")
+    assert ended.conclusion == Conclusion("a", "max_seconds", certainty="best_so_far")
 
 
 # -- what a stage may not do

@@ -74,9 +74,7 @@ async def test_a_limit_on_tokens_holds_whatever_the_provider_says(kind: Any, obs
     assert result.termination.reason == "max_tokens"
     assert 3 * each <= result.usage.tokens <= 4 * each + 4
     (warning,) = result.warnings
-    assert warning.startswith(
-        f"{result.usage.tokens:,} of the {result.usage.tokens:,} tokens booked are estimates"
-    )
+    assert warning.startswith(f"{result.usage.tokens:,} of the {result.usage.tokens:,} tokens are estimates")
     assert result.document()["warnings"] == [warning]
     assert replayed["usage"] == result.document()["usage"], "what was booked is in the journal"
     assert replayed["warnings"] == [warning]

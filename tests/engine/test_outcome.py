@@ -54,6 +54,6 @@ def test_only_a_run_that_came_to_its_own_end_has_an_answer(
         {"stopped", "solved"} if is_cut else {"solved", "answered", "unsolved", "stopped", "error"}
     )
     assert (result.outcome == "error") == (run.snapshot.error is not None)
-    assert (ended.standing == "proved") or result.outcome != "solved"
+    assert (ended.certainty == "proved") or result.outcome != "solved"
     row = row_after(RunRow("r", "s", strategy.name, "m", "p", "active", 1, 1), run, 2)
     assert (row.outcome, row.reason) == (result.outcome, result.termination.reason)

@@ -208,7 +208,7 @@ def test_a_marked_gap_and_a_false_equation_are_no_proof_whatever_readers_say(wri
 def test_a_verifier_settles_a_proof_without_a_reader(verdict: str, reason: str) -> None:
     walked = prove(solutions=[BAD], verdict=verdict, verify=True, revisions=0)
     assert walked.conclusion.reason == reason
-    assert walked.conclusion.standing == ("proved" if verdict == "right" else "given")
+    assert walked.conclusion.certainty == ("proved" if verdict == "right" else "given")
     assert kinds(walked) == {"proof": 1}
 
 

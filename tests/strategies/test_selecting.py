@@ -120,8 +120,8 @@ def abstains(run: Played) -> bool:
     conclusion = run.snapshot.conclusion
     assert conclusion is not None
     proofs = conclusion.document.get("proofs", [])
-    standing = {proof["verdict"] for proof in proofs} - {"refuted"}
-    return conclusion.reason == "abstained" and standing == {"undecided"}
+    verdicts = {proof["verdict"] for proof in proofs} - {"refuted"}
+    return conclusion.reason == "abstained" and verdicts == {"undecided"}
 
 
 @each
@@ -136,7 +136,7 @@ def test_no_refuted_answer_is_given_while_there_is_one_that_is_not(name: str, se
         assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
     else:
         assert world.truth[spoken(conclusion.answer)] != "wrong"
-        assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.standing == "proved")
+        assert (world.truth[spoken(conclusion.answer)] == "right") == (conclusion.certainty == "proved")
 
 
 @few
@@ -151,7 +151,7 @@ def test_no_proof_that_readers_refuted_is_given_while_there_is_one_that_they_did
         assert abstains(run) or all(world.truth[word] == "wrong" for word in answers_given(run))
     else:
         assert world.truth[spoken(conclusion.answer)] != "wrong"
-        assert conclusion.standing == "given"
+        assert conclusion.certainty == "given"
 
 
 DRAWING = [name for name in SELECTING if name != "prove_and_refute"]

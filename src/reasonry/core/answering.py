@@ -112,8 +112,8 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         text: None before there is an answer, and after one was proved wrong.
-        standing: `doubted`: the last review found it wrong, with neither a correction nor a repair left. `unchecked`:
-            it is the best there is, and the look at it that was wanted could not be had.
+        verification: `doubted`: the last review found it wrong, and neither a correction nor a repair is left.
+            `unchecked`: it is the best there is, and the check that was wanted failed.
         objections: The faults of earlier answers, and with a doubted one.
         unchecked: With `unchecked`: why.
         fallback: An answer found wrong by its author alone, for want of a better one.
@@ -121,7 +121,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
     """
 
     text: str | None = None
-    standing: Literal["open", "reviewed", "doubted", "unchecked", "proved"] = "open"
+    verification: Literal["open", "reviewed", "doubted", "unchecked", "proved"] = "open"
     objections: tuple[str, ...] = ()
     unchecked: str = ""
     fallback: str | None = None
@@ -131,15 +131,15 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
     def document(self) -> dict[str, Any]:
         """What a result says of its answer; `unchecked` also goes into its warnings."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
-        return {"verification": self.standing, "objections": list(self.objections), **why}
+        return {"verification": self.verification, "objections": list(self.objections), **why}
 
     def propose(self, text: str) -> FinalAnswer:
         """Return a new answer in place of this one; nobody has looked at it yet."""
-        return replace(self, text=text, standing="open", unchecked="")
+        return replace(self, text=text, verification="open", unchecked="")
 
     def leave_unchecked(self, why: str) -> FinalAnswer:
         """Return the answer as the best there is, with the reason why nobody has looked at it."""
-        return replace(self, standing="unchecked", unchecked=why)
+        return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
         """Return the best answer there is where no other can be had; None if there is none.
@@ -163,7 +163,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
                 refuted=refuted,
             )
         if ruling.proved:
-            return replace(self, text=ruling.answer, standing="proved", unchecked="")
+            return replace(self, text=ruling.answer, verification="proved", unchecked="")
         return self
 
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
@@ -172,7 +172,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         With the repairs used up a corrected answer is final, though nobody has looked at it.
         """
         if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
-            return replace(self, standing="reviewed")
+            return replace(self, verification="reviewed")
         objections = (
             *self.objections,
             f"The answer {quotation(self.text or '')} did not pass the check: {reply.reason}",
@@ -181,7 +181,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         if len(objections) <= max_repairs:
             return replace(self, text=corrected or None, objections=objections, fallback=self.text)
         if not corrected:
-            return replace(self, standing="doubted", objections=objections)
+            return replace(self, verification="doubted", objections=objections)
         before = first_words(self.text or "", 200)
         why = f"it corrects {before}, which did not pass the last check allowed (max_repairs)"
         return replace(self, text=corrected, objections=objections).leave_unchecked(why)
@@ -200,10 +200,10 @@ def conclude_answer(
     final: FinalAnswer, document: dict[str, Any], reason: str = "success", detail: str = ""
 ) -> Conclusion:
     """Return the conclusion that rests on an answer; where it is doubted, it says that its repairs are used up."""
-    if final.standing == "doubted" and reason == "success":
+    if final.verification == "doubted" and reason == "success":
         reason, detail = "max_repairs", final.objections[-1]
-    standing = "proved" if final.standing == "proved" else "given"
-    return Conclusion(final.text, reason, detail, document, standing=standing)
+    certainty = "proved" if final.verification == "proved" else "given"
+    return Conclusion(final.text, reason, detail, document, certainty=certainty)
 
 
 class Ruling(Struct, frozen=True):
@@ -282,9 +282,9 @@ def settle_answer(
     state, thoughts = yield from verify_answer(state, path, *thoughts)
     if state.final.text is None:
         return repair_or_fail(state)
-    if review is not None and state.final.standing not in ("proved", "unchecked"):
+    if review is not None and state.final.verification not in ("proved", "unchecked"):
         state, thoughts = yield from _review_answer(state, review(state), thoughts)
-        if state.final.standing == "open":
+        if state.final.verification == "open":
             return stay(state, *thoughts)
     return go(state, to, *thoughts)
 
@@ -318,8 +318,8 @@ def _review_answer(
         return replace(state, final=state.final.leave_unchecked(why)), (Thought(f"Unchecked: {why}"),)
     found: CheckReply = reply.value
     final = state.final.apply_review(found, state.options.max_repairs)
-    data: dict[str, Any] = {"correct": final.standing == "reviewed"}
-    if final.standing == "unchecked":
+    data: dict[str, Any] = {"correct": final.verification == "reviewed"}
+    if final.verification == "unchecked":
         data["answer"] = final.text
     return replace(state, final=final), (Thought(found.reason or str(found.correct), data=data),)
 
@@ -335,7 +335,7 @@ def verify_answer(
         thoughts: To record; those returned with the state are not recorded yet.
         give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
     """
-    if not state.options.verify or state.final.standing == "proved":
+    if not state.options.verify or state.final.verification == "proved":
         return state, thoughts
     effect = claim(state.problem, path, state.final.text)
     (verdict,) = yield request(state, *thoughts, effect, give_failures=give_failures)

@@ -54,7 +54,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
         number: From 1, in the order drawn.
         short: The answer alone, where `answer` says more; votes compare it.
         steps: What leads to the answer, where the strategy inside says so.
-        standing: `unfinished`: it was cut off; `lost`: there is no answer.
+        status: `unfinished`: it was cut off; `lost`: there is no answer.
         checked: Whether a verifier has looked at it, as far as one looks.
         why: With `refuted` and `lost`: the reason.
         code: With `lost`: of the failure.
@@ -66,7 +66,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     answer: str = ""
     short: str = ""
     steps: tuple[str, ...] = ()
-    standing: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
+    status: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
     checked: bool = False
     why: str = ""
     code: str | None = None
@@ -74,9 +74,9 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     confidence: float | None = None
 
     @property
-    def is_standing(self) -> bool:
+    def is_candidate(self) -> bool:
         """Whether it has an answer that nothing has refuted."""
-        return self.standing in ("open", "proved")
+        return self.status in ("open", "proved")
 
     @property
     def id(self) -> str:
@@ -144,16 +144,16 @@ def problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
 def read_draft(number: int, brought: Finished | Failed) -> Draft:
     """Return what a run inside brought, as a draft."""
     if isinstance(brought, Failed):
-        return Draft(number, standing="lost", why=brought.message, code=brought.code)
+        return Draft(number, status="lost", why=brought.message, code=brought.code)
     answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
     if not answer:
         refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None
         why = refuted[-1] if refuted else brought.detail or brought.reason
-        return Draft(number, standing="refuted" if refuted else "lost", why=str(why), code=brought.code)
+        return Draft(number, status="refuted" if refuted else "lost", why=str(why), code=brought.code)
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
     cut = brought.status == "cancelled"
-    standing = "proved" if brought.proved else "unfinished" if cut else "open"
-    return Draft(number, answer, brought.short or "", lines, standing)
+    status = "proved" if brought.proved else "unfinished" if cut else "open"
+    return Draft(number, answer, brought.short or "", lines, status)
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
@@ -166,7 +166,7 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
     """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
     if not state.options.verify:
         return state
-    written = [draft for draft in state.drafts if draft.is_standing or draft.checked]
+    written = [draft for draft in state.drafts if draft.is_candidate or draft.checked]
     looked_at: dict[int, Draft] = {}
     waiting: list[list[Draft]] = []
     for vote in tally(list(map(_voice, written))):
@@ -184,8 +184,8 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
         known = looked_at.get(draft.number)
         if known is None or draft.checked:
             return draft
-        answer = known.answer if known.standing == "proved" else draft.answer
-        return replace(draft, answer=answer, standing=known.standing, why=known.why, checked=True)
+        answer = known.answer if known.status == "proved" else draft.answer
+        return replace(draft, answer=answer, status=known.status, why=known.why, checked=True)
 
     return replace(state, drafts=tuple(map(settle, state.drafts)))
 
@@ -193,8 +193,8 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
 def _rule_on(draft: Draft, verdict: Any) -> Draft:
     ruling = rule(draft.answer, verdict)
     if ruling.answer is None:
-        return replace(draft, standing="refuted", why=ruling.objection)
-    return replace(draft, standing="proved", answer=ruling.answer) if ruling.proved else draft
+        return replace(draft, status="refuted", why=ruling.objection)
+    return replace(draft, status="proved", answer=ruling.answer) if ruling.proved else draft
 
 
 def _voice(draft: Draft) -> str:
@@ -204,19 +204,19 @@ def _voice(draft: Draft) -> str:
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
-    standing = [draft for draft in drafts if draft.is_standing]
+    valid = [draft for draft in drafts if draft.is_candidate]
     found: list[Group] = []
-    for vote in tally(list(map(_voice, standing))):
-        voters = [standing[place] for place in vote.voters]
-        first = min(voters, key=lambda draft: (draft.standing != "proved", draft.number))
+    for vote in tally(list(map(_voice, valid))):
+        voters = [valid[place] for place in vote.voters]
+        first = min(voters, key=lambda draft: (draft.status != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))
-    return tuple(sorted(found, key=lambda each: each.draft.standing != "proved"))
+    return tuple(sorted(found, key=lambda each: each.draft.status != "proved"))
 
 
 def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     """Return the best draft so far: the first candidate, else one that was cut off."""
     found = candidates(drafts)
-    return found[0].draft if found else next((each for each in drafts if each.standing == "unfinished"), None)
+    return found[0].draft if found else next((each for each in drafts if each.status == "unfinished"), None)
 
 
 def choose_draft(state: Any, draft: Draft | None, text: str = "") -> Move:
@@ -236,13 +236,13 @@ def conclude_draft(draft: Draft | None, document: dict[str, Any]) -> Conclusion:
     """Return the conclusion that a draft is the answer; without one, the document alone."""
     if draft is None:
         return Conclusion(document=document)
-    standing = "proved" if draft.standing == "proved" else "given"
-    return Conclusion(draft.answer, document=document, short=draft.short or None, standing=standing)
+    certainty = "proved" if draft.status == "proved" else "given"
+    return Conclusion(draft.answer, document=document, short=draft.short or None, certainty=certainty)
 
 
 def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
     """Return the reason, the detail and the code of a run all of whose drafts are refuted or lost."""
-    refuted = [draft for draft in drafts if draft.standing == "refuted"]
+    refuted = [draft for draft in drafts if draft.status == "refuted"]
     if refuted:
         return "verification_failed", f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}", None
     lost = next((draft for draft in reversed(drafts) if draft.code != STOPPED), drafts[-1])
@@ -272,5 +272,5 @@ def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
     entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
     if side is not None:
         return entry
-    code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.standing, "failed")
+    code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.status, "failed")
     return {**entry, "dropped": {"code": code, "text": draft.why or "it was cut off"}}

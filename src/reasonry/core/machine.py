@@ -539,9 +539,9 @@ class _Execution:
         """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
         status = _STOPPED_AS.get(event.reason)
         best = self._best_so_far(event)
-        standing = "proved" if best.standing == "proved" else "best_so_far"
+        certainty = "proved" if best.certainty == "proved" else "best_so_far"
         answer = None if status else best.answer
-        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, standing=standing)
+        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, certainty=certainty)
         for waiting in self.pending:
             if waiting.settled or waiting.replies:
                 self.rounds = max(self.rounds, waiting.last_round)
@@ -611,7 +611,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
         at_ms,
         short=conclusion.short,
         code=code,
-        proved=conclusion.standing == "proved",
+        proved=conclusion.certainty == "proved",
     )
 
 

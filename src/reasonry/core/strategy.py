@@ -57,7 +57,7 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     document: dict[str, Any] = {}
     short: str | None = None
     """The answer alone, where `answer` says more than that; what votes compare."""
-    standing: Literal["best_so_far", "given", "proved"] = "given"
+    certainty: Literal["best_so_far", "given", "proved"] = "given"
     """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
 
 

@@ -169,11 +169,11 @@ def outcome_of(run: Run) -> Outcome | None:
     if snapshot.error:
         return "error"
     ended = snapshot.conclusion
-    if snapshot.status == "cancelled" or ended is None or ended.standing == "best_so_far":
+    if snapshot.status == "cancelled" or ended is None or ended.certainty == "best_so_far":
         return "stopped"
     if ended.answer is None:
         return "unsolved"
-    return "solved" if ended.standing == "proved" else "answered"
+    return "solved" if ended.certainty == "proved" else "answered"
 
 
 def _is_callers_turn(run: Run) -> bool:
@@ -224,8 +224,8 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     guessed = run.usage.estimated_tokens
     if guessed:
         yield (
-            f"{guessed:,} of the {run.usage.tokens:,} tokens booked are estimates from the length of prompts and "
-            "replies: what the model's provider said they took was missing, impossible or lost"
+            f"{guessed:,} of the {run.usage.tokens:,} tokens are estimates from the length of prompts and replies: "
+            "the model's provider reported no usage, or an impossible one"
         )
 
 

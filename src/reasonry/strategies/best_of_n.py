@@ -160,7 +160,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     def leader(self) -> Draft | None:
         """The best draft so far; a heat that is not over changes nothing but what it has settled."""
         best = best_draft(self.drafts)
-        if best is None or best.standing != "open":
+        if best is None or best.status != "open":
             return best
         number = leader_so_far(self.rules, self.contenders, self.verdicts, self.options.seed)
         return next(draft for draft in self.drafts if draft.number == number)
@@ -191,7 +191,7 @@ def verify(s: State) -> Body:
     if not field and s.can_repair and _refuted_drafts(s):
         return go(s, "draft_repair")
     is_new = not s.ranking or any(each.draft.repairs for each in field)
-    is_open = best is not None and best.standing == "open" and is_new and len(field) > 1
+    is_open = best is not None and best.status == "open" and is_new and len(field) > 1
     return go(s, "differential_testing" if is_open else "answer_selection")
 
 
@@ -281,7 +281,7 @@ def repair(s: State) -> Body:
 
 
 def _refuted_drafts(s: State) -> list[Draft]:
-    return [draft for draft in s.drafts if draft.standing == "refuted"]
+    return [draft for draft in s.drafts if draft.status == "refuted"]
 
 
 def _review(s: State, draft: Draft) -> str:

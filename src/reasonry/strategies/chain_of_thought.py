@@ -233,7 +233,7 @@ def conclude(state: State) -> Conclusion:
     document = {"steps": list(state.steps), **final.document}
     if final.text is None and not final.objections:
         return Conclusion(state.steps[-1] if state.steps else None, document=document)
-    if not state.done and final.standing not in ("doubted", "proved"):
+    if not state.done and final.verification not in ("doubted", "proved"):
         detail = f"the reasoning was cut after {len(state.steps)} steps"
         return conclude_answer(final, document, "max_steps", detail)
     return conclude_answer(final, document)

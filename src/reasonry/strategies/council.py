@@ -114,11 +114,11 @@ class State(Struct, frozen=True, omit_defaults=True):
     def best(self) -> Draft | None:
         """The best answer so far: proved, else the synthesis, else the best ranked."""
         best = best_draft(self.drafts)
-        if best is None or best.standing != "open":
+        if best is None or best.status != "open":
             return best
         by_number = {draft.number: draft for draft in self.drafts}
         written = by_number.get(len(self.options.members) + 1)
-        if written is not None and written.standing == "open":
+        if written is not None and written.status == "open":
             return written
         return by_number[next(iter(self.scores))]
 
@@ -137,7 +137,7 @@ def check(s: State) -> Body:
     """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
     s = yield from verify_drafts(s)
     best, found = best_draft(s.drafts), _of_seats(s)
-    is_settled = len(found) < 2 or (best is not None and best.standing == "proved")
+    is_settled = len(found) < 2 or (best is not None and best.status == "proved")
     return go(s, "answer_selection" if is_settled else "peer_review")
 
 

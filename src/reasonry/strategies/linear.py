@@ -380,7 +380,7 @@ def conclude(state: State) -> Conclusion:
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
     if final.text is None and not final.objections:
         return Conclusion(state.answer or state.hypothesis or _latest_thought(state), document=document)
-    if state.holds is False and final.standing != "proved":
+    if state.holds is False and final.verification != "proved":
         detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
         return conclude_answer(final, document, "max_hypotheses", detail)
     return conclude_answer(final, document)

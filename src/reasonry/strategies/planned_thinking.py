@@ -243,7 +243,7 @@ def conclusion_so_far(state: State) -> Conclusion:
         ],
         **final.document,
     }
-    end, proved = conclusion(state.plan), final.standing == "proved"
+    end, proved = conclusion(state.plan), final.verification == "proved"
     is_worked_off = state.is_concluded and end is not None and all(step.is_done for step in state.plan)
     if final.text is not None and (proved or is_worked_off):
         short = None if end is None or proved else end.result
@@ -252,8 +252,8 @@ def conclusion_so_far(state: State) -> Conclusion:
     if state.room > 0:
         return Conclusion(final.text or latest, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
-    standing = "best_so_far" if final.text is None else "given"
-    return Conclusion(final.text or latest, "max_thoughts", detail, document, standing=standing)
+    certainty = "best_so_far" if final.text is None else "given"
+    return Conclusion(final.text or latest, "max_thoughts", detail, document, certainty=certainty)
 
 
 def progress(state: State) -> dict[str, Any]:

@@ -119,8 +119,8 @@ def _add(s: State, replies: Sequence[Any]) -> State:
         if isinstance(reply, Reply):
             new.append(Draft(number, steps=(reply.value.program,)))
         else:
-            new.append(Draft(number, standing="lost", why=reply.message, code=reply.code))
-    lost = tuple(draft for draft in new if draft.standing == "lost")
+            new.append(Draft(number, status="lost", why=reply.message, code=reply.code))
+    lost = tuple(draft for draft in new if draft.status == "lost")
     return replace(s, drafts=(*s.drafts, *lost), unrun=tuple(draft for draft in new if draft not in lost))
 
 
@@ -154,7 +154,7 @@ def _judge(s: State, draft: Draft, returned: Any) -> Draft:
     examples = s.options.examples
     output, error = output_of(returned)
     if error:
-        return replace(draft, standing="lost", why=error, code="program_failed")
+        return replace(draft, status="lost", why=error, code="program_failed")
     draft = replace(draft, answer=output)
     if not examples:
         return draft
@@ -169,7 +169,7 @@ def _judge(s: State, draft: Draft, returned: Any) -> Draft:
     if not document.get("stdout"):
         wrong.append("it prints no answer")
     why = f"it fails examples ({len(wrong)} of {len(examples)}); {wrong[0]}" if wrong else ""
-    return replace(draft, standing="refuted", why=why) if wrong else draft
+    return replace(draft, status="refuted", why=why) if wrong else draft
 
 
 def repair(s: State) -> Body:
@@ -201,7 +201,7 @@ def conclude(state: State) -> Conclusion:
     document = drafts_document(state.drafts) | {"rounds": state.round, "no_computation": idle}
     if best is not None:
         document["program"] = best.steps[0]
-        if best.id in idle and best.standing != "proved":
+        if best.id in idle and best.status != "proved":
             document["unchecked"] = "the program states its answer and computes nothing"
     return conclude_draft(best, document)
 

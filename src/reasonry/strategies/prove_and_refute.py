@@ -432,12 +432,12 @@ def _rule_on_proofs(s: State) -> Generator[Request, Any, State]:
     def rule_out(proof: Proof) -> Proof:
         faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
         is_faulty = faults and not proof.checked
-        return replace(proof, standing="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
+        return replace(proof, status="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
 
     def settle(proof: Proof) -> Proof:
-        if proof.standing == "proved":
+        if proof.status == "proved":
             return replace(proof, verdict="proved")
-        if proof.standing == "refuted":
+        if proof.status == "refuted":
             return replace(proof, verdict="refuted", holes=(proof.why,))
         return replace(proof, checked=True)
 
@@ -532,8 +532,8 @@ def _conclude_proofs(state: State) -> Conclusion:
     if not state.ranking:
         return Conclusion(document=document)
     best = state.ranking[0]
-    standing = "proved" if best.verdict == "proved" else "given"
-    return Conclusion(best.text, document=document, short=best.answer, standing=standing)
+    certainty = "proved" if best.verdict == "proved" else "given"
+    return Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
 
 
 def _conclude_claims(state: State) -> Conclusion:

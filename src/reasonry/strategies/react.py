@@ -273,11 +273,11 @@ class ReactDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    standing = "proved" if state.proved else "given"
+    certainty = "proved" if state.proved else "given"
     if state.answered_at_limit:
         detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-        return Conclusion(state.answer, "max_steps", detail, document, standing=standing)
-    return Conclusion(state.answer, document=document, standing=standing)
+        return Conclusion(state.answer, "max_steps", detail, document, certainty=certainty)
+    return Conclusion(state.answer, document=document, certainty=certainty)
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:

@@ -98,15 +98,15 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def best(self) -> Draft | None:
         """The best draft so far: proved, else rated best in the last review, else the first that stands."""
-        standing = [draft for draft in self.drafts if draft.is_standing]
-        if not standing:
+        found = [draft for draft in self.drafts if draft.is_candidate]
+        if not found:
             return best_draft(self.drafts)
 
         def rank(draft: Draft) -> tuple[bool, bool, float, int]:
             rating = self.ratings.get(str(draft.number), 0)
-            return draft.standing == "proved", draft.number in self.compared, rating, -draft.number
+            return draft.status == "proved", draft.number in self.compared, rating, -draft.number
 
-        return max(standing, key=rank)
+        return max(found, key=rank)
 
 
 def write_drafts(s: State) -> Body:
@@ -119,7 +119,7 @@ def check(s: State) -> Body:
     """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
     s = yield from verify_drafts(s)
     best, found = s.best, candidates(s.drafts)
-    if best is not None and best.standing == "proved":
+    if best is not None and best.status == "proved":
         return go(s, "answer_selection")
     is_last = s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]

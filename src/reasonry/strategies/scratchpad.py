@@ -189,7 +189,7 @@ def conclude(state: State) -> Conclusion:
     answer = final.text
     if answer is None and state.steps and state.variables and not final.objections:
         answer = _format_variables(state.variables)
-    if state.steps >= state.options.max_steps and not (state.finished or final.standing == "proved"):
+    if state.steps >= state.options.max_steps and not (state.finished or final.verification == "proved"):
         detail = f"the computation was cut after {state.steps} steps"
         return conclude_answer(replace(final, text=answer), document, "max_steps", detail)
     return conclude_answer(replace(final, text=answer), document)

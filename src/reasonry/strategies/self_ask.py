@@ -250,7 +250,7 @@ def conclude(state: State) -> Conclusion:
     document = {"sub_questions": hops, **final.document}
     if final.text is None and not final.objections:
         return Conclusion(state.thought if state.hops and state.thought else None, document=document)
-    if state.question is not None and final.standing != "proved":
+    if state.question is not None and final.verification != "proved":
         detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
         return conclude_answer(final, document, "max_questions", detail)
     return conclude_answer(final, document)

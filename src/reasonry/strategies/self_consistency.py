@@ -170,19 +170,19 @@ class State(Struct, frozen=True, omit_defaults=True):
         return len(self.drafts)
 
     @property
-    def standing(self) -> list[Draft]:
+    def valid(self) -> list[Draft]:
         """The drafts that vote."""
-        return [draft for draft in self.drafts if draft.is_standing]
+        return [draft for draft in self.drafts if draft.is_candidate]
 
     @property
     def proved(self) -> Draft | None:
         """The first draft that a verifier proved right."""
-        return next((draft for draft in self.drafts if draft.standing == "proved"), None)
+        return next((draft for draft in self.drafts if draft.status == "proved"), None)
 
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the drafts that stand, most first; with weights, the heaviest first."""
-        answers = [draft.answer for draft in self.standing]
+        answers = [draft.answer for draft in self.valid]
         found = list(merge_votes(tally(answers), self.groups))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
@@ -197,13 +197,13 @@ class State(Struct, frozen=True, omit_defaults=True):
             return self.proved.answer
         counted = self
         if self.options.verify:
-            checked = tuple(draft for draft in self.drafts if draft.checked and draft.is_standing)
-            counted = replace(self, drafts=checked or tuple(self.standing[:1]))
+            checked = tuple(draft for draft in self.drafts if draft.checked and draft.is_candidate)
+            counted = replace(self, drafts=checked or tuple(self.valid[:1]))
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
         """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
-        confidences = [draft.confidence for draft in self.standing]
+        confidences = [draft.confidence for draft in self.valid]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
         weights = [exp((middle if each is None else each) / SHARPNESS) for each in confidences]
@@ -338,7 +338,7 @@ def _read_path(number: int, path: Reply | Failed | Finished) -> tuple[Draft, str
 
 def group_answers(s: State) -> Body:
     """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
-    found = tally([draft.answer for draft in s.standing])
+    found = tally([draft.answer for draft in s.valid])
     if not s.options.group or len(found) < 2:
         return go(s, "majority_selection")
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
@@ -364,7 +364,7 @@ def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups,
 
 def select(state: State) -> Move:
     """argmax_a v(a)."""
-    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.standing)}" for vote in state.votes]
+    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.valid)}" for vote in state.votes]
     chosen = conclude(state)
     return go(
         state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
@@ -381,11 +381,9 @@ class SelfConsistencyDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer most paths have arrived at so far, and the votes."""
-    votes, standing, proved = state.votes, state.standing, state.proved
+    votes, valid, proved = state.votes, state.valid, state.proved
     lost = [draft for draft in state.drafts if not draft.answer]
-    groups = [
-        Group(standing[vote.voters[0]], tuple(standing[at].number for at in vote.voters)) for vote in votes
-    ]
+    groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
     document: dict[str, Any] = drafts_document(state.drafts, groups) | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
         "samples_saved": max(0, state.options.samples - state.drawn) if state.is_over else 0,
@@ -397,7 +395,7 @@ def conclude(state: State) -> Conclusion:
     without = f", {len(lost)} without an answer that could be read" if lost else ""
     detail = f"{state.drawn} of {state.options.samples} samples drawn{without}"
     return Conclusion(
-        state.leader, detail=detail, document=document, standing="proved" if proved else "given"
+        state.leader, detail=detail, document=document, certainty="proved" if proved else "given"
     )
 
 

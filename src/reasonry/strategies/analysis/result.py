@@ -28,10 +28,10 @@ def conclude(state: State) -> Conclusion:
     else:
         answer = accepted_text(state) if state.synthesis is None else state.final.text
     reason, detail = state.ended or ("success", "")
-    proved = "proved" if state.final.standing == "proved" else "given"
+    proved = "proved" if state.final.verification == "proved" else "given"
     is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
-    standing = "best_so_far" if is_cut else proved
-    return Conclusion(answer, reason, detail, document(state), standing=standing)
+    certainty = "best_so_far" if is_cut else proved
+    return Conclusion(answer, reason, detail, document(state), certainty=certainty)
 
 
 class AnalysisDetails(AnswerDetails):

@@ -111,7 +111,7 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     else:
         return go(state, "iteration_decision", *thoughts)
     asks = {"task_execution": _asks_first, "query_conversion": _is_converted, "quality_evaluation": _is_asked}
-    costs = all(asks[to](state, task) for task in _standing_at(state, to))
+    costs = all(asks[to](state, task) for task in _tasks_at(state, to))
     if costs and not affordable(state, 1):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
@@ -144,7 +144,7 @@ def _calls_of(resource: str, votes: int) -> int:
     return converts + (resource in REPLIES) + votes // 2 + 1
 
 
-def _standing_at(state: State, stage: str) -> list[Task]:
+def _tasks_at(state: State, stage: str) -> list[Task]:
     return [task for task in at_work(state) if task.at == stage]
 
 
@@ -178,9 +178,9 @@ def _errors(task: Task) -> str:
 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
-    ready = [task for task in _standing_at(s, "query_conversion") if not _is_converted(s, task)]
+    ready = [task for task in _tasks_at(s, "query_conversion") if not _is_converted(s, task)]
     s = with_tasks(s, *(replace(task, at="task_execution") for task in ready))
-    tasks = _standing_at(s, "query_conversion")
+    tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: affordable(s, len(tasks))]
     if not tasks:
         return move_on(s, "query_conversion")
@@ -279,7 +279,7 @@ def _turn(
 ) -> list[tuple[Task, Attempt, CallTool | None]]:
     """Return the tasks that go on now, with what each wants; of the questions, those that can be paid."""
     turn: list[tuple[Task, Attempt, CallTool | None]] = []
-    tasks = _standing_at(state, "task_execution")
+    tasks = _tasks_at(state, "task_execution")
     questions = sum(task.number not in under_way and _asks_first(state, task) for task in tasks)
     left = affordable(state, questions)
     for task in tasks:
@@ -457,7 +457,7 @@ def judge(s: State) -> Body:
     due = _ballots_due(s)
     questions = [_judgement(s, task, sample, len(due)) for task, sample in due]
     answers = yield request(s, *questions, give_failures=True)
-    judged = {task.number: task for task in _standing_at(s, "quality_evaluation")}
+    judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
         judged[task.number] = _add_vote(judged[task.number], answer)
     settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
@@ -485,7 +485,7 @@ def _is_asked(state: State, task: Task) -> bool:
 def _ballots_due(state: State) -> list[tuple[Task, int]]:
     due = [
         (task, sample)
-        for task in _standing_at(state, "quality_evaluation")
+        for task in _tasks_at(state, "quality_evaluation")
         for sample in range(task.votes_drawn, task.votes_drawn + _votes_due(task, state.options.votes))
     ]
     return due[: affordable(state, len(due))]

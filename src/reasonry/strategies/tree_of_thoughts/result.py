@@ -27,9 +27,9 @@ def conclude(state: State) -> Conclusion:
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
-    standing = "proved" if state.proved else "given"
+    certainty = "proved" if state.proved else "given"
     return Conclusion(
-        answer, state.reason or "unfinished", _detail(state), _document(state), standing=standing
+        answer, state.reason or "unfinished", _detail(state), _document(state), certainty=certainty
     )
 
 

@@ -198,7 +198,7 @@ function cardOf(record, id, view, kind, clear) {
   const parent = record.parents.get(id);
   const siblings = parent === null ? record.roots : record.children.get(parent);
   const hasFold = kind !== "lanes" && !view.query && record.children.get(id).length > 0;
-  const standing = {
+  const position = {
     level: kind === "lanes" ? 1 : record.depths.get(id) + 1,
     place: kind === "lanes" ? record.places.get(id) + 1 : record.ranks.get(id) + 1,
     siblings: kind === "lanes" ? record.order.length : siblings.length,
@@ -206,14 +206,14 @@ function cardOf(record, id, view, kind, clear) {
     hit: view.hits?.has(id) ?? false,
     clear,
   };
-  return { ...standing, ...cardText(record, id) };
+  return { ...position, ...cardText(record, id) };
 }
 
 function rolledCard(record, id, words) {
   const parent = rolledParent(id);
   const number = record.children.get(parent).length;
-  const standing = { level: record.depths.get(parent) + 2, place: number, siblings: number, folded: Number.parseInt(words, 10), hit: false, clear: 0 };
-  return { ...standing, state: "dropped", label: "", note: null, score: "", share: null, text: words, spoken: `${words}, folded` };
+  const position = { level: record.depths.get(parent) + 2, place: number, siblings: number, folded: Number.parseInt(words, 10), hit: false, clear: 0 };
+  return { ...position, state: "dropped", label: "", note: null, score: "", share: null, text: words, spoken: `${words}, folded` };
 }
 
 /** The parents and the nodes of a record, with rows of rolled branches. */

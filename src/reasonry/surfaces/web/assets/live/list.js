@@ -38,7 +38,7 @@ export function mountList(main, { query, onNavigate }) {
   const fields = { query: find, kind, outcome, strategy, model, since };
   const filters = makeFilterWords(fields, filter, onNavigate);
   const found = quietLine();
-  const standing = quietLine();
+  const waiting = quietLine();
   const trouble = element("p", { class: "wrong", role: "alert", hidden: true });
   const rows = element("tbody", {});
   const heads = new Map(COLUMNS.map(([name, word]) => [name, element("th", { scope: "col", class: `of-${name}` }, element("button", { class: "link", on: { click: () => sortBy(name) } }, word))]));
@@ -50,15 +50,15 @@ export function mountList(main, { query, onNavigate }) {
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
       element("div", { class: "tools", role: "search" }, find, foldable(kind, outcome, strategy, model, since)),
-      found, standing, compare),
+      found, waiting, compare),
     filters.chips, trouble, sheet, filters.nothing, more,
   );
 
   async function look(signal) {
     const [runs, sessions, { queue }] = await Promise.all([loadPage("runs", wish, { signal }), loadPage("sessions", wish, { signal }), api.get("/queue", { signal })]);
     if (signal.aborted) return;
-    standing.textContent = queueLine(queue);
-    standing.hidden = !standing.textContent;
+    waiting.textContent = queueLine(queue);
+    waiting.hidden = !waiting.textContent;
     cursors ??= { runs: runs.next, sessions: sessions.next };
     refresh("runs", runs);
     refresh("sessions", sessions);
