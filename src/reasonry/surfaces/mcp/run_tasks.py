@@ -61,8 +61,8 @@ ASK_USER = ToolCard(
 )
 _NO_SECRETS = "Users are not asked for secrets. Do without."
 _SECRET = lazy_pattern(
-    r"(?i)\b(?:pass(?:word|phrase|code)s?|secrets?|credentials?|(?:api|private|access|secret)[ _-]?(?:key|token)s?"
-    r"|(?:auth|bearer)[ _-]?tokens?|pin(?: code| number)?|cvv|credit card)\b"
+    r"(?i)\b(?:pass(?:word|phrase|code)s?|secrets?|credentials?|(?:api|private|access|secret|ssh)[ _-]?(?:key|token)s?"
+    r"|(?:auth|bearer)[ _-]?tokens?|(?:seed|recovery) phrase|otp|one-time code|pin|cv[cv]|credit card)\b"
 )
 _UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
 _LIMITS: Final = {f"max_{name}": name for name in ("calls", "tokens", "usd", "seconds", "thoughts", "nodes")}
