@@ -270,9 +270,7 @@ class Comparison:
     async def _do(self, job: Job, table: TrialTable, written: Mapping[tuple[str, str], Trial]) -> None:
         async with self._slots, self._locks[job.key]:
             result = await self._result(job, is_counted=True)
-            if result is None:
-                return
-            trial = await self._judge(job, result)
+            trial = await self._judge(job, result) if result else None
         if trial is None:
             return
         if written.get((trial.item, trial.strategy)) != trial:

@@ -13,7 +13,7 @@ def make(random: Random, level: int) -> Item:
     """Show a derivation of 3, 6 or 10 steps, which is right as often as not."""
     start, steps = draw_chain(random, (3, 6, 10)[level - 1], 3)
     is_sound = random.random() < 0.5
-    shown = derive(start, steps) if is_sound else derive_wrongly(random, start, steps)
+    shown = derive(start, steps, None if is_sound else random)
     return Item(
         f"The task was: {write_chain(start, steps)}\n\nSomeone wrote:\n{shown}\n\n"
         "Is every step of it right, and does it do what the task says? Answer with one word: yes or no.",
@@ -21,13 +21,15 @@ def make(random: Random, level: int) -> Item:
     )
 
 
-def derive(start: int, steps: list[Step], wrong_at: int | None = None, fault: str = "") -> str:
-    """Return a derivation, a step a line; it goes on rightly from what is wrong at one step.
+def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
+    """Return a derivation, a step a line.
 
     Args:
-        fault: What is wrong: the result of the step (`slip`), the number it begins with (`copy`), or its operation
-            (`operation`).
+        random: Makes it wrong at one step, but not at the first, which copies nothing: in its result (`slip`), in the
+            number it begins with (`copy`), or in its operation. From there it goes on rightly.
     """
+    wrong_at = random.randrange(1, len(steps)) if random else None
+    fault = random.choice(("slip", "copy", "operation")) if random else ""
     value, lines = start, list[str]()
     for at, (sign, number) in enumerate(steps):
         kind = fault if at == wrong_at else ""
@@ -40,11 +42,6 @@ def derive(start: int, steps: list[Step], wrong_at: int | None = None, fault: st
         lines.append(f"{value} {sign} {number} = {result}")
         value = result
     return "\n".join([*lines, f"So the result is {value}."])
-
-
-def derive_wrongly(random: Random, start: int, steps: list[Step]) -> str:
-    """Return a derivation that is wrong at one step, but not at the first, which copies nothing."""
-    return derive(start, steps, random.randrange(1, len(steps)), random.choice(("slip", "copy", "operation")))
 
 
 is_right = reads_the_same(lambda text: set(re.findall(r"\b(?:yes|no)\b", text.lower())))

@@ -6,7 +6,7 @@ from random import Random
 
 from ..judging import Item
 from .arithmetic import draw_chain, write_chain
-from .claims import derive, derive_wrongly
+from .claims import derive
 
 
 def make(random: Random, level: int) -> Item:
@@ -15,7 +15,7 @@ def make(random: Random, level: int) -> Item:
     right = derive(start, steps)
     drafts = {right}
     while len(drafts) < (3, 5, 8)[level - 1]:
-        drafts.add(derive_wrongly(random, start, steps))
+        drafts.add(derive(start, steps, random))
     shown = random.sample(sorted(drafts), len(drafts))
     listed = "\n\n".join(f"Draft {number}:\n{draft}" for number, draft in enumerate(shown, 1))
     return Item(
