@@ -299,30 +299,28 @@ def _ending(played: Played) -> tuple[Any, ...]:
 @each_driven
 @few
 @given(seeds)
-def test_a_snapshot_survives_json_at_each_step(strategy: Strategy[Any, Any], seed: int) -> None:
-    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, options(strategy, seed))
+def test_a_run_is_its_events_and_where_it_stands_is_data(strategy: Strategy[Any, Any], seed: int) -> None:
+    """A snapshot survives JSON, a stage run again over the same answers asks the same, and replay equals the run."""
+    chosen = options(strategy, seed)
+    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen)
     for snapshot in played.snapshots:
         data = dump_snapshot(snapshot)
-        assert load_snapshot(data, STRATEGIES) == snapshot
-        assert dump_snapshot(load_snapshot(data, STRATEGIES)) == data
-
-
-@each_driven
-@few
-@given(seeds)
-def test_a_stage_run_again_over_the_same_answers_asks_the_same(
-    strategy: Strategy[Any, Any], seed: int
-) -> None:
-    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, options(strategy, seed))
-    for snapshot in played.snapshots[:-1]:
+        loaded = load_snapshot(data, STRATEGIES)
+        assert loaded == snapshot
+        assert dump_snapshot(loaded) == data
+        if snapshot is played.snapshots[-1]:
+            continue
         stage = strategy.stage(snapshot.stage)
-        loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
         first, again = (run_stage(stage, _entry(one), one.rounds_had) for one in (snapshot, loaded))
         assert first.request is not None
         assert again.request is not None
         assert first.request.effects == again.request.effects
         assert first.request.thoughts == again.request.thoughts
         assert first.request.state == again.request.state == snapshot.state
+    step = begin(strategy, "Use 4, 6 and 1 to make 24", chosen, strategies=STRATEGIES)
+    for effect_id, event in played.events:
+        step = advance(strategy, step.snapshot, effect_id, event, strategies=STRATEGIES)
+    assert step.snapshot == played.snapshot
 
 
 def _entry(snapshot: Snapshot) -> Any:
@@ -343,18 +341,6 @@ def test_no_stage_is_answered_more_than_twenty_times_between_two_moves(
     chosen = replace(options(strategy, seed), **{name: most[name] for name in most if name in names})
     played = play(strategy, judged, STRATEGIES, chosen)
     assert max(len(snapshot.rounds_had) for snapshot in played.snapshots) < 20
-
-
-@each_driven
-@few
-@given(seeds)
-def test_replay_equals_the_run(strategy: Strategy[Any, Any], seed: int) -> None:
-    chosen = options(strategy, seed)
-    played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen)
-    step = begin(strategy, "Use 4, 6 and 1 to make 24", chosen, strategies=STRATEGIES)
-    for effect_id, event in played.events:
-        step = advance(strategy, step.snapshot, effect_id, event, strategies=STRATEGIES)
-    assert step.snapshot == played.snapshot
 
 
 @each_driven

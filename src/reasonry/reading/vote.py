@@ -84,6 +84,7 @@ class Vote(Struct, frozen=True):
     """Positions among all answers, from 0."""
 
 
+@lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
     """Return an answer without lead-in ("The answer is"), the markup around it and the period after a few words."""
     text, before = answer.strip(), None
