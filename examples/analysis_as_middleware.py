@@ -14,8 +14,8 @@ import sys
 from typing import Any
 
 import reasonry
+from reasonry.ext import ScriptedModel
 from reasonry.models.choose import is_configured
-from reasonry.models.scripted import ScriptedModel
 
 RULES = (
     "A travel application needs a purpose, a date, and a total of at most 1000 that is the sum of its items."

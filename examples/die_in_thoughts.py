@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from reasonry import solve_sync
-from reasonry.models.scripted import ScriptedModel
+from reasonry.ext import ScriptedModel
 
 PROBLEM = (
     "You keep rolling a fair die until you roll three, four, five in that order consecutively on three rolls. "

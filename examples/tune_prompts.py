@@ -22,10 +22,10 @@ from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, o
 from reasonry import Budget, solve_sync
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.datasets import DATASETS
 from reasonry.compare.problem_set import ProblemSet
+from reasonry.ext import App
 
 STRATEGY = "step_back"
 SEED = {"abstraction": "Name the principle.", "step_by_step_solution": "Solve the problem."}

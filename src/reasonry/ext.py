@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from .app.wiring import App
+from .core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
 from .core.budget import Budget, Usage
 from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .core.events import Answered, Failed, Finished, ToolReturned, Verified
@@ -24,6 +25,7 @@ from .core.strategy import (
     Thought,
     fail,
     go,
+    replies,
     request,
     stay,
 )
@@ -56,6 +58,8 @@ from .surfaces.python.streaming import (
 )
 
 __all__ = [
+    "AnswerOptions",
+    "AnswerReply",
     "Answered",
     "Answers",
     "App",
@@ -72,6 +76,7 @@ __all__ = [
     "EndEvent",
     "Failed",
     "Field",
+    "FinalAnswer",
     "Finished",
     "Found",
     "Loop",
@@ -117,7 +122,9 @@ __all__ = [
     "ask_all",
     "fail",
     "go",
+    "replies",
     "request",
+    "settle_answer",
     "stay",
     "strategy",
 ]

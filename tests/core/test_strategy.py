@@ -9,7 +9,19 @@ import pytest
 from msgspec import Struct
 
 from reasonry.core.describe import diagram
-from reasonry.core.strategy import Conclusion, Move, Stage, Strategy, Thought, fail, go, stay
+from reasonry.core.effects import Ask
+from reasonry.core.events import Reply
+from reasonry.core.strategy import (
+    Conclusion,
+    Move,
+    Stage,
+    Strategy,
+    Thought,
+    fail,
+    go,
+    replies,
+    stay,
+)
 from reasonry.errors import IllegalTransitionError, InvalidStrategyError
 
 
@@ -98,3 +110,19 @@ def test_a_form_has_no_references() -> None:
     assert "$ref" not in str(form)
     assert form["properties"]["parts"]["items"]["properties"] == {"text": {"type": "string"}}
     assert Stage("a").form is None
+
+
+def test_replies_come_under_their_type_and_another_type_is_an_error() -> None:
+    class Form(Struct, frozen=True):
+        answer: str
+
+    def read(value: object) -> object:
+        asking = replies("state", Form, Ask("Which?"), Thought("so far"))
+        asked = next(asking)
+        assert (asked.effects, asked.thoughts) == ((Ask("Which?"),), (Thought("so far"),))
+        with pytest.raises((StopIteration, TypeError)) as ended:
+            asking.send((Reply(value, "", "json"),))
+        return getattr(ended.value, "value", str(ended.value))
+
+    assert read(Form("Oslo")) == [Form("Oslo")]
+    assert read(3) == "the stage's replies are int, not Form"

@@ -185,7 +185,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 def _page(record: Record, after: int, limit: int) -> Document:
     stop = after + limit + 1
     thoughts = [_thought(row) for row in itertools.islice(rows_of_run(record.thoughts()), after, stop)]
-    places = _fork_points(record)
+    places = record.fork_points()
     questions = [
         _question(question, places) for question in itertools.islice(record.entries("questions"), after, stop)
     ]
@@ -225,12 +225,6 @@ def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Documen
         "fork_at": places.get(question["id"]),
     }
     return {name: value for name, value in document.items() if value is not None}
-
-
-def _fork_points(record: Record) -> dict[str, int]:
-    """Return for each answered question how many events came before its answer: a fork there asks it again."""
-    settled = (event for event in record.entries("events") if event["id"] is not None)
-    return {event["id"]: place for place, event in enumerate(settled)}
 
 
 def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Document:

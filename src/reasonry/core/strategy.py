@@ -27,6 +27,7 @@ from .effects import Ask, Effect
 from .events import Delivered, Failed
 
 S = TypeVar("S")
+T = TypeVar("T")
 O = TypeVar("O", bound=Struct)
 
 
@@ -137,6 +138,19 @@ def request(
             effects = tuple([item for item in items if not isinstance(item, Thought)])
             break
     return Request(state, effects, thoughts, give_failures or enough is not None, enough)
+
+
+def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
+    """Ask side by side: `yield from` gives the replies under their type, in the order asked; a failure is raised.
+
+    Args:
+        reply: The type of the stage's replies.
+        items: What is asked, and thoughts to record.
+    """
+    values = [answer.value for answer in (yield request(state, *items))]
+    if other := next((value for value in values if not isinstance(value, reply)), None):
+        raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
+    return values
 
 
 class EffectFailed(Exception):

@@ -69,6 +69,11 @@ class Record:
         for _, entries in self.chunks([name]):
             yield from entries
 
+    def fork_points(self) -> dict[str, int]:
+        """Return for each answered question how many events came before its answer: a fork there asks it again."""
+        settled = (event for event in self.entries("events") if event["id"] is not None)
+        return {event["id"]: place for place, event in enumerate(settled)}
+
     def document(self) -> dict[str, Any]:
         """Return the trace document whole, as it would have been made on the day the run ended."""
         lists: dict[str, list[Any]] = {name: [] for name in LISTS}

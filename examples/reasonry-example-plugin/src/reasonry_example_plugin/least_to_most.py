@@ -18,7 +18,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from reasonry.ext import Ask, Body, Conclusion, Stage, Strategy, Thought, go, request, stay
+from reasonry.ext import Ask, Body, Conclusion, Stage, Strategy, Thought, go, replies, stay
 
 DECOMPOSE = """Which simpler questions are to be answered before this problem can be, the easiest first? At most {most}.
 {{"subproblems": ["…", …]}}"""
@@ -58,8 +58,8 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def decompose(s: State) -> Body:
     """q_1 … q_n ~ p(q | x)."""
-    (reply,) = yield request(s, question(s, DECOMPOSE.format(most=s.options.max_subproblems)))
-    found = reply.value.subproblems[: s.options.max_subproblems]
+    (reply,) = yield from replies(s, Reduction, question(s, DECOMPOSE.format(most=s.options.max_subproblems)))
+    found = reply.subproblems[: s.options.max_subproblems]
     return go(replace(s, subproblems=found), "subproblem_solving", Thought("\n".join(found)))
 
 
@@ -68,15 +68,15 @@ def solve(s: State) -> Body:
     if len(s.answers) == len(s.subproblems):
         return go(s, "final_answer")
     asked = s.subproblems[len(s.answers)]
-    (reply,) = yield request(s, question(s, SOLVE.format(question=asked)))
-    answer = str(reply.value.answer)
+    (reply,) = yield from replies(s, Solution, question(s, SOLVE.format(question=asked)))
+    answer = str(reply.answer)
     return stay(replace(s, answers=(*s.answers, answer)), Thought(f"{asked} {answer}"))
 
 
 def finish(s: State) -> Body:
     """Y ~ p(a | x, q_1 a_1 … q_n a_n, x)."""
-    (reply,) = yield request(s, question(s, FINISH))
-    return go(replace(s, answer=str(reply.value.answer)), "final_response")
+    (reply,) = yield from replies(s, Solution, question(s, FINISH))
+    return go(replace(s, answer=str(reply.answer)), "final_response")
 
 
 def question(s: State, task: str) -> Ask:

@@ -172,13 +172,13 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
     kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
     if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
         raise UsageError(f"the run has no question {question!r}", field="from")
-    settled = [event["id"] for event in record.entries("events") if event["id"] is not None]
-    if question in settled:
-        return len(settled) - 1 - settled[::-1].index(question), question
+    places = record.fork_points()
+    if question in places:
+        return places[question], question
     if record.result.status == "done":
         message = f"question {question} was not waited for any longer; fork from one that was answered"
         raise ConflictError(message, field="from")
-    return len(settled), question
+    return max(places.values(), default=-1) + 1, question
 
 
 # -- looked at

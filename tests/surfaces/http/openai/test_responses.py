@@ -78,6 +78,14 @@ def test_a_response_is_in_the_form_that_is_wanted_and_as_short(talk: Talk) -> No
     )
 
 
+def test_a_format_whose_schema_cannot_be_used_is_named_as_responses_name_it(talk: Talk) -> None:
+    for schema in ({"type": "x"}, None):
+        text: Any = {"format": {"type": "json_schema", "name": "City", "schema": schema}}
+        with pytest.raises(openai.BadRequestError) as caught:
+            talk.client().responses.create(model="chain_of_thought@small", input="Which?", text=text)
+        assert caught.value.param == "text.format"
+
+
 def test_a_response_of_which_nothing_comes_says_why(talk: Talk) -> None:
     limit: Any = {"reasonry": {"budget": {"calls": 1}}}
     with talk.client().responses.stream(model="step_back@small", input="Which?", extra_body=limit) as events:

@@ -189,7 +189,8 @@ async def begin(
     if brought := {} if fields.forced else results_in(fields.messages):
         run_id = await _go_on(context, brought, text=fields.stream)
         return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
-    answer_form, tools = fields.form, [*own.tools, *fields.callers_tools()]
+    tools = [*own.tools, *fields.callers_tools()]
+    answer_form = fields.form("response_format" if form is ChatFields else "text.format")
     request = RunRequest(
         problem=problem_of(fields.messages, answer_form),
         strategy=own.strategy or strategy,

@@ -117,19 +117,6 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
     name: str = ""
     schema: Form | None = None
 
-    def form(self, field: str) -> Form | None:
-        """Return the schema of the answer; None for text.
-
-        Raises:
-            UsageError: It cannot be used; `field` is where the format stands.
-        """
-        if self.type != "json_schema":
-            return {"type": "object"} if self.type == "json_object" else None
-        schema = (self.json_schema or {}).get("schema", self.schema)
-        if fault := schema_fault(schema):
-            raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
-        return schema
-
 
 class TextOptions(Struct, frozen=True):
     """The field `text`."""
@@ -176,11 +163,21 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
             raise UsageError(message, field="tool_choice", code="unsupported_value")
         return functions
 
-    @property
-    def form(self) -> Form | None:
-        """The JSON schema of the answer; raises as `forced` and `AnswerFormat.form`."""
-        forced = self.forced
-        return form_of_call(forced) if forced else self.response_format.form("response_format")
+    def form(self, field: str) -> Form | None:
+        """Return the JSON schema of the answer; None for text.
+
+        Raises:
+            UsageError: As `forced`; or it cannot be used, and `field` is where the format stands.
+        """
+        wanted = self.response_format
+        if functions := self.forced:
+            return form_of_call(functions)
+        if wanted.type != "json_schema":
+            return {"type": "object"} if wanted.type == "json_object" else None
+        schema = (wanted.json_schema or {}).get("schema", wanted.schema)
+        if fault := schema_fault(schema):
+            raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
+        return schema
 
     def callers_tools(self) -> list[CallersTool]:
         """Return the tools that the run may ask its caller to call: none where the answer itself is a call.
@@ -215,11 +212,7 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
 
         Args:
             earlier: The conversation up to the response that this one continues.
-
-        Raises:
-            UsageError: The form of the answer is not as it must be.
         """
-        self.text.format.form("text.format")
         items = [InputItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         instructions = [Message(role="system", content=self.instructions)] if self.instructions else []
         return ChatFields(
