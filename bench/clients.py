@@ -215,6 +215,17 @@ def _(url: str) -> object:
     return None
 
 
+@row("instructor: a call that times out ends its run")
+def _(url: str) -> object:
+    import instructor
+
+    client: Any = instructor.from_openai(openai_client(url).with_options(timeout=0.2)).chat.completions
+    sent: Any = {"model": "tree_of_thoughts@small", "messages": ASK, "response_model": City}
+    with contextlib.suppress(Exception):
+        client.create(**sent, max_retries=0)
+    return is_cancelled(url)
+
+
 def main() -> int:
     """Try each client; return whether one of them failed."""
     failed = False
