@@ -45,6 +45,12 @@ async def test_what_is_of_a_wrong_type_is_refused_and_nothing_written(
         assert await app.store.runs() == []
 
 
+async def test_an_output_type_that_is_no_data_is_refused() -> None:
+    for kind in (object(), object, {"type": "x"}):
+        with pytest.raises(UsageError):
+            await solve("x", output_type=kind, model="offline", store="memory")  # pyright: ignore
+
+
 async def test_a_wrong_budget_leaves_a_run_that_is_taken_up_as_it_was(tmp_path: Path) -> None:
     store = str(tmp_path / "s.db")
     async with await coach("x", strategy="scratchpad", store=store) as coaching:

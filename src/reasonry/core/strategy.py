@@ -309,6 +309,8 @@ def _schema(reply: Any) -> bytes:
 
 def _other_schema(kind: Any) -> dict[str, Any]:
     """Return the schema of a type that msgspec does not know: a Pydantic model, which is not imported for it."""
+    if not hasattr(kind, "model_json_schema"):
+        raise TypeError(f"{kind!r} is no type of data")
     return kind.model_json_schema()
 
 

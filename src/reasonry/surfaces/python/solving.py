@@ -94,6 +94,10 @@ async def solve(
         sandbox=sandbox,
         price=price,
     )
+    try:
+        form = None if output_type is None else schema_of(output_type)
+    except TypeError as error:
+        raise UsageError(f"output_type: {error}", option="output_type") from None
     async with App(store, policy or Policy()) as app:
         request = RunRequest(
             problem=problem,
@@ -103,7 +107,7 @@ async def solve(
             prompts=prompts or {},
             budget=budget,
             participants=named,
-            form=None if output_type is None else schema_of(output_type),
+            form=form,
         )
         order, performers = await app.receive(request)
         if request.form is not None and not isinstance(output_type, Mapping):
