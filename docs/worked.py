@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget
+from reasonry.core.budget import Budget, Usage
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, Step
+from reasonry.core.metering import estimate_usage
 from reasonry.core.strategy import Thought
 from reasonry.engine.follow import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.engine.run import Run
+from reasonry.models.known import price_list
 from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import RunSettings
 from reasonry.surfaces.present import end_text
@@ -36,6 +38,9 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^```sh\n(reasonry solve .*?)^```", re.MULTILINE | re.DOTALL)
 MARKERS = re.compile(r"<!-- begin (step (\d+)|steps (\d+)-(\d+)|end) -->")
 WIDTH = 72
+PRICED = "gpt-6-luna"
+PRICES = price_list("https://api.openai.com/v1", PRICED)
+"""Of the model with which a page says what its run would cost."""
 LONGEST = {"asks": 150, "notes": 200}
 """Characters that a page shows of a prompt and of a note; of all else, 240."""
 
@@ -63,7 +68,7 @@ def carry_out(command: str) -> Worked:
     steps = _Steps()
     with contextlib.chdir(ROOT):
         result = asyncio.run(_solve(bound.arguments, steps))
-    return Worked(steps.lines, list(_end(result)))
+    return Worked(steps.lines, list(_end(result, steps.usage)))
 
 
 async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
@@ -86,6 +91,7 @@ class _Steps(Observer):
         self.taken = self.answers = 0
         self.task = self.replies = ""
         self.effects: dict[str, tuple[str, Effect]] = {}
+        self.usage = Usage()
 
     def asked(self, pending: Pending) -> None:
         """See `Observer`."""
@@ -106,6 +112,7 @@ class _Steps(Observer):
             lines += [f"{stage}", *_said("asks", "the same" if task == self.task else task)]
             self.task = task
             self.replies += _words(event.text) + "\n"
+            self.usage += estimate_usage(effect.spelled_out().text, event.text, PRICES)
             lines += _said("reply", _spaced(event.text))
             if step.reading is not None and step.reading.refusal:
                 lines += _said("refused", step.reading.refusal)
@@ -170,12 +177,24 @@ def _spaced(reply: str) -> str:
         return reply
 
 
-def _end(result: Result) -> Iterator[str]:
+def _end(result: Result, usage: Usage) -> Iterator[str]:
     yield end_text(result.document())
     yield f"{_count(result.usage.calls, 'call')}, {_count(result.rounds, 'round')}"
+    yield _cost(usage)
     for warning in result.warnings:
         yield from _said("warning", warning)
     yield from _said("answer", str(result.answer))
+
+
+def _cost(usage: Usage) -> str:
+    """Return the tokens of a run, counted from its texts, and their price."""
+    listed = re.search(
+        r'genai_prices-[\d.]+\.tar\.gz".*upload-time = "([\d-]+)', (ROOT / "uv.lock").read_text()
+    )
+    assert usage.usd
+    assert listed is not None
+    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+    return f"about {tokens}: ${usage.usd:.5f} with {PRICED}, prices of {listed[1]}"
 
 
 def _count(number: int, of: str) -> str:

@@ -213,6 +213,11 @@ def test_the_page_of_a_strategy_shows_a_run_and_says_how_it_fails(name: str) -> 
     assert load("worked").command_of(text)
     wanted = ["When to use it, and when not", "A run, step by step", "What it costs", "How it fails"]
     assert [title for title in HEADING.findall(FENCE.sub("", text)) if title in wanted] == wanted
+    assert re.search(
+        r"^[\d,]+ calls?, .*\nabout .* tokens: \$0\.\d+ with .*, prices of \d{4}-\d\d-\d\d$",
+        text,
+        re.MULTILINE,
+    )
 
 
 def test_a_step_of_a_worked_example_without_a_place_is_an_error() -> None:

@@ -81,6 +81,23 @@ async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from
     assert [seat["model"] for seat in result.details["seats"]] == ["vendor-1", "vendor-2", "vendor-3"]
 
 
+@pytest.mark.parametrize("seed", range(6))
+async def test_each_seat_sees_the_others_in_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    words = ("amber", "birch", "cedar", "delta")
+    members = [Member(f"vendor-{word}", word) for word in words]
+    await convene(monkeypatch, *members, seed=seed)
+    orders: list[list[str]] = []
+    for member in members:
+        (judged,) = [ask for ask in member.asked if ask.facts["kind"] == "judge"]
+        shown = judged.prompt.split("\nCandidate ")[1:]
+        orders.append([word for text in shown for word in words if f"Answer: {word}" in text])
+        assert set(orders[-1]) == {*words} - {member.said}
+    for place in range(3):
+        assert {order[place] for order in orders} == {*words}
+
+
 async def test_without_a_synthesis_the_best_ranked_answer_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = {"amber": 9.0, "birch": 2.0}
     members = [Member(f"vendor-{word}", word, ratings) for word in ("amber", "birch", "cedar")]

@@ -18,8 +18,8 @@ Rule 4: the first contender leads until the tournament is over, in a knock-out u
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from math import exp, log
 from typing import Literal
 
@@ -59,9 +59,9 @@ class Contender(Struct, frozen=True):
     length: int = 0
 
 
-def seeded_order(numbers: Sequence[int], seed: int, about: str = "") -> list[int]:
+def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
     """Return numbers in an order that the seed decides."""
-    return sorted(numbers, key=lambda number: (zlib.crc32(f"{seed}/{about}/{number}".encode()), number))
+    return sorted(numbers, key=lambda number: sha256(f"{seed}, {number}".encode()).digest())
 
 
 def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict[int, float]:

@@ -18,6 +18,7 @@ and no prompt names a model; the best ranked answer is given where the synthesis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -147,9 +148,9 @@ def review(s: State) -> Body:
     texts = {each.number: each.draft.text for each in found}
     asked: list[tuple[int, list[int]]] = []
     for seat in s.options.members:
-        others = [each.number for each in found if seat not in each.voters]
+        others = _order_for(seat, found, s.options.seed)
         if len(others) > 1:
-            asked.append((seat, seeded_order(others, s.options.seed, f"seat {seat}")))
+            asked.append((seat, others))
     asks = [
         replace(
             judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}"), by=f"seat-{seat}"
@@ -166,6 +167,18 @@ def review(s: State) -> Body:
     ]
     thoughts = [Thought("\n".join(lines), data={"scores": _scores(s)})] if lines else []
     return go(s, "synthesis" if s.options.synthesis else "answer_selection", *thoughts)
+
+
+def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
+    """Return what a seat judges, from behind its own answer on; so each answer stands once in each place."""
+    order = seeded_order([each.number for each in found], seed)
+    own = next((each for each in found if seat in each.voters), None)
+    if own is None:
+        return order
+    at = order.index(own.number)
+    others = [*order[at + 1 :], *order[:at]]
+    turn = own.voters.index(seat) % max(1, len(others))
+    return [*others[turn:], *others[:turn]]
 
 
 def synthesise(s: State) -> Body:
