@@ -105,7 +105,9 @@ async def test_a_program_that_fails_is_a_model_error_with_its_last_line(
     assert (caught.value.code, caught.value.retryable) == (expected, retryable)
 
 
-@pytest.mark.parametrize("code", ["pass", "print('x' * 5_000_000)"])
+@pytest.mark.parametrize(
+    "code", ["pass", "print('x' * 5_000_000)", "print('x' * 5_000_000, flush=True); raise SystemExit(1)"]
+)
 async def test_an_empty_reply_and_one_without_end_are_none(code: str) -> None:
     with pytest.raises(BrokenReplyError):
         await reply(code)

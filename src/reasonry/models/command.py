@@ -66,7 +66,8 @@ class CommandModel:
             raise ModelError(message, code="provider_timeout", retryable=True)
         text, stated, failed = _read(reply.text())
         usage = meter(stated, asked, [text])
-        if ended.code or failed:
+        # A program whose output is cut off fails for that alone.
+        if (ended.code or failed) and not reply.truncated:
             message = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
             busy = any(sign in message.lower() for sign in _BUSY)
             code = "rate_limited" if busy else "provider_error"
