@@ -71,7 +71,7 @@ def test_of_several_objects_the_last_that_fits_counts(text: str) -> None:
     ("text", "form", "reason"),
     [
         ("", Steps, "no JSON object"),
-        ("I would rather not.", Steps, "the fields wanted are: thoughts"),
+        ("Nothing to see here.", Steps, "the fields wanted are: thoughts"),
         ("{}", Steps, "none of the fields"),
         ("[1, 2]", Rated, "not a JSON object"),
         ('{"thoughts": [null]}', Steps, "`thoughts`: there is nothing in its list"),

@@ -59,7 +59,7 @@ EPILOGUE: Final = lazy_pattern(
     r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
     r"|note\b|tip\b|warning\b|caution\b|bonus\b|remark|(?:in )?summary|in other words|in detail|working\b"
     r"|verification|probe\b|fun fact\b"
-    r"|i\.e|that is[, ]|question\b|relative to|for comparison"
+    r"|i\.e|that said\b|that is[, ]|question\b|relative to|for comparison"
     r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to |(?:you|we|one) can )?"
     r"(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
@@ -96,6 +96,7 @@ _VALUE_LINE: Final = lazy_pattern(
 )
 _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
+_BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _BESIDE: Final = lazy_pattern(
     r"\b(?:by the way|incidentally|for comparison|in comparison|would|verify|check|if|unlike|also|probe)\b",
@@ -141,10 +142,32 @@ _WHICH: Final = lazy_pattern(r"\bwhich ([a-z]+)\b(?=[^.?]*\?)", re.IGNORECASE)
 _WHO_IS: Final = lazy_pattern(
     r"\b(?:who|which|what)(?: [a-z]+)? (?:is|are|was|were) (?:the )?([^?,\n]{3,60})[?,]", re.IGNORECASE
 )
-_BOLD: Final = lazy_pattern(r"\*\*([^*\n]*[^*\n:：])\*\*(?!\s*[:：])")
+BOLD: Final = lazy_pattern(r"\*\*(?!\s)([^*\n]*[^*\n:：\s])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
 _TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*,[^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
+_SENTENCE: Final = lazy_pattern(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])")
+"""Where a sentence ends, and the next begins."""
+_ASKS_FOR: Final = (
+    r"\b(?:find|what(?:['’]s| is| are)|determine|compute|calculate|evaluate)\s+(?:the\s+)?(?:value of\s+)?"
+)
+_NAMED_LINE: Final = lazy_pattern(
+    r"^[\s*_$•-]*(?P<name>[^=:\n]{1,40}?)[*_$ ]*(?:=|:(?=[*_]*\s))[*_ ]*(?P<value>[^\n]+)$", re.MULTILINE
+)
+_DISPLAY: Final = lazy_pattern(r"(?:\$\$|\\\[)(?P<value>.+?)(?:\$\$|\\\])", re.DOTALL)
+_LEADS_TO: Final = lazy_pattern(
+    r"\b(?:so|hence|thus|therefore|gives?|get|obtain|have|is|are|also|ergibt|ist|sind|donc|donne)\b[^.\n]{0,40}[:,]?\Z"
+    r"|:\Z",
+    re.IGNORECASE,
+)
+"""How a paragraph ends before the formula that it comes to."""
+_OFFER: Final = lazy_pattern(
+    r"\W*(?:let me know|would you like|do you want|if you(?:['’]d| would)? (?:like|want)|shall i|want me to|happy to"
+    r"|feel free|are you\b|i(?:['’]d| would) be (?:happy|glad)|soll ich|möchtest|möchten|souhaite|voulez|veux-tu"
+    r"|quieres|vuoi|gostaria|quer que)",
+    re.IGNORECASE,
+)
+"""How an offer begins, which follows an answer."""
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
@@ -157,8 +180,51 @@ _MAX_LED: Final = 20
 
 def find_conclusion(text: str, subject: Subject) -> Found | None:
     """Return what a text says first, or its end comes to; None if that is nothing that may be asked for."""
-    if first := _find_first(text, subject):
+    if first := _find_first(text, subject) or _find_named(text, subject):
         return first
+    lead, last = _find_lead(text, subject), _find_last(text, subject)
+    if lead and last and not says_the_same(lead.answer, last.answer):
+        return None
+    return last or lead
+
+
+def _find_named(text: str, subject: Subject) -> Found | None:
+    """Return the value that a line gives to what the problem asks for by name: `f'(x) = 2x`, `Vertex: (3, -4)`."""
+    for match in reversed(list(_NAMED_LINE.finditer(text))):
+        name = re.escape(match["name"].strip(" *_$"))
+        if re.search(
+            rf"{_ASKS_FOR}{name}(?=\s*(?:[?,.;]|\b(?:if|for|when|where|of|at|in|with|given)\b|\Z))",
+            subject.problem,
+            re.IGNORECASE,
+        ):
+            value = tidy(match["value"].rpartition("=")[2].strip(" $*."))
+            return Found(value, text[: match.start()].strip(), text[match.end() :].strip()) if value else None
+    return None
+
+
+def _find_lead(text: str, subject: Subject) -> Found | None:
+    """Return the first sentence, if it gives the one bold result or is a number, or names what is asked for."""
+    line = text.partition("\n")[0]
+    sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
+    rest = text[len(sentence) :]
+    bold = list(BOLD.finditer(sentence))
+    is_only = len(bold) == 1 and not (BOLD.search(rest) or _NUMBERS.search(line, len(sentence)))
+    is_result = is_only and _is_about(sentence, subject.problem)
+    is_named = _names_asked(sentence, subject.problem)
+    is_option = len(bold) == 1 and line.strip() == bold[0][0] and bold[0][1] in subject.problem
+    is_number = len(sentence.split()) <= 2 and _NUMBERS.search(sentence) and sentence[-1] in ".!"
+    if (
+        re.match(r"[|#]", text)
+        or _ITEM.match(text)
+        or BEGINS.match(sentence)
+        or sentence.endswith((":", "?"))
+        or not (is_result or is_named or is_option or is_number)
+    ):
+        return None
+    return None if TAKES_BACK.search(rest) or not rest.strip() else Found(essence(tidy(sentence)), text)
+
+
+def _find_last(text: str, subject: Subject) -> Found | None:
     if "```" in text and not asks_for_value(subject.problem):
         return None
     parts = paragraphs(text)
@@ -166,18 +232,26 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
         parts.pop()
     if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
         return None
+    shown = _DISPLAY.fullmatch(parts[-1])
+    if len(parts) > 1 and shown and (_LEADS_TO.search(parts[-2]) or text.endswith(parts[-1])):
+        start = text.rindex(parts[-1])
+        after = text[start + len(parts[-1]) :].strip()
+        return Found(shown["value"].strip(" .\n"), text[:start].strip(), after)
     lines = parts[-1].splitlines()
     if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
         start = text.rindex(several)
         return Found(several, text[:start].strip(), text[start + len(several) :].strip())
     line = lines[-1].strip()
-    sentences = re.split(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])", line)
+    sentences = _SENTENCE.split(line.removeprefix(mark[0]) if (mark := _ITEM.match(line)) else line)
     while len(sentences) > 1 and (sentences[-1].startswith("(") or _is_aside(sentences[-1], subject)):
         sentences.pop()
     sentence = sentences[-1].strip()
     # The last item of a list is one of several, unless it is a sentence, as a step is.
     is_item = len(lines) > 1 and _ITEM.match(line) and _ITEM.match(lines[-2]) and line[-1] not in ".!。"
-    is_one_of = len(lines) > 1 and _TITLED.match(lines[-2]) and _TITLED.match(_GENERAL.sub("", line))
+    is_one_of = len(lines) > 1 and (
+        (_TITLED.match(lines[-2]) and _TITLED.match(_GENERAL.sub("", line)))
+        or (_BOLD_ITEM.match(lines[-2]) and _BOLD_ITEM.match(line))
+    )
     answer = None if is_item or is_one_of else _conclusion(sentence, text, subject)
     if answer is None:
         return None
@@ -197,7 +271,7 @@ def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
 
 def _is_aside(text: str, subject: Subject) -> bool:
     """Whether a text explains or checks an answer, or tells of something else than what is asked for."""
-    if EPILOGUE.match(text) or _ASIDE.fullmatch(text):
+    if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or _OFFER.match(text):
         return True
     return _BESIDE.search(text) is not None and not _is_about(text, subject.problem)
 
@@ -235,7 +309,7 @@ def _find_first(text: str, subject: Subject) -> Found | None:
 
 def _only_bold(text: str) -> re.Match[str] | None:
     """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
-    bold = list(_BOLD.finditer(text))
+    bold = list(BOLD.finditer(text))
     if len(bold) != 1:
         return None
     rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
@@ -270,9 +344,12 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
     if _is_number(sentence.strip(" .")) or (leads and not is_summary):
         return essence(tidy(content))
-    is_whole = len(sentence.split()) <= 5 or re.search(r"[.!)\"”»。]\Z", sentence)
-    is_last = text.rstrip().endswith(f"\n\n{sentence}")
+    is_whole = len(sentence.split()) <= 5 or re.search(
+        r"[.!)\"”»。][\s\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]*\Z", sentence
+    )
+    is_last = f"\n\n{sentence}" in text
     is_result = is_only or (is_last and _may_answer(sentence, text, subject.problem))
+    is_result = is_result or (is_last and "**" in sentence and _is_about(sentence, subject.problem))
     return (
         tidy(sentence)
         if is_result and is_whole and not subject.alone and not BEGINS.match(sentence)
@@ -309,7 +386,7 @@ def _names_asked(sentence: str, problem: str) -> bool:
 
 def essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
-    bold = _BOLD.findall(answer)
+    bold = BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= MAX_BARE else answer
 
 

@@ -19,7 +19,8 @@ _BEGINS: Final = rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}"
 """Where a sentence begins, and how it may."""
 _WRITE: Final = (
     r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
-    r"|proofread|brainstorm|refactor|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
+    r"|proofread|brainstorm|refactor|shorten|polish|make (?:this|it|the following)\b|fix (?:the|this|my)\b"
+    r"|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
     r"|(?:turn|convert|put) (?:this|these|the following)\b[^.?!\n]{0,90}?\binto"
     r"|(?:turn|convert|put|format)\b[^.?!\n]{0,90}?\b(?:in)?to (?:an? )?(?:json|yaml|toml|xml|csv|html|markdown|table)"
     r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"
@@ -61,7 +62,8 @@ _NAMED: Final = lazy_pattern(
 _ASKED_TO: Final = lazy_pattern(
     rf"{_BEGINS}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
-    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に訳して",
+    r"|\bwhat does (?:this|the following) \w+ (?:do|mean)"
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に(?:訳|直)して",
     re.IGNORECASE,
 )
 _EXPLAINED: Final = lazy_pattern(
@@ -78,7 +80,7 @@ _VALUE_ASKED: Final = lazy_pattern(
     r"(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
-    r"|\b(?:[A-D]\)|\([A-D]\))",
+    r"|\b(?:[A-D]\)|\([A-D]\))|(?<!\w)A[.．、][^\n]*?\n?[^\n]*?(?<!\w)B[.．、]",
     re.IGNORECASE,
 )
 
@@ -105,3 +107,8 @@ def _asks_for_text(problem: str) -> bool:
 def asks_for_value(problem: str) -> bool:
     """Whether the words of a problem ask for one value: a number, a name, a choice."""
     return _VALUE_ASKED.search(problem) is not None
+
+
+def asks_anything(problem: str) -> bool:
+    """Whether a problem asks a question or for a value; one that does not names the text that is wanted."""
+    return asks_for_value(problem) or any(mark in problem for mark in "?？=か")

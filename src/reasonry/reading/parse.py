@@ -35,7 +35,8 @@ from .json_in_text import (
 )
 from .names import SYNONYMS, plain_name
 from .no_answer import without_closing
-from .prose import blocks, declines, find_answer, only_answer
+from .prose import blocks, find_answer, only_answer
+from .withheld import declines
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _YAML_KEY: Final = lazy_pattern(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from msgspec import Struct
 from ..patterns import lazy_pattern
 from .conclusion import (
     BEGINS,
+    BOLD,
     EPILOGUE,
     LEADS,
     MAX_BARE,
@@ -33,8 +35,10 @@ from .conclusion import (
 )
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
-from .open_task import asks_for_value
+from .numbers import quantities
+from .open_task import asks_anything, asks_for_value
 from .vote import agree, normalise, tidy
+from .withheld import withholds
 
 
 class _Statement(Struct, frozen=True):
@@ -82,7 +86,7 @@ _MARKED: Final = (
 _BOXED: Final = lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _LEADS_ON: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open"
-    r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+by|obtained|something|as follows"
+    r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+(?:by|as|in)\b|obtained|something|as follows"
     r"|(?:the\s+)?\w+\s+(?:above|below)\b|.*\b(?:i (?:guess|think)|maybe|perhaps)\b)"
     r"|[.…\s\"'`*_<>()\[\]{}-]*\Z",
     re.IGNORECASE,
@@ -100,78 +104,41 @@ _WORKING: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """How reasoning is headed, or begins."""
-_DECLINES: Final = lazy_pattern(
-    r"(?:^|[.!?]\s+|\n)\W*(?:(?:so )?the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
-    r"|i(?:'m| am)\s+(?:sorry|afraid|unable|not able|not sure)|sorry\b|i apologi[sz]e|as an ai\b|unable to"
-    r"|i\s+(?:can(?:no|')t|do(?:n't| not) (?:know|have)|could(?:n't| not))|no idea\b|unfortunately[, ]"
-    r"|there is (?:not enough|insufficient)|cannot (?:be )?(?:determine|answer))",
-    re.IGNORECASE,
-)
-_REFUSES: Final = lazy_pattern(
-    r"\A\W*(?:(?:i(?:'m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
-    r"i(?:(?:'m| am) (?:unable|not able) to| can(?:no|')t) (?:help|assist|open|access|provide|fulfil"
-    r"|complete|do that)\b"
-    r"|\b(?:give me a (?:moment|minute)\b|i(?:'ll| will) (?:get started|get back to you))[^\n]*\Z",
-    re.IGNORECASE,
-)
-"""How a model declines a task, or only promises to do it; a letter that declines something says first to whom."""
-_PLANS: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| would|['’]d| plan to| am going to|['’]m going to) "
-    r"(?:proceed|start|begin|structure|organi[sz]e|first|write|follow|approach)\b",
-    re.IGNORECASE,
-)
-_PLANS_ON: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| would)\b|\b(?:shall|should) i\b[^.!?]*\?", re.IGNORECASE
-)
-_ASKS: Final = lazy_pattern(
-    r"\b(?:(?:could|can|would) you (?:please )?|please )"
-    r"(?:tell|provide|clarify|share|specify|confirm|give|send|paste|let)\b"
-    r"|\bi(?:['’]d|['’]ll| would| will)?(?: also| just| still)? need (?:to know|(?:a (?:bit|little|few) |some )?"
-    r"(?:more|additional|further) (?:information|info|details?|context))"
-    r"|\b(?:once|when|as soon as) you(?:['’]ve| have)? (?:share|provide|send|tell|give|paste|answer|confirm)",
-    re.IGNORECASE,
-)
-"""How the user is asked for what the task lacks."""
-_PROMISES: Final = lazy_pattern(r"\bi(?:['’]ll| will| can)\b", re.IGNORECASE)
-_ASKS_LEAVE: Final = lazy_pattern(
-    r"\b(?:shall|should|may|can) i (?:now )?(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?", re.IGNORECASE
-)
-_MISSES: Final = lazy_pattern(
-    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b"
-    r"|(?:n['’]t| not| no \w+(?: was| is)?) (?:attached|included|provided)\b",
-    re.IGNORECASE,
-)
-_HAND_OVER: Final = lazy_pattern(r"\b(?:paste|provide|share|upload|attach|send)\b", re.IGNORECASE)
-_LETTER: Final = lazy_pattern(
-    r"^\W*(?:dear|hi|hello|hey|subject|betreff|objet|asunto|oggetto|sehr geehrte|liebe|bonjour|chère?|madame|estimad"
-    r"|querid|gentile|car[oa]|geachte|beste|(?:kind |best |warm )?(?:regards|wishes)|sincerely|yours)",
-    re.IGNORECASE | re.MULTILINE,
-)
 _LOOKED_UP: Final = lazy_pattern(r"[^\d.?!]{1,200}\??")
 """A question of one sentence without a number: nothing is worked out for it."""
-_SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
-_QUESTIONS_ASKED: Final = lazy_pattern(
-    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
+_SEVERAL_WANTED: Final = lazy_pattern(
+    r"\b(?:find|what (?:is|are)|determine|calculate|compute|give|name|state|extract|identify) (?:the |its |an? )?"
+    r"(?:(?!between|sum|product|difference|ratio|of)[\w'-]+ )*"
+    r"(?:[\w'-]+, (?:the |its )?[\w' -]+,? and |and (?:the|its|an?|how|what|when) )"
+    r"|\bwhat are (?:its|the|their) [\w' -]+ and [\w' -]+\?"
+    r"|\band (?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
+    r"|in (?:which|what))\b"
+    r"|\b(?:y|et|e|und) (?:en (?:qué|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
+    re.IGNORECASE,
 )
-
+"""A question for several things: `Find the mean, the median and …`, `How long does it take, and how fast is it?`."""
+_SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
 # -- marks
 
 _STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\||```|~~~)", re.MULTILINE)
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
+_BROKEN_OFF: Final = lazy_pattern(r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z")
+"""A heading, or a sentence without an end after others, as a last line."""
 _DOCUMENT: Final = lazy_pattern(r"```|^\|.*\|\s*$", re.MULTILINE)
 _HEADING: Final = lazy_pattern(
     r"^[ \t]*(?:#{1,6}[ \t]+[^\n]+?|[*_]{2}[^*\n]{1,80}?[*_]{2}[:.]?)[ \t]*$", re.MULTILINE
 )
 _PART: Final = lazy_pattern(r"^\W*(?:part |teil )?\(?[a-d]\)", re.MULTILINE | re.IGNORECASE)
 
-_MAX_ASKED: Final = 1_500
-"""Characters of a reply that asks for what the task lacks."""
 _END: Final = 20_000
 """Characters at the end of a text in which an answer is looked for."""
 _FEW_LINES: Final = 3
 """Lines from which on a text that answers no question is one, though it has no headings, fences or tables."""
+_FEW_WORDS: Final = 3
+"""Words from which on a problem that asks for nothing in words names a text."""
+_WORD: Final = lazy_pattern(r"[^\W\d_]{2,}|[\u4e00-\u9fff\u3040-\u30ff]")
 _MAX_SHORT: Final = 120
 """Characters of a short answer under a heading that a document may have, too."""
 
@@ -183,13 +150,31 @@ def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable
     """Return the answer a text gives; None if it gives none, `Unreadable` if it gives two or takes it back."""
     subject = subject or Subject()
     text = without_closing(text)
-    if subject.is_open:
+    if subject.is_open or _is_text_by_name(text, subject):
         return _take_whole(text, subject)
     tail = text[-_END:]
     found = _find_statement(tail, subject) or _conclude(tail, subject)
+    if isinstance(found, Found) and _wants_several(subject) and _is_one_of_several(found):
+        return Found(text)
     if not isinstance(found, Found) or len(text) == len(tail):
         return found
     return Found(found.answer, text[:-_END] + found.before, found.after)
+
+
+def _wants_several(subject: Subject) -> bool:
+    return not subject.alone and _SEVERAL_WANTED.search(subject.problem[:2_000]) is not None
+
+
+def _is_one_of_several(found: Found) -> bool:
+    """Whether an answer is one number, with several before it."""
+    return len(_numbers(found.answer)) < 2 <= len(_numbers(found.before))
+
+
+def _is_text_by_name(text: str, subject: Subject) -> bool:
+    """Whether a problem asks for nothing in words, so that it names a text (`Haiku about rain`), and a text replies."""
+    is_named = len(_WORD.findall(subject.problem)) >= _FEW_WORDS and not asks_anything(subject.problem)
+    is_text = len(text.split("\n")) >= _FEW_LINES and not _BOXED.search(text) and not BEGINS.match(text)
+    return is_named and is_text and not subject.alone
 
 
 def stated_answer(text: str, subject: Subject | None = None) -> str | Unreadable | None:
@@ -208,11 +193,6 @@ def only_answer(text: str) -> str | None:
     if not text or text.endswith((":", "?", "…", "...")) or not (is_short or _STRUCTURED.search(text)):
         return None
     return tidy(text) if is_short else text
-
-
-def declines(text: str) -> bool:
-    """Whether a text gives no answer, politely."""
-    return len(text) <= 600 and (_DECLINES.search(text) or _ASKS.search(text)) is not None
 
 
 def is_working(text: str) -> bool:
@@ -237,10 +217,8 @@ def blocks(text: str) -> tuple[str, ...]:
 
 
 def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
-    lines = [line for line in text.splitlines() if line.strip()]
-    questions = sum(line.rstrip().endswith("?") for line in lines)
-    asks_back = 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
-    if _REFUSES.search(text) or asks_back or _is_put_off(text):
+    is_broken = _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) or text.count("```") % 2
+    if is_broken or withholds(text, subject, is_text=True):
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
@@ -249,22 +227,6 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     if found is None and text and not (subject.alone and not _is_document(text)):
         return Found(text)
     return found
-
-
-def _is_put_off(text: str) -> bool:
-    """Whether a reply lists what it is going to write and does not write it, or misses what it is to work on."""
-    first, _, rest = text.partition("\n")
-    is_plan = first.rstrip().endswith(":") and _PLANS.search(first) is not None
-    last = text.rpartition("\n")[2]
-    asks_first = len(text) <= _MAX_ASKED and _ASKS.search(text) and _PROMISES.search(last)
-    if (
-        (is_plan and _PLANS_ON.search(last))
-        or _ASKS_LEAVE.search(last)
-        or (asks_first and not _LETTER.search(text))
-    ):
-        return "```" not in text
-    missing = None if _LETTER.match(first) or "\n" in rest.lstrip() else _MISSES.search(first)
-    return missing is not None and _HAND_OVER.search(first, missing.end()) is not None
 
 
 def _below_label(text: str) -> Found | None:
@@ -311,11 +273,15 @@ def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
 
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
-    if declines(text):
+    if withholds(text, subject, is_text=False):
         return None
     if _has_parts(text, subject):
         return Found(text)
-    return find_conclusion(text, subject) or _take_document(text, subject)
+    found = find_conclusion(text, subject) or _take_document(text, subject)
+    if found or not _wants_several(subject) or text[-1] in ":?…" or _WORKING.match(text):
+        return found
+    gives_several = len(_numbers(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
+    return Found(text) if gives_several else None
 
 
 # -- stated
@@ -327,7 +293,10 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         return None
     last = found[-1]
     for other in found[:-1]:
-        is_less = other.rank < last.rank or other.start == last.start
+        # A reply that begins with an answer and ends with another one gives two.
+        is_less = other.start == last.start or (
+            other.rank < last.rank and (other.start > 0 or not other.rank)
+        )
         if is_less or is_same(other.answer, last.answer) or TAKES_BACK.search(text[other.end : last.start]):
             continue
         if _has_parts(text, subject):
@@ -335,12 +304,19 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
         return Found(text)
+    if last.rank == 0 and not set(_numbers(text[last.end :])) <= set(_numbers(last.answer)):
+        # A total in the middle of a reply is that of a step.
+        return None
     if TAKES_BACK.match(text[last.end :][:200].lstrip(". \n")) or _UNDECIDED.match(last.answer):
         return Unreadable("it leaves its answer open; state one")
     answer = essence(LEADS.sub("", last.answer))
     # A sentence of which a word is the answer is also what leads to it.
     before = text[: last.start if answer == last.answer else last.end]
     return Found(answer, before.strip(), text[last.end :].strip(" .。\n"))
+
+
+def _numbers(text: str) -> list[Fraction]:
+    return [quantity.number for _, _, quantity in quantities(text)]
 
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:

@@ -1,0 +1,208 @@
+"""Replies that hold no answer: they decline, ask back, miss what they are to work on, or only promise to do the task.
+
+Rule 1: a word counts where it speaks to the user about the task. A text that was asked for may hold the same words: a
+        letter declines an invitation, a form asks for a document.
+Rule 2: an offer after an answer ("Shall I add a table?") takes nothing back.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..patterns import lazy_pattern
+from .conclusion import Subject, paragraphs
+
+# -- words, a line or two for each language
+
+_I_CANNOT: Final = "|".join(
+    (
+        r"i(?:['’]m| am) (?:very |so |really )?(?:sorry|afraid|unable|not able|not (?:entirely |really )?sure|missing)",
+        r"i (?:really |honestly |just )?(?:can(?:no|['’])t|could(?:n['’]t| not)|won['’]t"
+        r"|have no (?:way|access|information)"
+        r"|do(?:n['’]t| not) (?:know|have|see|find|retain|remember))|i(?:['’]d| would) (?:rather|prefer) not",
+        r"sorry\b|i apologi[sz]e|(?:my )?apologies|unfortunately\b|as an ai\b|no idea\b|unable to",
+        r"leider\b|(?:es )?tut mir leid"
+        r"|(?:(?:das )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
+        r"[^.!?\n]{0,40}\b(?:nicht|kein)",
+        r"je (?:ne |n['’])(?:peux|sais|vois|dispose|suis|ai)|désolée?\b|malheureusement",
+        r"no (?:puedo|sé|tengo|veo|dispongo)\b|lo siento|lamentablemente|desafortunadamente|por desgracia",
+        r"non (?:posso|so|ho|vedo|dispongo|sono in grado)\b|mi dispiace|purtroppo",
+        r"não (?:posso|sei|tenho|vejo|consigo)\b|desculpe|sinto muito|lamento|infelizmente",
+        r"ik (?:kan|weet|heb|zie)\b[^.!?\n]{0,40}\b(?:niet|geen)|helaas\b",
+        r"nie (?:mogę|wiem|mam|widzę|jestem w stanie)|niestety\b",
+        r"(?:很|非常)?抱歉|对不起|我?(?:目前)?(?:无法|不知道|没有看到)|申し訳|残念ながら",
+    )
+)
+"""How a writer says to the user that there is no answer from here."""
+_UNKNOWN: Final = "|".join(
+    (
+        r"(?:nobody|no one|no-one) (?:really )?(?:can|could|knows)",
+        r"(?:it(?:['’]s| is) )?(?:impossible|not possible) (?:for me )?to",
+        r"there(?:['’]s| is) (?:no (?:reliable |sure |certain )?(?:way|record)|not enough|insufficient)",
+        r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)|niemand (?:kann|weiß)",
+        r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|nessuno (?:può|sa)\b",
+        r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|ninguém (?:pode|sabe)",
+        r"没有人(?:能|知道)",
+    )
+)
+"""How a writer says that nobody has an answer."""
+_START: Final = (
+    r"(?:^|[.!?…:,;–—]\s+|\n|[。！，,]"
+    r"|\b(?:but|so|and|since|as|that|però|pero|mais|mas|aber|ya que|da)\s)[\W_]*"
+)
+_CANNOT: Final = lazy_pattern(rf"{_START}(?:{_I_CANNOT})", re.IGNORECASE)
+_DECLINES: Final = lazy_pattern(
+    rf"{_START}(?:{_I_CANNOT}|{_UNKNOWN})|the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
+    r"|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
+    re.IGNORECASE,
+)
+_REFUSES: Final = lazy_pattern(
+    r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
+    r"i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t) (?:help|assist|provide|fulfil"
+    r"|complete|write|create|produce|do that)\b",
+    re.IGNORECASE,
+)
+"""How a model declines to write a text; a letter that declines something says first to whom."""
+_REQUESTS: Final = lazy_pattern(
+    "|".join(
+        (
+            r"\b(?:(?:could|can|would|will) you (?:please |also |kindly |just )?|please (?:also )?)"
+            r"(?:tell|provide|clarify|share|specify|confirm|give|send|paste|let me know (?!if)"
+            r"|upload|attach|re-?send)\b",
+            r"\bi(?:['’]d|['’]ll| would| will)?(?: also| just| still)? need (?:to know|you to|(?:a (?:bit|little|few) "
+            r"|some |the )?(?:more|additional|further|following|actual|missing)\b)",
+            r"\b(?:once|when|as soon as) you(?:['’]ve| have| can| could)? "
+            r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
+            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|send me|tell me|upload (?:the|it|your))\b",
+            r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
+            r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
+            r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
+            r"\b(?:könnt(?:est|en|et)|kannst|können) (?:du|sie|ihr)\b[^.!?\n]{0,80}\?|\b(?:meinen sie|meinst du)\b",
+            r"\bbitte (?:noch |kurz |hier )?(?:nenn|geb|gib|schick|send|lad|teil|sag|füg|kopier|ergänz|präzisier)\w*",
+            r"\bbrauche ich (?:noch |dafür )?[^.!?\n]{0,20}(?:angaben|infos?|informationen|daten)\b",
+            r"\bschick(?:e|t|en sie)? mir\b",
+            r"\b(?:pou(?:vez|rriez)-vous|peux-tu|pourrais-tu|merci de|veuillez|dites-moi|dis-moi)\b",
+            r"\b(?:s['’]agit-il|il me faut)\b",
+            r"\bj['’]ai besoin d|\bvous (?:parlez|pensez à)\b",
+            r"\b(?:podrías?|podría usted|puedes?)\b[^.!?\n]{0,80}\?|\b(?:por favor|per favore)[, ]+\w+(?:me|mi)?\b",
+            r"\bnecesito (?:saber|que)\b|\bdime también\b|¿me (?:das|puedes)\b|\b(?:te|se) refiere",
+            r"\b(?:potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?|\bmandami|\bmandamel[aeio]|\binviami\b|\bintendi\b",
+            r"\bho bisogno di\b|\bmi serv(?:e|ono)\b|\bpreciso (?:de|saber|que)\b|\benvie\b",
+            r"\b(?:kun|kunt|zou) (?:je|u)\b[^.!?\n]{0,80}\?|\blaat (?:me|mij) [^.!?\n]{0,20}\bweten\b|\bgaat het\?",
+            r"\bbedoel (?:je|u)\b|\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\bprześlij\b|\bproszę o\b",
+            r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]",
+            r"(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
+            r"いただけますか|教えて|お知らせ|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""How the user is asked for what the task lacks."""
+_MISSES: Final = lazy_pattern(
+    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b|\b(?:missing|come through|came through|reached me)\b"
+    r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b",
+    re.IGNORECASE,
+)
+_PROMISES: Final = lazy_pattern(
+    r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b"
+    r"|\b(?:ich|je|puedo|te preparo|le preparo|posso|preparo|farò|farei)\b"
+    r"|我(?:就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
+    re.IGNORECASE,
+)
+_AGREES: Final = lazy_pattern(
+    r"\W*(?:sure|certainly|of course|absolutely|gladly|great|happy to|i(?:['’]d| would) (?:be (?:happy|glad)|love) to"
+    r"|(?:what an? )?(?:\w+ )?(?:lovely|great|nice|wonderful|fun|fantastic)"
+    r"|gern(?:e)?|natürlich|klar|bien sûr|avec plaisir|claro|por supuesto|volentieri|certo|com (?:certeza|prazer)"
+    r"|chętnie|graag|当然|好的|もちろん|かしこまりました)(?!\w)",
+    re.IGNORECASE,
+)
+_ANNOUNCES: Final = lazy_pattern(
+    r"\bi(?:['’]ll| will) (?:now |just )?"
+    r"(?:write|create|draft|compose|put together|go through|get started|prepare|start|begin)\b",
+    re.IGNORECASE,
+)
+"""How a writer says what will be written; the text itself is longer."""
+_STARTS_LATER: Final = lazy_pattern(
+    r"\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
+    r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
+    re.IGNORECASE,
+)
+_ASKS_LEAVE: Final = lazy_pattern(
+    r"\b(?:(?:shall|should|may|can) i (?:now )?|(?:would you like|do you want) me to )"
+    r"(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?",
+    re.IGNORECASE,
+)
+_PLANS: Final = lazy_pattern(
+    r"\bi(?:['’]ll| will| would|['’]d| plan to| am going to|['’]m going to) "
+    r"(?:proceed|start|begin|structure|organi[sz]e|first|write|follow|approach)\b",
+    re.IGNORECASE,
+)
+_PLANS_ON: Final = lazy_pattern(
+    r"\bi(?:['’]ll| will| would)\b|\b(?:shall|should) i\b[^.!?]*\?", re.IGNORECASE
+)
+_LETTER: Final = lazy_pattern(
+    r"^\W*(?:dear|hi|hello|hey|subject|betreff|objet|asunto|oggetto|sehr geehrte|liebe|bonjour|chère?|madame|estimad"
+    r"|querid|gentile|car[oa]|geachte|beste|(?:kind |best |warm )?(?:regards|wishes)|sincerely|yours)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_QUESTIONS_ASKED: Final = lazy_pattern(
+    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
+)
+_SPEAKS_TO: Final = lazy_pattern(
+    r"\b(?:messages?|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?|signs?"
+    r"|scripts?|dialogues?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation"
+    r"|translat\w*|mail|nachricht|carta|mensaje|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译]|メール|返信|紹介",
+    re.IGNORECASE,
+)
+"""Texts that may speak to somebody, as a reply speaks to the user."""
+_MAX_SHORT: Final = 600
+"""Characters of a reply of which each sentence may decline or ask."""
+_MAX: Final = 1_500
+"""Characters of a reply whose first or last paragraph may."""
+
+
+def declines(text: str) -> bool:
+    """Whether a short text gives no answer, politely."""
+    return len(text) <= _MAX_SHORT and (_DECLINES.search(text) or _REQUESTS.search(text)) is not None
+
+
+def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
+    """Whether a reply gives no answer.
+
+    Args:
+        text: The reply.
+        subject: What it replies to.
+        is_text: Whether a text is asked for, which may decline or ask for something itself.
+    """
+    parts = paragraphs(text) or [""]
+    first, last = parts[0], parts[-1]
+    may_ask = is_text and _SPEAKS_TO.search(subject.problem)
+    asks = _asks_most(text, subject)
+    if _STARTS_LATER.search(text) or _ASKS_LEAVE.search(last) or (asks and not may_ask):
+        return True
+    asks = asks or _REQUESTS.search(text if len(text) <= _MAX_SHORT else f"{first}\n{last}")
+    if not is_text:
+        declined = _DECLINES.search(text if len(text) <= _MAX_SHORT else first)
+        return len(text) <= _MAX and bool(
+            asks or (declined and declined[0].strip(" .,") not in subject.problem)
+        )
+    is_plan = first.partition("\n")[0].rstrip().endswith(":") and _PLANS.search(first)
+    if _REFUSES.search(text) or (is_plan and _PLANS_ON.search(last)):
+        return "```" not in text
+    if len(text) > _MAX or "```" in text or _LETTER.search(text):
+        return False
+    if len(text) <= _MAX_SHORT and _ANNOUNCES.search(first) and (_AGREES.match(first) or not may_ask):
+        return True
+    if not may_ask:
+        return bool(asks or _CANNOT.search(re.split(r"(?<=[.!?。])\s", first, maxsplit=1)[0]))
+    misses = _MISSES.search(first)
+    signs = (asks, misses, _PROMISES.search(last), _AGREES.match(first))
+    return bool(asks or misses) and sum(map(bool, signs)) > 1
+
+
+def _asks_most(text: str, subject: Subject) -> bool:
+    """Whether most lines of a reply are questions, which were not asked for."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    questions = sum(line.rstrip().endswith(("?", "？")) for line in lines)
+    return 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
