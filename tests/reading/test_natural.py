@@ -22,7 +22,7 @@ LINES: list[dict[str, Any]] = [
     for line in (Path(__file__).parent / "natural.jsonl").read_text("utf-8").splitlines()
 ]
 PLAIN = STRATEGIES["chain_of_thought"]
-ASKED_AGAIN = {"n-53", "n-70", "o-85", "r-85"}
+ASKED_AGAIN = {"n-53", "n-70", "o-85"}
 """They call the answer `Translated Text` or `Solution set`, break off, or give it in LaTeX or as a list."""
 
 

@@ -21,6 +21,7 @@ _WRITE: Final = (
     r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
     r"|proofread|brainstorm|refactor|shorten|polish|make (?:this|it|the following)\b|fix (?:the|this|my)\b"
     r"|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
+    r"|answer this (?!\w* ?(?:question|problem|riddle|quiz))"
     r"|(?:turn|convert|put) (?:this|these|the following)\b[^.?!\n]{0,90}?\binto"
     r"|(?:turn|convert|put|format)\b[^.?!\n]{0,90}?\b(?:in)?to (?:an? )?(?:json|yaml|toml|xml|csv|html|markdown|table)"
     r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"

@@ -124,6 +124,12 @@ _STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\||```|~
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
+_LIST: Final = lazy_pattern(
+    r"(?!\W*(?:first|let|step|to \w+|we\b))[^\n=]{10,200}\b(?:are|were|include|sind|sont|son|sono|são)\b"
+    r"[^\n=.?]{0,100}:\n\s*(?:(?:[-*•]|\d{1,2}[.)])\s+[^\n=]{2,80}(?:\n|\Z)){2,}(?:\n[^\n=]+)?\Z",
+    re.IGNORECASE,
+)
+"""A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
 _BROKEN_OFF: Final = lazy_pattern(r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z")
 """A heading, or a sentence without an end after others, as a last line."""
 _DOCUMENT: Final = lazy_pattern(r"```|^\|.*\|\s*$", re.MULTILINE)
@@ -273,9 +279,11 @@ def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
 
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
-    if withholds(text, subject, is_text=False):
+    if withholds(text, subject, is_text=bool(subject.problem) and not asks_anything(subject.problem)):
         return None
     if _has_parts(text, subject):
+        return Found(text)
+    if not subject.alone and _LIST.match(text):
         return Found(text)
     found = find_conclusion(text, subject) or _take_document(text, subject)
     if found or not _wants_several(subject) or text[-1] in ":?…" or _WORKING.match(text):

@@ -74,7 +74,7 @@ _REQUESTS: Final = lazy_pattern(
             r"|some |the )?(?:more|additional|further|following|actual|missing)\b)",
             r"\b(?:once|when|as soon as) you(?:['’]ve| have| can| could)? "
             r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
-            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|send me|tell me|upload (?:the|it|your))\b",
+            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|send me|upload (?:the|it|your)|tell me (?!about))\b",
             r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
             r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
             r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
