@@ -211,8 +211,11 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     is_only = len(bold) == 1 and not (BOLD.search(rest) or _NUMBERS.search(line, len(sentence)))
     is_result = is_only and _is_about(sentence, subject.problem)
     is_named = _names_asked(sentence, subject.problem)
-    is_option = len(bold) == 1 and line.strip() == bold[0][0] and bold[0][1] in subject.problem
-    is_number = len(sentence.split()) <= 2 and _NUMBERS.search(sentence) and sentence[-1] in ".!"
+    is_option = len(bold) == 1 and (
+        (line.strip() == bold[0][0] and bold[0][1] in subject.problem)
+        or re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem)
+    )
+    is_number = len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!"
     if (
         re.match(r"[|#]", text)
         or _ITEM.match(text)
@@ -237,6 +240,10 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         start = text.rindex(parts[-1])
         after = text[start + len(parts[-1]) :].strip()
         return Found(shown["value"].strip(" .\n"), text[:start].strip(), after)
+    bold = BOLD.match(parts[-1])
+    if bold and bold[1][-1] in ".!" and len(BOLD.findall(parts[-1])) == 1 and not BEGINS.match(bold[1]):
+        start = text.rindex(bold[0])
+        return Found(tidy(bold[1]), text[:start].strip(), text[start + len(bold[0]) :].strip())
     lines = parts[-1].splitlines()
     if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
         start = text.rindex(several)

@@ -67,7 +67,7 @@ _REFUSES: Final = lazy_pattern(
 _REQUESTS: Final = lazy_pattern(
     "|".join(
         (
-            r"\b(?:(?:could|can|would|will) you (?:please |also |kindly |just )?|please (?:also )?)"
+            r"(?<!how )\b(?:(?:could|can|would|will) you (?:please |also |kindly |just )?|please (?:also )?)"
             r"(?:tell|provide|clarify|share|specify|confirm|give|send|paste|let me know (?!if)"
             r"|upload|attach|re-?send)\b",
             r"\bi(?:['’]d|['’]ll| would| will)?(?: also| just| still)? need (?:to know|you to|(?:a (?:bit|little|few) "
