@@ -14,9 +14,8 @@ with right and wrong drafts among them count.
 many calls as `judge=pairs` took for the same problem, drafts included: V1-Infer (arXiv:2603.04304), one listwise
 question put again and again in other orders (arXiv:2311.17311), and the majority of so many more drafts. `right` has
 its 95 % interval; of two rows, `won` and `lost` say more: the problems that only this row, or only `pairs`, got right.
-Target: pairs and knock-out are right no less often than V1 at equal calls but for chance (McNemar, 95 %), pairs in
-fewer rounds; drafts that agree take fewer calls, and leave pairs no worse than the majority of the N. The lists have no
-target: these judges read a list as exactly as a pair, so that each listwise call brings N ratings.
+Target: pairs and knock-out are right no less often than V1 and the lists at equal calls but for chance (McNemar, 95 %),
+pairs in fewer rounds than V1; drafts that agree take fewer calls, and leave pairs no worse than the majority of the N.
 """
 
 from __future__ import annotations
@@ -325,7 +324,9 @@ def main() -> int:
         )
         title = f"planted, N = {size}, {share:.0%} right"
         apart, together = table(f"{title}, all texts differ", differ), table(f"{title}, answers agree", agree)
-        good &= all(apart[one].is_no_worse(apart[V1]) for one in (PAIRS, KNOCKOUT))
+        good &= all(
+            apart[one].is_no_worse(apart[other]) for one in (PAIRS, KNOCKOUT) for other in (V1, LISTS)
+        )
         good &= apart[PAIRS].rounds < apart[V1].rounds and together[PAIRS].calls < apart[PAIRS].calls
         good &= together[PAIRS].is_no_worse(together[VOTED])
     games = (walked(number, numbers, 5) for number, numbers in enumerate(puzzles(given.puzzles)))

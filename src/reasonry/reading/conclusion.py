@@ -208,7 +208,9 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
     bold = list(BOLD.finditer(sentence))
-    is_only = len(bold) == 1 and not (BOLD.search(rest) or _NUMBERS.search(line, len(sentence)))
+    is_only = len(bold) == 1 and not BOLD.search(rest)
+    # Other numbers may be the answer as well, unless the one in bold is among them again.
+    is_only = is_only and (not _NUMBERS.search(line[len(sentence) :]) or _repeats(bold[0][1], rest))
     is_result = is_only and _is_about(sentence, subject.problem)
     is_named = _names_asked(sentence, subject.problem)
     is_option = len(bold) == 1 and (
@@ -395,6 +397,14 @@ def essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
     bold = BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= MAX_BARE else answer
+
+
+def _repeats(answer: str, text: str) -> bool:
+    """Whether a text gives the number of an answer again."""
+    key = normalise(answer)
+    return key.quantity is not None and any(
+        number.number == key.quantity.number for _, _, number in quantities(text)
+    )
 
 
 def _last_number(text: str) -> str:

@@ -40,6 +40,7 @@ _UNKNOWN: Final = "|".join(
         r"(?:nobody|no one|no-one) (?:really )?(?:can|could|knows)",
         r"(?:it(?:['’]s| is) )?(?:impossible|not possible) (?:for me )?to",
         r"there(?:['’]s| is) (?:no (?:reliable |sure |certain )?(?:way|record)|not enough|insufficient)",
+        r"(?:it|that) (?:really |all )?(?:depends on|comes down to)",
         r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)|niemand (?:kann|weiß)",
         r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|nessuno (?:può|sa)\b",
         r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|ninguém (?:pode|sabe)",
@@ -101,12 +102,14 @@ _REQUESTS: Final = lazy_pattern(
 """How the user is asked for what the task lacks."""
 _MISSES: Final = lazy_pattern(
     r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b|\b(?:missing|come through|came through|reached me)\b"
-    r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b",
+    r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
+    r"|\b(?:je ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
+    r"|没有(?:看到|找到|收到)|見当たり|届いてい(?:ない|ません)",
     re.IGNORECASE,
 )
 _PROMISES: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b"
-    r"|\b(?:ich|je|puedo|te preparo|le preparo|posso|preparo|farò|farei)\b"
+    r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
+    r"|farei|faccio|traduco|scrivo|faço|farei|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
     r"|我(?:就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
     re.IGNORECASE,
 )
@@ -123,6 +126,7 @@ _ANNOUNCES: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """How a writer says what will be written; the text itself is longer."""
+_WILL_DO: Final = lazy_pattern(r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will)|let me)\b", re.IGNORECASE)
 _STARTS_LATER: Final = lazy_pattern(
     r"\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
     r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
@@ -158,6 +162,8 @@ _SPEAKS_TO: Final = lazy_pattern(
 """Texts that may speak to somebody, as a reply speaks to the user."""
 _MAX_SHORT: Final = 600
 """Characters of a reply of which each sentence may decline or ask."""
+_MAX_QUESTION: Final = 250
+"""Characters of a paragraph that its last question makes a question."""
 _MAX: Final = 1_500
 """Characters of a reply whose first or last paragraph may."""
 
@@ -180,6 +186,8 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
     asks = _asks_most(text, subject)
     if _STARTS_LATER.search(text) or _ASKS_LEAVE.search(last) or (asks and not may_ask):
+        return True
+    if _AGREES.match(first) and len(text) <= _MAX_SHORT and "\n\n" not in text and _WILL_DO.search(first):
         return True
     asks = asks or _REQUESTS.search(text if len(text) <= _MAX_SHORT else f"{first}\n{last}")
     if not is_text:
@@ -204,5 +212,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
 def _asks_most(text: str, subject: Subject) -> bool:
     """Whether most lines of a reply are questions, which were not asked for."""
     lines = [line for line in text.splitlines() if line.strip()]
+    # A paragraph of several sentences may end with a question.
+    lines = lines if len(lines) > 1 or len(text) <= _MAX_QUESTION else re.split(r"(?<=[.!?]) ", text)
     questions = sum(line.rstrip().endswith(("?", "？")) for line in lines)
     return 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)
