@@ -128,6 +128,19 @@ def test_a_response_in_the_background_is_looked_at_until_it_has_come() -> None:
             client.responses.cancel(other.id)
 
 
+def test_a_response_whose_client_hung_up_is_read_without_resuming_its_run() -> None:
+    with ModelServer(reply=reply, latency_ms=600) as model, talking(model) as talk:
+        client = talk.client()
+        asked: Any = client.responses.create(model="chain_of_thought@small", input="Which?", stream=True)
+        response_id = next(iter(asked)).response.id
+        asked.close()
+        while (found := client.responses.retrieve(response_id)).status == "in_progress":
+            time.sleep(0.02)
+        assert found.status == "cancelled"
+        (run,) = talk.serving.client().get("/api/runs").json()["runs"]
+        assert run["status"] == "cancelled"
+
+
 def test_a_response_that_asked_for_calls_is_read_again_as_it_was(talk: Talk) -> None:
     client = talk.client()
     asked: Any = client.responses.create(model="react@small", input="Where is it warm?", tools=RESPONSE_TOOLS)

@@ -94,7 +94,7 @@ class Completion(Struct):
         with self.context.wiring.attending(app, self.run_id, leaves=self.leaves):
             if shows:
                 yield f"{page_url(self.context.request)}#/runs/{self.run_id}"
-            while self._result is None:
+            for is_last in (False, True):
                 watched = supervisor.watch(app, self.run_id, after, text=self.fields.stream)
                 ended = None
                 async with aclosing(watched) as events:
@@ -107,12 +107,11 @@ class Completion(Struct):
                         elif shows and not awaited:
                             for piece in thinking.take(event):
                                 yield piece
-                result = ended or await app.engine.result(self.run_id)
-                if result.termination.detail == HUNG_UP and not self.leaves:
-                    # The client before this one hung up a moment ago.
-                    await _resume_abandoned(self.context, self.run_id)
-                else:
-                    self._result = result
+                self._result = ended or await app.engine.result(self.run_id)
+                if is_last or self.leaves or self._result.termination.detail != HUNG_UP:
+                    break
+                # The client before this one hung up a moment ago.
+                await _resume_abandoned(self.context, self.run_id)
 
     async def _find_calls(self) -> bool:
         """Note the calls that the run waits for; whether there are any."""
