@@ -20,6 +20,8 @@ FLOOD_BYTES = 16 * 1024 * 1024
 """A child that writes this much is killed; output over the limit but under this is only cut."""
 _REAPED_S = 5.0
 """Time for the system to end a process that was killed."""
+_CLOSED_S = 0.1
+"""Time for the input of an ended child to be closed."""
 
 
 PASSED_ON = re.compile(
@@ -177,6 +179,8 @@ async def end(child: Process, grace_s: float = 0) -> None:
             transport: Any = getattr(child, "_transport", None)
             if transport is not None:
                 transport.close()
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                await asyncio.wait_for(child.stdin.wait_closed(), _CLOSED_S)
 
 
 def send_signal(child: Process, name: str) -> None:
