@@ -494,3 +494,11 @@ def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> 
     found = find_answer("```markdown\n# Title\n\nText.\n```", Subject(OPEN, is_open=True))
     assert isinstance(found, Found)
     assert found.answer == "# Title\n\nText."
+
+
+@pytest.mark.parametrize("mark", ["*", " ", "- ", "# ", "**a** ", "= ", "I will ", "? "])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_the_same_over_and_over_is_read_in_a_moment(mark: str, is_open: bool) -> None:
+    began = time.process_time()
+    find_answer(mark * (20_000 // len(mark)), Subject("What is f(x) if x = 2?", is_open=is_open))
+    assert time.process_time() - began < 3

@@ -92,7 +92,7 @@ _SOLUTIONS: Final = lazy_pattern(
 )
 """Values side by side: `x = 5/2 and x = −1`."""
 _VALUE_LINE: Final = lazy_pattern(
-    r"[\s*_$•-]*(?:\d+[.)]\s)?[\s*_$]*(?P<name>[^\W\d]\w{0,2})\s*=\s*[-+−]?[\d.,/√]+[\s*_$.,;]*\Z"
+    r"[\s*_$•-]{0,40}(?:\d+[.)]\s)?[\s*_$]{0,8}(?P<name>[^\W\d]\w{0,2})\s*=\s*[-+−]?[\d.,/√]+[\s*_$.,;]*\Z"
 )
 _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
@@ -152,7 +152,7 @@ _ASKS_FOR: Final = (
     r"\b(?:find|what(?:['’]s| is| are)|determine|compute|calculate|evaluate)\s+(?:the\s+)?(?:value of\s+)?"
 )
 _NAMED_LINE: Final = lazy_pattern(
-    r"^[\s*_$•-]*(?P<name>[^=:\n]{1,40}?)[*_$ ]*(?:=|:(?=[*_]*\s))[*_ ]*(?P<value>[^\n]+)$", re.MULTILINE
+    r"^(?P<name>[^=:\n]{1,60})(?:=|:(?=[*_]*\s))[*_ ]*(?P<value>[^\n]+)$", re.MULTILINE
 )
 _DISPLAY: Final = lazy_pattern(r"(?:\$\$|\\\[)(?P<value>.+?)(?:\$\$|\\\])", re.DOTALL)
 _LEADS_TO: Final = lazy_pattern(
@@ -191,7 +191,7 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
 def _find_named(text: str, subject: Subject) -> Found | None:
     """Return the value that a line gives to what the problem asks for by name: `f'(x) = 2x`, `Vertex: (3, -4)`."""
     for match in reversed(list(_NAMED_LINE.finditer(text))):
-        name = re.escape(match["name"].strip(" *_$"))
+        name = re.escape(match["name"].strip(" \t*_$•-"))
         if re.search(
             rf"{_ASKS_FOR}{name}(?=\s*(?:[?,.;]|\b(?:if|for|when|where|of|at|in|with|given)\b|\Z))",
             subject.problem,
