@@ -14,10 +14,11 @@ import time
 
 from msgspec import Struct
 
+from reasonry.core.bodies import Body, Conclusion, go, request, stay
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import advance, begin
-from reasonry.core.strategy import Body, Conclusion, Stage, Strategy, go, request, stay
+from reasonry.core.strategy import Stage, Strategy
 
 STEPS, ROUNDS = 1_000, 15
 MOST = 4.0

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reasonry.app.wiring import App
+from reasonry.core.bodies import Thought
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, Step
 from reasonry.core.metering import estimate_usage
-from reasonry.core.strategy import Thought
 from reasonry.engine.follow import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import ext, machine
+    from .core.bodies import Conclusion, Thought
     from .core.budget import Budget, Usage
     from .core.loop import ask, ask_all, strategy
-    from .core.strategy import Conclusion, Field, Stage, Strategy, Thought
+    from .core.strategy import Field, Stage, Strategy
     from .engine.policy import Policy, RateLimits
     from .engine.result import Result, Termination
     from .errors import ReasonryError, UsageError, WorldError

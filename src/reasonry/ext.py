@@ -7,21 +7,13 @@ from __future__ import annotations
 
 from .app.wiring import App
 from .core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
-from .core.budget import Budget, Usage
-from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
-from .core.events import Answered, Failed, Finished, ToolReturned, Verified
-from .core.loop import Loop, Prompt, ask, ask_all, strategy
-from .core.strategy import (
+from .core.bodies import (
     Answers,
     Body,
     Conclusion,
     EffectFailed,
-    Field,
     Move,
-    NoOptions,
     Request,
-    Stage,
-    Strategy,
     Thought,
     fail,
     go,
@@ -29,6 +21,11 @@ from .core.strategy import (
     request,
     stay,
 )
+from .core.budget import Budget, Usage
+from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .core.events import Answered, Failed, Finished, ToolReturned, Verified
+from .core.loop import Loop, Prompt, ask, ask_all, strategy
+from .core.strategy import Field, NoOptions, Stage, Strategy
 from .core.toolcard import ToolCard
 from .engine.follow import Observer
 from .engine.ports import Model, OnText, Question, SamplingModel, Tool, Verifier

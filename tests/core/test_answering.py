@@ -20,9 +20,9 @@ from reasonry.core.answering import (
     settle_answer,
     verify_answer,
 )
+from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
-from reasonry.core.strategy import EffectFailed, Move, Request
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.prose import stated_answer
 from reasonry.reading.vote import says_the_same

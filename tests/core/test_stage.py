@@ -12,23 +12,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reasonry.core.bodies import Body, Conclusion, EffectFailed, Request, Thought, go, request, stay
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy
 from reasonry.core.events import STOPPED, Answered, Event, Failed, Finished, Stopped, ToolReturned
 from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
-from reasonry.core.strategy import (
-    Body,
-    Conclusion,
-    EffectFailed,
-    NoOptions,
-    Request,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-    stay,
-)
+from reasonry.core.strategy import NoOptions, Stage, Strategy
 from reasonry.errors import ConflictError
 
 

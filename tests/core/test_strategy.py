@@ -8,20 +8,11 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from reasonry.core.bodies import Conclusion, Move, Thought, fail, go, replies, stay
 from reasonry.core.describe import diagram
 from reasonry.core.effects import Ask
 from reasonry.core.events import Reply
-from reasonry.core.strategy import (
-    Conclusion,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    replies,
-    stay,
-)
+from reasonry.core.strategy import Stage, Strategy
 from reasonry.errors import IllegalTransitionError, InvalidStrategyError
 
 

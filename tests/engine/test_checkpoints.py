@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.app.wiring import App
+from reasonry.core.bodies import Body, go, request, stay
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified
-from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay
+from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import KEEP_EVERY
 from reasonry.engine.policy import Performers

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from reasonry.core.bodies import Conclusion, Move, Request, Thought
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
-from reasonry.core.strategy import Conclusion, Move, Request, Stage, Thought
+from reasonry.core.strategy import Stage
 from reasonry.engine.engine import Engine, Order
 from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers, Policy

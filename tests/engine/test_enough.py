@@ -10,10 +10,11 @@ import pytest
 from msgspec import Struct
 
 from reasonry.app.wiring import App
+from reasonry.core.bodies import Body, Conclusion, go, request
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Reply
-from reasonry.core.strategy import Body, Conclusion, Stage, Strategy, go, request
+from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.engine import Order
 from reasonry.engine.policy import Performers
 from reasonry.strategies import STRATEGIES

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reasonry.app.wiring import App
+from reasonry.core.bodies import Body, go, request, stay
 from reasonry.core.effects import Ask
-from reasonry.core.strategy import Body, Stage, Strategy, go, request, stay
+from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.journal import DIRECT_LINES, Chain, Ended, read, read_last
 from reasonry.engine.policy import Performers
 from reasonry.engine.record import CHUNK, record_as_it_stands, unpack

@@ -9,8 +9,9 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Stopped
-from reasonry.core.strategy import Conclusion, Strategy
+from reasonry.core.strategy import Strategy
 from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.result import result_of, row_after
 from reasonry.engine.run import Run

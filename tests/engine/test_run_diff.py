@@ -15,9 +15,9 @@ from reasonry import Conclusion, Stage, Strategy, Thought, UsageError
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
+from reasonry.core.bodies import go, request, stay
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
-from reasonry.core.strategy import go, request, stay
 from reasonry.engine.run_diff import diff_runs
 from reasonry.models.scripted import ScriptedModel
 

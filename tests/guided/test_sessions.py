@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.app.run_thoughts import rows_of_run
-from reasonry.core.strategy import Thought
+from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
 from reasonry.core.machine import advance, begin, open_effects
-from reasonry.core.strategy import Conclusion
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import solve
+from reasonry.core.bodies import Conclusion
 from reasonry.core.drafts import Draft
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
-from reasonry.core.strategy import Conclusion
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES, resolve
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.strategy import Thought
+from reasonry.core.bodies import Thought
 from reasonry.surfaces.cli.output import wrap_lines
 from reasonry.surfaces.run_report import (
     Bullets,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..core.bodies import Thought
 from ..core.problem import quote_latest
-from ..core.strategy import Thought
 from ..core.text import beginning
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..records import ThoughtRow

@@ -15,11 +15,12 @@ import msgspec
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
 from .answering import UNREADABLE
+from .bodies import Body, EffectFailed, Move, Request, Thought, request
 from .effects import Ask, Verify
 from .events import Answered, Failed, Verified
 from .json_schema import faults
 from .reply_reading import ask_again
-from .strategy import Body, EffectFailed, Move, Request, Stage, Strategy, Thought, request
+from .strategy import Stage, Strategy
 
 OUTPUT = "output"
 """What the effect is about that has an answer checked by the type it is for."""

@@ -22,21 +22,10 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import agree, normalise, says_the_same
+from .bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
 from .effects import Ask, Verify
 from .events import Failed, Verified
-from .strategy import (
-    UNASKED,
-    Conclusion,
-    EffectFailed,
-    Move,
-    Request,
-    Thought,
-    fail,
-    go,
-    inlined_schema,
-    request,
-    stay,
-)
+from .strategy import UNASKED, inlined_schema
 from .text import first_words
 
 UNREADABLE: Final = "output_invalid"

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from ..reading.vote import tally, tidy
 from .answering import claim, rule
+from .bodies import Conclusion, Move, Request, Thought, fail, go, request
 from .effects import RunStrategy
 from .events import STOPPED, Delivered, Failed, Finished
 from .problem import with_instructions, with_quoted
-from .strategy import Conclusion, Move, Request, Thought, fail, go, request
 from .text import cut, first_words
 
 IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \

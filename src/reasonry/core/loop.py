@@ -28,10 +28,11 @@ from msgspec.structs import replace
 from ..reading.fit import Unreadable
 from .answer_form import read_in_form
 from .answering import AnswerOptions, FinalAnswer, conclude_answer, repair_or_fail, verify_answer
+from .bodies import Body, Conclusion, Thought, go, request, stay
 from .data_types import read_as, schema_of
 from .details import AnswerDetails
 from .effects import Ask
-from .strategy import Body, Conclusion, Stage, Strategy, Thought, go, request, stay
+from .strategy import Stage, Strategy
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

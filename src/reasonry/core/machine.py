@@ -34,6 +34,7 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from .answer_form import form_stage
+from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
 from .budget import Usage
 from .effects import Ask, CallTool, Effect, RunStrategy, Verify
 from .events import (
@@ -52,7 +53,7 @@ from .options import read_options
 from .prompts import with_prompt
 from .registry import Registry, find_strategy, strategy_names
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
-from .strategy import Answers, Body, Conclusion, EffectFailed, Move, Request, Stage, Strategy, Thought
+from .strategy import Stage, Strategy
 
 Status = Literal["active", "done", "failed", "cancelled"]
 

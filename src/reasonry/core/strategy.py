@@ -1,20 +1,16 @@
 """A strategy: one table of stages, each with its body and the stages it may lead to.
 
 Rule 1: the table is the only place where edges stand. It is checked when the strategy is defined.
-Rule 2: a stage's body is one pure generator function of the state. Each `yield request(state, …)` says what is known
-        and what is asked; it is sent the answers, a tuple in the order asked; the body returns its `Move`.
-Rule 3: a body is run again over the answers the stage has had, so nothing but data lives between two of them. It must
-        ask the same again when it is given the same, and it has at most about 20 yields: an unbounded loop ends its
-        round with `stay` or goes to the next stage of the table.
-Rule 4: a stage with one way out needs no body. A strategy that is driven has a body wherever there is a choice.
+Rule 2: a stage's body is one pure generator function of the state, see `bodies`.
+Rule 3: a stage with one way out needs no body. A strategy that is driven has a body wherever there is a choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,154 +18,12 @@ from msgspec import Struct
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from ..reading.fit import Unreadable
 from ..reading.names import did_you_mean, find_name
+from .bodies import Body, Conclusion, Move, go
 from .details import Details
-from .effects import Ask, Effect
-from .events import Delivered, Failed
+from .effects import Ask
 
 S = TypeVar("S")
-T = TypeVar("T")
 O = TypeVar("O", bound=Struct)
-
-
-class Thought(Struct, frozen=True, omit_defaults=True):
-    """A record that a driven run writes into its session, in its stage.
-
-    `branch` names the line the thought is on; `leaves` is the text of nothing but the branch it left (None: main line).
-    """
-
-    text: str
-    stage: str = ""
-    branch: str | None = None
-    leaves: str | None = None
-    revises: int | None = None
-    score: float | None = None
-    data: dict[str, Any] = {}
-
-
-class Conclusion(Struct, frozen=True, omit_defaults=True):
-    """How far a run has got: at its end the result, before it the best so far.
-
-    `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
-    """
-
-    answer: str | None = None
-    reason: str = "success"
-    detail: str = ""
-    document: dict[str, Any] = {}
-    short: str | None = None
-    """The answer alone, where `answer` says more than that; what votes compare."""
-    certainty: Literal["best_so_far", "given", "proved"] = "given"
-    """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
-
-
-class Move(Struct, frozen=True):
-    """What a stage decided: the new state, the thoughts to record, and where to go (None: stay in this stage)."""
-
-    state: Any
-    to: str | None = None
-    thoughts: tuple[Thought, ...] = ()
-    failure: tuple[str, str, str | None] | None = None
-    """Ends the run as `failed`: (reason, detail, code)."""
-
-
-def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
-    """Take the edge to stage `to`."""
-    return Move(state, to, _as_thoughts(thoughts))
-
-
-def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Stay in the stage, which then asks again; this is not a transition."""
-    return Move(state, None, _as_thoughts(thoughts))
-
-
-def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """End the run as failed; the best so far is kept.
-
-    Args:
-        code: Of the failure behind it, where a stage gives up on one.
-    """
-    return Move(state, failure=(reason, detail, code))
-
-
-Answers = tuple[Delivered, ...]
-
-
-class Request(Struct, frozen=True):
-    """What a stage knows and asks in one yield.
-
-    Attributes:
-        state: As it stands. Conclusion, progress, readers and stops see this one from here on.
-        effects: Performed side by side; the answers come back in this order. None: the stage goes on at once.
-        thoughts: Recorded once, when the yield is reached.
-        give_failures: Whether failures are among the answers; otherwise the first one is raised at the yield.
-        enough: Pure test over the answers so far (None where one is missing). When it holds, the rest is cancelled
-            and arrives as `Failed(stopped)`, a strategy run inside as `Finished(cancelled)` with its best so far.
-    """
-
-    state: Any
-    effects: tuple[Effect, ...]
-    thoughts: tuple[Thought, ...] = ()
-    give_failures: bool = False
-    enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
-
-
-Body = Generator[Request, Any, Move]
-"""What the body of a stage returns when it is called: yields requests, is sent `Answers`, returns a `Move`."""
-
-
-def request(
-    state: Any,
-    *items: Effect | Thought,
-    give_failures: bool = False,
-    enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None,
-) -> Request:
-    """Return what a stage yields: the state as it stands, effects to perform, thoughts to record.
-
-    Args:
-        give_failures: Have failures among the answers, instead of the first one raised as `EffectFailed` when all
-            answers are in. Implied by `enough`.
-        enough: See `Request`.
-    """
-    effects: Any = items
-    thoughts: tuple[Thought, ...] = ()
-    for item in items:
-        if type(item) is Thought:
-            thoughts = tuple([item for item in items if isinstance(item, Thought)])
-            effects = tuple([item for item in items if not isinstance(item, Thought)])
-            break
-    return Request(state, effects, thoughts, give_failures or enough is not None, enough)
-
-
-def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask side by side: `yield from` gives the replies under their type, in the order asked; a failure is raised.
-
-    Args:
-        reply: The type of the stage's replies.
-        items: What is asked, and thoughts to record.
-    """
-    values = [answer.value for answer in (yield request(state, *items))]
-    if other := next((value for value in values if not isinstance(value, reply)), None):
-        raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
-    return values
-
-
-class EffectFailed(Exception):
-    """Raised at the yield whose effect failed; uncaught, it ends the run with that failure's code.
-
-    Attributes:
-        failure: The first one in the order asked.
-        answers: All answers of the yield, failures included.
-    """
-
-    def __init__(self, failure: Failed, answers: Answers) -> None:
-        super().__init__(failure.message)
-        self.failure, self.answers = failure, answers
-
-
-def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
-    if not thoughts:
-        return ()
-    return tuple([Thought(thought) if isinstance(thought, str) else thought for thought in thoughts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +118,23 @@ class Stage(Generic[S]):
         A property that may be left out may be null instead: providers hold replies to a schema only if it is like this.
         """
         return None if self.reply is None else all_required(inlined_schema(self.reply))
+
+
+def problem_reception(
+    to: tuple[str, ...], guidance: str, *, description: str = "Take in the problem.", **parts: Any
+) -> Stage[Any]:
+    """Return the stage that every strategy begins with."""
+    return Stage("problem_reception", to, description, guidance, **parts)
+
+
+def final_response(
+    guidance: str = "State the answer alone, complete and in the form that was asked for.",
+    *,
+    description: str = "Give the answer.",
+    phase: str = "",
+) -> Stage[Any]:
+    """Return the stage that every strategy ends with."""
+    return Stage("final_response", (), description, guidance, phase=phase)
 
 
 UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})

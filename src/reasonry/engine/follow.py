@@ -13,10 +13,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from ..core.bodies import Thought
 from ..core.budget import NOTHING, Usage
 from ..core.machine import Pending, Status, Step
 from ..core.registry import Registry
-from ..core.strategy import Thought
 from ..errors import ReasonryError
 from ..masking import SECRETS, Secrets
 from ..patterns import lazy_pattern

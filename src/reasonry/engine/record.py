@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from ..core.bodies import Thought
 from ..core.budget import NOTHING, Budget, Usage
-from ..core.strategy import Thought
 from ..errors import ReasonryError
 from ..records import RunRow, ThoughtRow
 from .journal import Begun, Ended, Entry, ParticipantNames, Settled, terms

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Conclusion
 from ..core.budget import Usage
 from ..core.data_types import read_as
 from ..core.events import Answered, Event, Failed, Verified
-from ..core.strategy import Conclusion
 from ..errors import WorldError
 from ..records import Outcome, RunRow
 from .callers import waiting_calls

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Thought
 from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask, CallTool, RunStrategy, Verify
@@ -24,7 +25,7 @@ from ..core.machine import (
     without_failures,
 )
 from ..core.registry import Registry
-from ..core.strategy import Strategy, Thought
+from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
 from .journal import (
     Begun,

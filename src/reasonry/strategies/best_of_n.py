@@ -27,6 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
@@ -46,20 +47,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
 from ..core.programs import SANDBOX_TOOL, output_of, program_in
-from ..core.strategy import (
-    SHORT_REPLY,
-    Body,
-    Conclusion,
-    Field,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
 from ..core.tournament import (
@@ -341,11 +329,9 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     progress=lambda state: {"drafts": len(state.drafts), "comparisons": sum(map(len, state.heats))},
     resources=(SANDBOX_TOOL,),
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("draft_generation",),
-            description="Take in the problem.",
-            guidance="Say what is asked, and by which marks a right answer can be told from a wrong one.",
+            "Say what is asked, and by which marks a right answer can be told from a wrong one.",
         ),
         Stage(
             "draft_generation",
@@ -401,10 +387,6 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             fields=(Field("chosen", _CHOSEN, required=False),),
             body=select,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="Give the chosen draft as it stands, whole.",
-        ),
+        final_response("Give the chosen draft as it stands, whole."),
     ),
 )

@@ -41,24 +41,12 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.bodies import Body, Conclusion, EffectFailed, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.programs import is_block
-from ..core.strategy import (
-    UNASKED,
-    Body,
-    Conclusion,
-    EffectFailed,
-    Field,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ..core.strategy import UNASKED, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -273,11 +261,9 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     suits=("anything",),
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("step_decomposition",),
-            description="Take in the problem.",
-            guidance="Say what is asked, what is given and in which form the answer is wanted.",
+            "Say what is asked, what is given and in which form the answer is wanted.",
         ),
         Stage(
             "step_decomposition",
@@ -323,10 +309,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             example={"reason": "11 less 2 cans of 3 are the 5 he began with.", "correct": True},
             read=read_check,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, Answer, check_answer
+from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     SHOWN_CHARS,
@@ -43,7 +44,7 @@ from ..core.drafts import (
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, go, request, text_list
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import cut
 from ..core.tournament import Ratings, seeded_order
 
@@ -268,12 +269,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     details=CouncilDetails,
     progress=lambda state: {"answers": len(state.drafts), "reviews": len(state.reviews)},
     stages=(
-        Stage(
-            "problem_reception",
-            ("member_answers",),
-            description="Take in the problem.",
-            guidance="Put the problem to each member in the same words.",
-        ),
+        problem_reception(("member_answers",), "Put the problem to each member in the same words."),
         Stage(
             "member_answers",
             ("answer_check",),
@@ -318,10 +314,6 @@ COUNCIL: Strategy[State, Options] = Strategy(
             guidance="Take the common answer; never one that was proved wrong.",
             body=select,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="Give the answer whole, and say where the members differed.",
-        ),
+        final_response("Give the answer whole, and say where the members differed."),
     ),
 )

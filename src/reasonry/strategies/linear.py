@@ -40,21 +40,10 @@ from ..core.answering import (
     rule,
     settle_answer,
 )
+from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
-from ..core.strategy import (
-    SHORT_REPLY,
-    Body,
-    Conclusion,
-    EffectFailed,
-    Field,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-)
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
 
@@ -494,11 +483,8 @@ LINEAR: Strategy[State, Options] = Strategy(
     details=LinearDetails,
     progress=progress,
     stages=(
-        Stage(
-            "problem_reception",
-            ("initial_thought_planning",),
-            description="Take in the problem.",
-            guidance="Say in your own words what is asked and what is given.",
+        problem_reception(
+            ("initial_thought_planning",), "Say in your own words what is asked and what is given."
         ),
         Stage(
             "initial_thought_planning",
@@ -601,10 +587,6 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=AnswerReply,
             example={"answer": "4 * (7 - 1) * 1"},
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

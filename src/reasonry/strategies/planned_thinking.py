@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, claim, conclude_answer
+from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, fail, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
@@ -46,20 +47,7 @@ from ..core.plan import (
     with_plain_statuses,
 )
 from ..core.problem import subject_of
-from ..core.strategy import (
-    Body,
-    Conclusion,
-    EffectFailed,
-    Field,
-    Request,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    request,
-    stay,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.open_task import is_open_task
@@ -370,12 +358,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     suits=("composite",),
     calls=3,
     stages=(
-        Stage(
-            "problem_reception",
-            ("think",),
-            description="Take in the problem.",
-            guidance="Say what is asked and what a good answer must contain.",
-        ),
+        problem_reception(("think",), "Say what is asked and what a good answer must contain."),
         Stage(
             "think",
             ("conclude",),
@@ -401,10 +384,6 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             example=_EXAMPLE,
             read=read_thought,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

@@ -31,22 +31,11 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Failed, Reply
-from ..core.strategy import (
-    Body,
-    Conclusion,
-    Field,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
 
 FORM = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
 {OPEN_TASK}"""
@@ -243,17 +232,10 @@ def _profile(
             rows.items(), names[1:], _parts(prompts, names), strict=True
         )
     ]
-    first = Stage(
-        "problem_reception",
-        (names[0],),
-        description="Take in the problem.",
-        guidance="Say what is asked, what is given, and in which form the answer is wanted.",
+    first = problem_reception(
+        (names[0],), "Say what is asked, what is given, and in which form the answer is wanted."
     )
-    last = Stage(
-        "final_response",
-        description="Give the answer.",
-        guidance="State the answer alone, complete and in the form that was asked for.",
-    )
+    last = final_response()
     return Strategy(
         name=name,
         title=title,

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Body, Conclusion, Move, fail, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
@@ -46,7 +47,7 @@ from ..core.programs import (
     read_program,
     sandbox_words,
 )
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, fail, go, request
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard
 
 SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
@@ -223,11 +224,8 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     progress=lambda state: {"programs": len(state.drafts), "round": state.round},
     resources=(SANDBOX_TOOL,),
     stages=(
-        Stage(
-            "problem_reception",
-            ("program_writing",),
-            description="Take in the problem.",
-            guidance="Say which quantities are known, which is asked for, and in which form.",
+        problem_reception(
+            ("program_writing",), "Say which quantities are known, which is asked for, and in which form."
         ),
         Stage(
             "program_writing",
@@ -267,10 +265,6 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             guidance="Compare the outputs of all programs that ran; take the most frequent.",
             body=select,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the output alone, in the form that was asked for.",
-        ),
+        final_response("State the output alone, in the form that was asked for."),
     ),
 )

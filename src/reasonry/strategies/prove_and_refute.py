@@ -41,28 +41,13 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
+from ..core.bodies import Body, Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
 from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
 from ..core.details import Details
 from ..core.drafts import Draft, verify_drafts
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Verified
-from ..core.strategy import (
-    SHORT_REPLY,
-    Body,
-    Conclusion,
-    EffectFailed,
-    Field,
-    Move,
-    Request,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles import false_equations
@@ -604,11 +589,10 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     progress=lambda state: {"proofs": len(state.drafts)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("claim_selection", "proof_writing"),
+            "Say what the text concludes, and what it costs if that is wrong; of a problem, what is asked.",
             description="Take in the text, or the problem.",
-            guidance="Say what the text concludes, and what it costs if that is wrong; of a problem, what is asked.",
             body=receive,
         ),
         Stage(
@@ -683,10 +667,9 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             guidance="Take the confirmed proof; where none is, abstain and say which holes are left.",
             body=select_proof,
         ),
-        Stage(
-            "final_response",
+        final_response(
+            "List the refuted claims first, each with the quoted place and the reason; a proof whole.",
             description="Give the verdicts, or the proof.",
-            guidance="List the refuted claims first, each with the quoted place and the reason; a proof whole.",
         ),
     ),
 )

@@ -28,25 +28,13 @@ from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, fail, go, request
 from ..core.details import Details
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, Reply, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import (
-    Body,
-    Conclusion,
-    EffectFailed,
-    Field,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    request,
-    text_list,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
@@ -349,11 +337,9 @@ REACT: Strategy[State, Options] = Strategy(
     suits=("lookups",),
     calls=2,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("initial_reasoning",),
-            description="Take in the problem.",
-            guidance="Say what is asked and what a good answer must contain. Then reason about it.",
+            "Say what is asked and what a good answer must contain. Then reason about it.",
         ),
         Stage(
             "initial_reasoning",
@@ -421,10 +407,6 @@ REACT: Strategy[State, Options] = Strategy(
             example={"answer": "Jane Austen"},
             read=read_answer,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

@@ -25,12 +25,13 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.bodies import Body, Conclusion, Thought, fail, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.problem import without_quoted
 from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, output_of, read_program, sandbox_words
-from ..core.strategy import Body, Conclusion, Field, Stage, Strategy, Thought, fail, go, request
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard
 
@@ -262,11 +263,10 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     suits=("long_input",),
     calls=7,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("exploration",),
+            "Say what is asked, and how long the input is; do not read it whole.",
             description="Take in the question.",
-            guidance="Say what is asked, and how long the input is; do not read it whole.",
         ),
         Stage(
             "exploration",
@@ -305,10 +305,6 @@ RECURSIVE: Strategy[State, Options] = Strategy(
             reply=ReasonedAnswer,
             example={"reasoning": "The last page is signed.", "answer": "Ada Lovelace"},
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, in the form that was asked for.",
-        ),
+        final_response("State the answer alone, in the form that was asked for."),
     ),
 )

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
@@ -39,18 +40,7 @@ from ..core.drafts import (
     verify_drafts,
 )
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import (
-    Body,
-    Conclusion,
-    Field,
-    Move,
-    Request,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.tournament import seeded_order
 
@@ -205,11 +195,8 @@ REFINE: Strategy[State, Options] = Strategy(
     suits=("checked", "text"),
     calls=3,
     stages=(
-        Stage(
-            "problem_reception",
-            ("draft_generation",),
-            description="Take in the problem.",
-            guidance="Say what is asked, and which checks an answer has to pass.",
+        problem_reception(
+            ("draft_generation",), "Say what is asked, and which checks an answer has to pass."
         ),
         Stage(
             "draft_generation",
@@ -245,10 +232,6 @@ REFINE: Strategy[State, Options] = Strategy(
             guidance="Take what passed its checks; else the best so far, never one that was proved wrong.",
             body=select,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="Give the answer whole, in the form that was asked for.",
-        ),
+        final_response("Give the answer whole, in the form that was asked for."),
     ),
 )

@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import Details
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
@@ -43,18 +44,13 @@ from ..core.evidence import (
     references,
 )
 from ..core.strategy import (
-    Body,
-    Conclusion,
     Field,
-    Move,
     Stage,
     Strategy,
-    Thought,
     all_required,
-    go,
+    final_response,
     inlined_schema,
-    request,
-    stay,
+    problem_reception,
     text_list,
 )
 from ..core.text import cut
@@ -331,11 +327,8 @@ REWOO: Strategy[State, Options] = Strategy(
     suits=("planned_lookups",),
     calls=4,
     stages=(
-        Stage(
-            "problem_reception",
-            ("planning_phase",),
-            description="Take in the problem.",
-            guidance="Say what is asked and what a good answer must contain. Then plan.",
+        problem_reception(
+            ("planning_phase",), "Say what is asked and what a good answer must contain. Then plan."
         ),
         Stage(
             "planning_phase",
@@ -384,10 +377,6 @@ REWOO: Strategy[State, Options] = Strategy(
             reply=ReasonedAnswer,
             example={"reasoning": "Evidence #E2 gives 1,400,000 for the county.", "answer": "1,400,000"},
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

@@ -36,9 +36,10 @@ from ..core.answering import (
     refuse_once,
     settle_answer,
 )
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, go, request
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -227,12 +228,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     suits=("computation",),
     calls=2,
     stages=(
-        Stage(
-            "problem_reception",
-            ("scratchpad_initialization",),
-            description="Take in the problem.",
-            guidance="Say what is to be computed and from what.",
-        ),
+        problem_reception(("scratchpad_initialization",), "Say what is to be computed and from what."),
         Stage(
             "scratchpad_initialization",
             ("iterative_calculation",),
@@ -288,10 +284,6 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             reply=AnswerReply,
             example={"answer": "86"},
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

@@ -36,11 +36,12 @@ from ..core.answering import (
     conclude_answer,
     settle_answer,
 )
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.strategy import Body, Conclusion, Field, Move, Stage, Strategy, Thought, go, request
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
@@ -312,11 +313,10 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     suits=("multi_hop",),
     calls=3,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("problem_decomposition",),
+            "Say what is asked and in which form the answer is wanted.",
             description="Take in the question.",
-            guidance="Say what is asked and in which form the answer is wanted.",
         ),
         Stage(
             "problem_decomposition",
@@ -385,10 +385,6 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             reply=ReasonedAnswer,
             example={"reasoning": "The president was Johnson.", "answer": "Lyndon B. Johnson"},
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

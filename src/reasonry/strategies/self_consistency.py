@@ -33,6 +33,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import UNREADABLE, ReasonedAnswer
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     PLAIN_WRITER,
@@ -47,19 +48,7 @@ from ..core.drafts import (
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
-from ..core.strategy import (
-    Body,
-    Conclusion,
-    Field,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import cut
 from ..patterns import lazy_pattern
 from ..reading import parse
@@ -419,11 +408,9 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     suits=("short_answer",),
     calls=4,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("multiple_path_sampling",),
-            description="Take in the problem.",
-            guidance="Say what is asked, and in which form, so that answers can be compared.",
+            "Say what is asked, and in which form, so that answers can be compared.",
         ),
         Stage(
             "multiple_path_sampling",
@@ -469,10 +456,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             guidance="Take the most frequent answer; on a tie, the first to have it. Do not overrule the count.",
             body=select,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, in the form that was asked for.",
-        ),
+        final_response("State the answer alone, in the form that was asked for."),
     ),
 )

@@ -41,10 +41,11 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
+from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.strategy import SHORT_REPLY, Body, Conclusion, Field, Stage, Strategy, Thought, go, request
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..puzzles import false_equations
 from ..reading import parse
 from ..reading.fit import Unreadable
@@ -234,12 +235,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     suits=("science",),
     calls=2,
     stages=(
-        Stage(
-            "problem_reception",
-            ("abstraction",),
-            description="Take in the problem.",
-            guidance="Say what is asked and what is given.",
-        ),
+        problem_reception(("abstraction",), "Say what is asked and what is given."),
         Stage(
             "abstraction",
             ("principle_identification",),
@@ -301,10 +297,6 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             example={"reason": "PV grows by 8 / 4 = 2, as T does.", "correct": True},
             read=read_check,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-        ),
+        final_response(),
     ),
 )

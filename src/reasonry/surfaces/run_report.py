@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.strategy import Thought
+from ..core.bodies import Thought
 from ..core.text import first_words, inert, inline_text, prose_lines
 from ..engine.record import Record
 from . import present

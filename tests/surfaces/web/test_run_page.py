@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
-from reasonry.core.strategy import Conclusion, Strategy
+from reasonry.core.strategy import Strategy
 from reasonry.core.text import inert
 from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.record import Record, record_as_it_stands, unpack

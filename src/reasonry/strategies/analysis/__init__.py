@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, text_list
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
     Complexity,
@@ -85,11 +85,10 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     details=AnalysisDetails,
     progress=progress,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("complexity_analysis", "plan_generation"),
+            "Say what is asked, for whom, and which form of answer is wanted.",
             description="Take in the query.",
-            guidance="Say what is asked, for whom, and which form of answer is wanted.",
             body=planning.receive,
         ),
         Stage(
@@ -241,10 +240,6 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             read=finishing.read_focus,
             value=str | int | float,
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the focused value alone if there is one, else the final answer.",
-        ),
+        final_response("State the focused value alone if there is one, else the final answer."),
     ),
 )

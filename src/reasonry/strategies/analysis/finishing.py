@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
+from ...core.bodies import Body, EffectFailed, Move, Thought, fail, go, request
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.problem import subject_of
-from ...core.strategy import Body, EffectFailed, Move, Thought, fail, go, request
 from ...reading import parse
 from ...reading.fit import Unreadable
 from .planning import plans_due

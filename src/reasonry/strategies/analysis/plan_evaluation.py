@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ...core.bodies import Body, Thought, request
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.strategy import Body, Thought, inlined_schema, request
+from ...core.strategy import inlined_schema
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable, fit, unwrap

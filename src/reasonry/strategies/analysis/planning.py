@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
-from ...core.strategy import Body, Move, Thought, fail, go, inlined_schema, request
+from ...core.strategy import inlined_schema
 from ...core.toolcard import ToolCard, card_named, no_such_tool
 from ...reading import parse
 from ...reading.fit import Unreadable

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from ...core.bodies import Conclusion
 from ...core.details import AnswerDetails
-from ...core.strategy import Conclusion
 from .plain_text import result_text
 from .questions import DecisionReply, texts
 from .state import Iteration, Plan, State, at_work, is_broke, iteration_id, plan_id

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.bodies import Body, Move, Thought, go, request, stay
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.json_schema import faults
-from ...core.strategy import Body, Move, Thought, go, inlined_schema, request, stay
+from ...core.strategy import inlined_schema
 from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
 from ...patterns import lazy_pattern

@@ -35,22 +35,10 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ...core.answering import UNREADABLE
+from ...core.bodies import Body, Move, Thought, fail, go, request, stay
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.strategy import (
-    SHORT_REPLY,
-    Body,
-    Field,
-    Move,
-    Stage,
-    Strategy,
-    Thought,
-    fail,
-    go,
-    request,
-    stay,
-    text_list,
-)
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from .asks import (
@@ -418,11 +406,9 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     suits=("number_puzzle", "search"),
     calls=11,
     stages=(
-        Stage(
-            "problem_reception",
+        problem_reception(
             ("approach_exploration",),
-            description="Take in the problem.",
-            guidance="Say what is asked, what is given and how a solution would be recognised.",
+            "Say what is asked, what is given and how a solution would be recognised.",
             phase="idle",
         ),
         Stage(
@@ -538,11 +524,6 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             body=justify,
             phase="generating",
         ),
-        Stage(
-            "final_response",
-            description="Give the answer.",
-            guidance="State the answer alone, complete and in the form that was asked for.",
-            phase="completed",
-        ),
+        final_response(phase="completed"),
     ),
 )

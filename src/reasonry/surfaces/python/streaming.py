@@ -9,11 +9,11 @@ from typing import Any, Literal, ParamSpec
 
 from msgspec import Struct
 
+from ...core.bodies import Thought
 from ...core.budget import Budget, Usage
 from ...core.effects import Ask, CallTool, Verify
 from ...core.events import Verified
 from ...core.machine import Pending, Step
-from ...core.strategy import Thought
 from ...engine.follow import Observer
 from ...engine.result import Result
 from ...engine.run import Run

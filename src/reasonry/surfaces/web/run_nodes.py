@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ...core.strategy import Thought
+from ...core.bodies import Thought
 from ..run_report import plan_name, score_of
 from .page import NodeState, PageNode, PageReason, PageVote, mark_path
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.strategy import Strategy, Thought
+from ...core.bodies import Thought
+from ...core.strategy import Strategy
 from ...core.text import first_words
 from ...engine.journal import CALLER
 from ...engine.record import Record
