@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "core.budget": ("Budget", "Usage"),
     "core.loop": ("ask", "ask_all", "strategy"),
-    "core.strategy": ("Field", "Conclusion", "Stage", "Strategy", "Thought"),
+    "core.bodies": ("Conclusion", "Thought"),
+    "core.strategy": ("Field", "Stage", "Strategy"),
     "engine.policy": ("Policy", "RateLimits"),
     "engine.result": ("Result", "Termination"),
     "errors": ("ReasonryError", "UsageError", "WorldError"),
