@@ -68,7 +68,27 @@ twelve twenty thirty forty fifty sixty seventy eighty ninety point remainder
 _FUNCTIONS: Final = frozenset(_NO_UNIT.split())
 """Words beside numbers that are no units of them, or do something to them."""
 
-_LINKS: Final = frozenset({"of", "by", "to", "from", "and", "with", "into", "over", "per", "or", "for", "at"})
+_LINKS: Final = frozenset(
+    {
+        "of",
+        "by",
+        "to",
+        "from",
+        "and",
+        "with",
+        "into",
+        "over",
+        "per",
+        "or",
+        "for",
+        "at",
+        "de",
+        "du",
+        "von",
+        "di",
+        "van",
+    }
+)
 """Words that may tie a number before them to the one after them."""
 
 _GOING_ON: Final = frozenset(

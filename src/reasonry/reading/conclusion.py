@@ -58,8 +58,9 @@ EPILOGUE: Final = lazy_pattern(
     r"(?:(?:here(?:'s| is) (?:why|how)|because|explanations?|reason(?:ing)?\b"
     r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
     r"|note\b|tip\b|warning\b|caution\b|bonus\b|remark|(?:in )?summary|in other words|in detail|working\b"
-    r"|verification|probe\b|fun fact\b"
-    r"|i\.e|that said\b|that is[, ]|question\b|relative to|for comparison"
+    r"|verification|vérification|verific\w+|comprobación|kontrolle|probe\b|验证|检验|検算|注|hinweis|tipp?\b|nota\b"
+    r"|remarque|astuce|consejo|consiglio|dica\b|observ\w+|warum\b|pourquoi\b|por qu[eé]\b|perché\b|fun fact\b"
+    r"|(?:you|we|one) (?:can|could|may|might) also\b|i\.e|that said\b|that is[, ]|question\b|relative to|for comparison"
     r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to |(?:you|we|one) can )?"
     r"(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
@@ -72,7 +73,10 @@ _ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
 """A paragraph that is a remark."""
 BEGINS: Final = lazy_pattern(
     r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok"
-    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume)\b",
+    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume|you(?:['’]re| are) asking"
+    r"|the (?:question|problem) asks|die (?:frage|aufgabe) (?:lautet|ist)|el enunciado|l['’]énoncé|la domanda chiede"
+    r"|o enunciado|um (?:dies|das|die|den)\w* |para (?:resolver|calcular|responder)|pour (?:résoudre|calculer|répondre)"
+    r"|per (?:risolvere|calcolare|rispondere))\b|这是一道|我们先|要(?:求|计算|解)",
     re.IGNORECASE,
 )
 """How a sentence of the working begins, and none that concludes."""
@@ -98,8 +102,12 @@ _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
+_TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
+_CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
+"""A few words that wish something: `Enjoy your meal!`"""
+_VALUE: Final = r"[^\w(]*[\d.,'\s/·×*^+−%√π()-]*\d"
 _BESIDE: Final = lazy_pattern(
-    r"\b(?:by the way|incidentally|for comparison|in comparison|would|verify|check|if|unlike|also|probe)\b",
+    r"\b(?:by the way|incidentally|interesting(?:ly)?|(?:for|in) comparison|would|verify|check|if|unlike|also|probe)\b",
     re.IGNORECASE,
 )
 _OTHERS: Final = lazy_pattern(
@@ -131,11 +139,14 @@ _SHOWS: Final = lazy_pattern(
 """What a program comes to, in a fence."""
 _YES_NO_ASKED: Final = lazy_pattern(
     r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
-    r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\byes or no\b|\btrue or false\b",
+    r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\b(?:yes or no|true or false|ja oder nein|oui ou non"
+    r"|sí o no|sì o no|sim ou não|vrai ou faux|verdadero o falso|vero o falso|verdadeiro ou falso)\b|吗[？?]"
+    r"|是否|对还是错",
     re.IGNORECASE,
 )
 _YES_NO: Final = lazy_pattern(
-    rf"(?:^|[.!?\n]\s*)\W*(?:(?:{SO}|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|true|false)\b",
+    rf"(?:^|[.!?\n]\s*)\W*(?:(?:{SO}|conclusion)[,:]?\s+)?[*_]*(?P<answer>yes|no|ja|nein|oui|non|sí|sì|sim|não|true|false|да|нет|tak|nie"
+    r"|(?:是的?|不是|对|不对|はい|いいえ)(?=[，。、,.]|\Z))(?![^\W_])",
     re.IGNORECASE,
 )
 _WHICH: Final = lazy_pattern(r"\bwhich ([a-z]+)\b(?=[^.?]*\?)", re.IGNORECASE)
@@ -185,7 +196,44 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
     lead, last = _find_lead(text, subject), _find_last(text, subject)
     if lead and last and not says_the_same(lead.answer, last.answer):
         return None
-    return last or lead
+    return last or lead or _find_result(text, subject)
+
+
+def _find_result(text: str, subject: Subject) -> Found | None:
+    """Return the value that equations come to, one after another, where nothing but them is said.
+
+    One equation may be a step alone, unless it is a chain, or begins with what is asked for or ends in its unit.
+    """
+    lines = [
+        line.strip() for part in _without_asides(text, subject) for line in part.splitlines() if line.strip()
+    ]
+    if not lines or "=" not in lines[-1] or subject.alone:
+        return None
+    before = next((line for line in reversed(lines[:-1]) if "=" in line), "").rpartition("=")[2].strip(" $*.")
+    *sides, value = map(str.strip, lines[-1].strip(" $*.").split("="))
+    left = _letters(sides[0])
+    begins_asked = len(left) > 1 and left in _letters(subject.problem)
+    if not begins_asked and not (_is_number(value) and re.match(_VALUE, value)):
+        return None
+    if len(lines) > 1:
+        numbers = [str(abs(part.number)) for _, _, part in quantities(without_latex(" ".join(sides)))]
+        is_result = normalise(before).number in numbers
+    else:
+        unit = value.rpartition(" ")[2]
+        is_result = begins_asked or len(sides) > 1 or (unit.isalpha() and unit in subject.problem)
+    return Found(tidy(value), text) if is_result else None
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text.casefold())
+
+
+def _without_asides(text: str, subject: Subject) -> list[str]:
+    """Return the paragraphs of a text up to its last one that is no remark."""
+    parts = paragraphs(text)
+    while len(parts) > 1 and "```" not in parts[-1] and _is_aside(parts[-1], subject):
+        parts.pop()
+    return parts
 
 
 def _find_named(text: str, subject: Subject) -> Found | None:
@@ -211,13 +259,17 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     is_only = len(bold) == 1 and not BOLD.search(rest)
     # Other numbers may be the answer as well, unless the one in bold is among them again.
     is_only = is_only and (not _NUMBERS.search(line[len(sentence) :]) or _repeats(bold[0][1], rest))
-    is_result = is_only and _is_about(sentence, subject.problem)
+    is_result = is_only and is_about(sentence, subject.problem)
     is_named = _names_asked(sentence, subject.problem)
     is_option = len(bold) == 1 and (
         (line.strip() == bold[0][0] and bold[0][1] in subject.problem)
         or re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem)
     )
     is_number = len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!"
+    is_number = is_number or (is_only and line.strip() == bold[0][0] and _is_number(bold[0][1]))
+    if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
+        is_name = not _GENERAL.search(heading[1]) and not is_about(heading[1], subject.problem)
+        return Found(tidy(heading[1]), text) if is_name else None
     if (
         re.match(r"[|#]", text)
         or _ITEM.match(text)
@@ -232,27 +284,28 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
 def _find_last(text: str, subject: Subject) -> Found | None:
     if "```" in text and not asks_for_value(subject.problem):
         return None
-    parts = paragraphs(text)
-    while len(parts) > 1 and "```" not in parts[-1] and _is_aside(parts[-1], subject):
-        parts.pop()
+    parts = _without_asides(text, subject)
     if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
         return None
     shown = _DISPLAY.fullmatch(parts[-1])
-    if len(parts) > 1 and shown and (_LEADS_TO.search(parts[-2]) or text.endswith(parts[-1])):
+    if shown and (len(parts) == 1 or _LEADS_TO.search(parts[-2]) or text.endswith(parts[-1])):
         start = text.rindex(parts[-1])
         after = text[start + len(parts[-1]) :].strip()
         return Found(shown["value"].strip(" .\n"), text[:start].strip(), after)
-    bold = BOLD.match(parts[-1])
-    if bold and bold[1][-1] in ".!" and len(BOLD.findall(parts[-1])) == 1 and not BEGINS.match(bold[1]):
-        start = text.rindex(bold[0])
-        return Found(tidy(bold[1]), text[:start].strip(), text[start + len(bold[0]) :].strip())
+    if bold := _find_bold(parts[-1], subject):
+        end = text.rindex(bold) + len(bold)
+        answer = essence(tidy(bold))
+        before = text[: end - len(bold) if answer == tidy(bold) else end]
+        return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
     if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
         start = text.rindex(several)
         return Found(several, text[:start].strip(), text[start + len(several) :].strip())
     line = lines[-1].strip()
     sentences = _SENTENCE.split(line.removeprefix(mark[0]) if (mark := _ITEM.match(line)) else line)
-    while len(sentences) > 1 and (sentences[-1].startswith("(") or _is_aside(sentences[-1], subject)):
+    while len(sentences) > 1 and (
+        sentences[-1].startswith("(") or _CHEERS.fullmatch(sentences[-1]) or _is_aside(sentences[-1], subject)
+    ):
         sentences.pop()
     sentence = sentences[-1].strip()
     # The last item of a list is one of several, unless it is a sentence, as a step is.
@@ -270,6 +323,19 @@ def _find_last(text: str, subject: Subject) -> Found | None:
     return Found(answer, text[:start].strip(), text[end:].strip(), is_stated)
 
 
+def _find_bold(text: str, subject: Subject) -> str | None:
+    """Return the first sentence of a paragraph, if it has the only bold result and nothing after it may be one, too."""
+    if (bold := BOLD.match(text)) and bold[1][-1] in ".!":
+        return bold[0] if len(BOLD.findall(text)) == 1 and not BEGINS.match(bold[1]) else None
+    sentence = _SENTENCE.split(text.partition("\n")[0], maxsplit=1)[0].strip()
+    bold, rest = _only_bold(sentence), text[len(sentence) :].strip()
+    is_first = bold and not (BEGINS.match(sentence) or _ITEM.match(sentence) or BOLD.search(rest))
+    if not is_first or sentence[-1] in ":?" or re.search(r"[=\n]", rest):
+        return None
+    goes_on = _NUMBERS.search(rest) and is_about(rest, subject.problem)
+    return None if goes_on or _OTHERS.search(rest) or LEADS.match(rest) else sentence
+
+
 def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
     """Return the last lines, where they give several values of one unknown, or of those that the problem names."""
     found = list(takewhile(bool, map(_VALUE_LINE.match, reversed(lines))))[::-1]
@@ -282,10 +348,10 @@ def _is_aside(text: str, subject: Subject) -> bool:
     """Whether a text explains or checks an answer, or tells of something else than what is asked for."""
     if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or _OFFER.match(text):
         return True
-    return _BESIDE.search(text) is not None and not _is_about(text, subject.problem)
+    return _BESIDE.search(text) is not None and not is_about(text, subject.problem)
 
 
-def _is_about(text: str, problem: str) -> bool:
+def is_about(text: str, problem: str) -> bool:
     """Whether a text has a word of the question that a problem ends with."""
     question = problem.rstrip(" ?").rpartition(". ")[2]
     words = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", question.casefold()) if word not in _ASKING}
@@ -333,7 +399,8 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return found["answer"]
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
     content = LEADS.sub("", sentence)
-    several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(without_latex(sentence))
+    plain = without_latex(re.sub(r"\\[()]", "", sentence))
+    several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
     bold = _only_bold(sentence)
     ends_bold = bold is not None and not sentence[bold.end() :].strip(" .!")
     is_step = is_only and not (several or leads or ends_bold) and "=" in _REMARK.sub("", sentence)
@@ -346,8 +413,9 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return None
     if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
         value = tidy(found["value"].rstrip("$. "))
-        is_value = _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
-        may_be = leads or several or _may_be_asked(sentence, subject.problem)
+        is_named = _LABELLED.fullmatch(sentence) and is_about(sentence.partition(":")[0], subject.problem)
+        is_value = is_named or _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
+        may_be = leads or several or _may_be_asked(_SO_THAT.split(sentence)[-1], subject.problem)
         if is_value or ("=" in found[0] and not leads):
             return value if is_value and may_be else None
     is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
@@ -358,7 +426,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     )
     is_last = f"\n\n{sentence}" in text
     is_result = is_only or (is_last and _may_answer(sentence, text, subject.problem))
-    is_result = is_result or (is_last and "**" in sentence and _is_about(sentence, subject.problem))
+    is_result = is_result or (is_last and "**" in sentence and is_about(sentence, subject.problem))
     return (
         tidy(sentence)
         if is_result and is_whole and not subject.alone and not BEGINS.match(sentence)
@@ -368,11 +436,13 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
 
 def _may_answer(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence says what a text came to about what is asked for, or names the thing that is."""
-    if normalise(sentence).number is None or not _is_about(sentence, problem):
+    if not is_about(sentence, problem):
         return _names_asked(sentence, problem)
-    results = [number for _, _, number in quantities(text[: -len(sentence)].rpartition("=")[2])]
-    numbers = [part.number for _, _, part in quantities(sentence)]
-    return "=" not in text or not results or results[0].number in numbers
+    results = [number for _, _, number in quantities(text[: text.rindex(sentence)].rpartition("=")[2])]
+    if "=" in text and results and results[0].number in [part.number for _, _, part in quantities(sentence)]:
+        return True
+    is_number = normalise(sentence).number is not None and not ("=" in text and results)
+    return is_number or _names_asked(sentence, problem)
 
 
 def _may_be_asked(sentence: str, problem: str) -> bool:
@@ -380,7 +450,7 @@ def _may_be_asked(sentence: str, problem: str) -> bool:
     subject = _GENERAL.sub(
         "", re.split(r"\b(?:is|are|ist|sind|equals|makes)\b|[=:]", sentence, maxsplit=1)[0]
     )
-    return not re.search(r"[^\W\d_]{4,}", subject) or _is_about(subject, problem)
+    return not re.search(r"[^\W\d_]{4,}", subject) or is_about(subject, problem)
 
 
 def _names_asked(sentence: str, problem: str) -> bool:

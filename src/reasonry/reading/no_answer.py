@@ -48,7 +48,8 @@ _OPENING: Final = lazy_pattern(
     r"|selbstverständlich|bien sûr|avec plaisir|volontiers|claro(?: que sí)?|por supuesto|con (?:mucho )?gusto|certo"
     r"|certamente|volentieri|com certeza|好的|当然|もちろんです|もちろん|はい)[!,.，！。、 ]+"
     r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|hier (?:ist|sind)|voici|aquí (?:está|tienes|tiene|va)|ecco|segue"
-    r"|aqui (?:está|vai|vão))\b|以下|这是|これ)[^\n]{0,160}[:：]\s*\n\s*(?:(?:-{3,}|\*{3,}|_{3,})\s*\n\s*)?(?=\S)",
+    r"|aqui (?:está|vai|vão))\b|以下|这是|これ)[^\n\d()（）]{0,160}[:：]\s*\n\s*(?:(?:-{3,}|\*{3,}"
+    r"|_{3,})\s*\n\s*)?(?=\S)",
     re.IGNORECASE,
 )
 """A line that agrees to do the task and announces the text below it: `Sure! Here is the e-mail:`. A line that only

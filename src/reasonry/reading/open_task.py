@@ -49,10 +49,17 @@ _MAKE: Final = (
 _TEXT: Final = (
     r"(?:essay|e-?mail|letter|poem|haiku|story|recipe|script|function|program|regex|regular expression|query|sql"
     r"|command|one-liner|dockerfile|(?:docker-)?compose file|config(?:uration)?|itinerary|speech|toast|headline"
-    r"|slogan|tagline|press release|checklist)"
+    r"|slogan|tagline|press release|checklist|rezept|brief|gedicht|rede|recette|lettre|poème|discours|receta"
+    r"|carta|poema"
+    r"|discurso|ricetta|lettera|poesia|discorso|receita|redação)"
+)
+_NEED: Final = (
+    r"(?:(?:i|we) (?:need|want)|i['’]d like|ich (?:brauche|möchte|hätte gern)|j['’]ai besoin d['’]|je (?:voudrais|veux)"
+    r"|necesito|quiero|ho bisogno di|vorrei|mi serve|preciso de|quero) ?"
 )
 _NAMED: Final = lazy_pattern(
-    rf"{_BEGINS}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
+    rf"{_BEGINS}{_NEED}(?:an?|some|eine?n?|une?|una?|uma?|um)\s+(?:[\w'-]+\s+){{0,3}}{_TEXT}\b"
+    rf"|{_BEGINS}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
     rf"(?:(?!(?:an?|the|this|that|each|every|his|her|its|my|our)\b)[\w'-]+\s+)?{_TEXT}"
     r"(?:\s[\w-]+(?:\([^()\n]*\))?)?(?:\s+(?:that|for|to|which|with|without|about|in)\b|:)"
     r"|(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|some|a few)\s+(?:[\w'-]+\s+){0,2}"

@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from .asked_kind import may_answer, may_be_text
 from .conclusion import (
     BEGINS,
     BOLD,
@@ -225,7 +226,7 @@ def blocks(text: str) -> tuple[str, ...]:
 
 def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     is_broken = _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) or text.count("```") % 2
-    if is_broken or withholds(text, subject, is_text=True):
+    if is_broken or not may_be_text(text, subject.problem) or withholds(text, subject, is_text=True):
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
@@ -280,14 +281,21 @@ def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
 
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
-    if withholds(text, subject, is_text=bool(subject.problem) and not asks_anything(subject.problem)):
+    is_broken = text.count("$$") % 2 or text.count(r"\[") != text.count(r"\]")
+    if is_broken or withholds(
+        text, subject, is_text=bool(subject.problem) and not asks_anything(subject.problem)
+    ):
         return None
     if _has_parts(text, subject):
         return Found(text)
     if not subject.alone and _LIST.match(text):
         return Found(text)
     found = find_conclusion(text, subject) or _take_document(text, subject)
-    if found or not _wants_several(subject) or text[-1] in ":?…" or _WORKING.match(text):
+    is_bare = found and (found.answer == text or not found.is_stated)
+    if found and is_bare and not may_answer(found.answer, subject.problem):
+        return None
+    is_begun = _WORKING.match(text) or ("\n" not in text and BEGINS.match(text))
+    if found or not _wants_several(subject) or text[-1] in ":?…" or is_begun:
         return found
     gives_several = len(_numbers(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
     return Found(text) if gives_several else None
@@ -313,7 +321,8 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
         return Found(text)
-    if last.rank == 0 and not set(_numbers(text[last.end :])) <= set(_numbers(last.answer)):
+    is_first = last.start == 0 and set(_numbers(last.answer)) <= set(_numbers(text[last.end :]))
+    if last.rank == 0 and not is_first and not set(_numbers(text[last.end :])) <= set(_numbers(last.answer)):
         # A total in the middle of a reply is that of a step.
         return None
     if TAKES_BACK.match(text[last.end :][:200].lstrip(". \n")) or _UNDECIDED.match(last.answer):

@@ -20,17 +20,21 @@ _I_CANNOT: Final = "|".join(
         r"i(?:['’]m| am) (?:very |so |really )?(?:sorry|afraid|unable|not able|not (?:entirely |really )?sure|missing)",
         r"i (?:really |honestly |just )?(?:can(?:no|['’])t|could(?:n['’]t| not)|won['’]t"
         r"|have no (?:way|access|information)"
-        r"|do(?:n['’]t| not) (?:know|have|see|find|retain|remember))|i(?:['’]d| would) (?:rather|prefer) not",
-        r"sorry\b|i apologi[sz]e|(?:my )?apologies|unfortunately\b|as an ai\b|no idea\b|unable to",
+        r"|do(?:n['’]t| not) (?:know|have|see|find|retain|remember)|(?:prefer|choose) not)"
+        r"|i(?:['’]d| would) (?:rather|prefer) not|i(?:['’]m| am) torn",
+        r"sorry\b|i apologi[sz]e|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
         r"leider\b|(?:es )?tut mir leid"
         r"|(?:(?:das )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
-        r"[^.!?\n]{0,40}\b(?:nicht|kein)",
-        r"je (?:ne |n['’])(?:peux|sais|vois|dispose|suis|ai)|désolée?\b|malheureusement",
-        r"no (?:puedo|sé|tengo|veo|dispongo)\b|lo siento|lamentablemente|desafortunadamente|por desgracia",
-        r"non (?:posso|so|ho|vedo|dispongo|sono in grado)\b|mi dispiace|purtroppo",
-        r"não (?:posso|sei|tenho|vejo|consigo)\b|desculpe|sinto muito|lamento|infelizmente",
+        r"[^.!?\n]{0,40}\b(?:nicht|kein)|[^.!?\n]{0,40}\blieg(?:t|en) mir (?:leider )?(?:nicht|kein\w*)|ich schwanke",
+        r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai))|j['’]hésite"
+        r"|désolée?\b|malheureusement",
+        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo)|prefiero no|dudo entre)\b|lo siento"
+        r"|lamentablemente|desafortunadamente|por desgracia",
+        r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono in grado)|preferisco non)\b|mi dispiace|purtroppo",
+        r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo)|prefiro não)\b|desculpe|sinto muito"
+        r"|lamento|infelizmente",
         r"ik (?:kan|weet|heb|zie)\b[^.!?\n]{0,40}\b(?:niet|geen)|helaas\b",
-        r"nie (?:mogę|wiem|mam|widzę|jestem w stanie)|niestety\b",
+        r"nie (?:mogę|wiem|mam|widzę|jestem w stanie)|niestety\b|(?:я )?не (?:могу|знаю|вижу|имею)|к сожалению",
         r"(?:很|非常)?抱歉|对不起|我?(?:目前)?(?:无法|不知道|没有看到)|申し訳|残念ながら",
     )
 )
@@ -40,11 +44,17 @@ _UNKNOWN: Final = "|".join(
         r"(?:nobody|no one|no-one) (?:really )?(?:can|could|knows)",
         r"(?:it(?:['’]s| is) )?(?:impossible|not possible) (?:for me )?to",
         r"there(?:['’]s| is) (?:no (?:reliable |sure |certain )?(?:way|record)|not enough|insufficient)",
-        r"(?:it|that) (?:really |all )?(?:depends on|comes down to)",
-        r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)|niemand (?:kann|weiß)",
-        r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|nessuno (?:può|sa)\b",
-        r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|ninguém (?:pode|sabe)",
-        r"没有人(?:能|知道)",
+        r"(?:it|that) (?:really |all |would )?(?:depends? on|comes down to)",
+        r"(?:it['’]s|it is|that['’]s) (?:hard|difficult) to (?:say|tell)|(?:the|this|your) question is ambiguous",
+        r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)",
+        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt"
+        r"|kommt) (?:ganz )?(?:davon|darauf) (?:ab|an)",
+        r"(?:das ist )?schwer zu sagen|personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de",
+        r"(?:ça|cela|tout) dépend|(?:c['’]est )?difficile (?:à|da) dire|nessuno (?:può|sa)\b|dipende (?:da|dal)",
+        r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|(?:eso )?depende de",
+        r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível (?:saber|prever|dizer)",
+        r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать|没有人(?:能|知道)|这取决于|难以?(?:说"
+        r"|下定论)",
     )
 )
 """How a writer says that nobody has an answer."""
@@ -55,13 +65,13 @@ _START: Final = (
 _CANNOT: Final = lazy_pattern(rf"{_START}(?:{_I_CANNOT})", re.IGNORECASE)
 _DECLINES: Final = lazy_pattern(
     rf"{_START}(?:{_I_CANNOT}|{_UNKNOWN})|the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
-    r"|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
+    r"|难下定论|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
     re.IGNORECASE,
 )
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
-    r"i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t) (?:help|assist|provide|fulfil"
-    r"|complete|write|create|produce|do that)\b",
+    r"(?:i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t| won['’]t) (?:help|assist|provide|fulfil"
+    r"|complete|write|create|produce|do that)|preferisco non|prefiero no|prefiro não|je préfère ne pas)\b",
     re.IGNORECASE,
 )
 """How a model declines to write a text; a letter that declines something says first to whom."""
@@ -75,7 +85,10 @@ _REQUESTS: Final = lazy_pattern(
             r"|some |the )?(?:more|additional|further|following|actual|missing)\b)",
             r"\b(?:once|when|as soon as) you(?:['’]ve| have| can| could)? "
             r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
-            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|send me|upload (?:the|it|your)|tell me (?!about))\b",
+            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|(?:go ahead and )?send me|upload (?:the|it|your)"
+            r"|tell me (?!about))\b",
+            r"\bplease go ahead and\b|\b(?:doesn['’]t|does not|didn['’]t) (?:appear|seem) to (?:be"
+            r"|have been) attached\b",
             r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
             r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
             r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
@@ -87,11 +100,13 @@ _REQUESTS: Final = lazy_pattern(
             r"\b(?:s['’]agit-il|il me faut)\b",
             r"\bj['’]ai besoin d|\bvous (?:parlez|pensez à)\b",
             r"\b(?:podrías?|podría usted|puedes?)\b[^.!?\n]{0,80}\?|\b(?:por favor|per favore)[, ]+\w+(?:me|mi)?\b",
-            r"\bnecesito (?:saber|que)\b|\bdime también\b|¿me (?:das|puedes)\b|\b(?:te|se) refiere",
+            r"\bnecesit(?:o|aría) (?:saber|que|tus?|los|el|la|más)\b|\bno se (?:adjuntó|ha adjuntado)\b"
+            r"|\bdime también\b|¿me (?:das|puedes)\b|\b(?:te|se) refiere",
             r"\b(?:potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?|\bmandami|\bmandamel[aeio]|\binviami\b|\bintendi\b",
-            r"\bho bisogno di\b|\bmi serv(?:e|ono)\b|\bpreciso (?:de|saber|que)\b|\benvie\b",
+            r"\b(?:ho|avrei) bisogno di\b|\bmi serv(?:e|ono)\b|\bprecis(?:o|aria) (?:de|saber|que)\b|\benvie\b",
             r"\b(?:kun|kunt|zou) (?:je|u)\b[^.!?\n]{0,80}\?|\blaat (?:me|mij) [^.!?\n]{0,20}\bweten\b|\bgaat het\?",
             r"\bbedoel (?:je|u)\b|\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\bprześlij\b|\bproszę o\b",
+            r"\b(?:уточните|пришлите|сообщите|укажите|подскажите)\b",
             r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]",
             r"(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
             r"いただけますか|教えて|お知らせ|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
@@ -104,13 +119,14 @@ _MISSES: Final = lazy_pattern(
     r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b|\b(?:missing|come through|came through|reached me)\b"
     r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
     r"|\b(?:je ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
-    r"|没有(?:看到|找到|收到)|見当たり|届いてい(?:ない|ません)",
+    r"|\bno se (?:ha )?adjunt(?:ó|ado)\b|\bn['’]est pas joint|\bnicht angehängt|没有(?:看到|找到|收到)|見当たり"
+    r"|届いてい(?:ない|ません)",
     re.IGNORECASE,
 )
 _PROMISES: Final = lazy_pattern(
     r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
     r"|farei|faccio|traduco|scrivo|faço|farei|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
-    r"|我(?:就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
+    r"|我(?:们先|就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
     re.IGNORECASE,
 )
 _AGREES: Final = lazy_pattern(
@@ -126,9 +142,14 @@ _ANNOUNCES: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """How a writer says what will be written; the text itself is longer."""
-_WILL_DO: Final = lazy_pattern(r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will)|let me)\b", re.IGNORECASE)
+_WILL_DO: Final = lazy_pattern(
+    r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will|['’]m ready)|let me|happy to help)\b", re.IGNORECASE
+)
 _STARTS_LATER: Final = lazy_pattern(
-    r"\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
+    r"\b(?:(?:ein(?:en)? )?moment(?:,| bitte)|une? (?:petit )?(?:instant|moment)|(?:un|só um"
+    r"|um) (?:moment(?:o|inho)|minuti\w+|attimo)"
+    r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
+    r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
     r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
     re.IGNORECASE,
 )
@@ -151,15 +172,22 @@ _LETTER: Final = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _QUESTIONS_ASKED: Final = lazy_pattern(
-    r"\b(?:questions?|quiz|riddles?|faq|interview|survey)\b", re.IGNORECASE
+    r"\b(?:questions?|quiz|riddles?|faq|interview|survey|fragen?|fragebogen|preguntas|domande|perguntas)\b|问题|質問",
+    re.IGNORECASE,
 )
 _SPEAKS_TO: Final = lazy_pattern(
     r"\b(?:messages?|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?|signs?"
     r"|scripts?|dialogues?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation"
-    r"|translat\w*|mail|nachricht|carta|mensaje|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译]|メール|返信|紹介",
+    r"|absage|wiadomość|list|bericht|translat\w*|mail|nachricht|carta|mensaje|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译]|メール|返信|紹介",
     re.IGNORECASE,
 )
 """Texts that may speak to somebody, as a reply speaks to the user."""
+_VERSE: Final = lazy_pattern(
+    r"\b(?:poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo"
+    r")\b|诗|詩|対話",
+    re.IGNORECASE,
+)
+"""Texts that may say anything, in several lines."""
 _MAX_SHORT: Final = 600
 """Characters of a reply of which each sentence may decline or ask."""
 _MAX_QUESTION: Final = 250
@@ -184,6 +212,8 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
     parts = paragraphs(text) or [""]
     first, last = parts[0], parts[-1]
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
+    if is_text and text.count("\n") > 1 and _VERSE.search(subject.problem):
+        return False
     asks = _asks_most(text, subject)
     if _STARTS_LATER.search(text) or _ASKS_LEAVE.search(last) or (asks and not may_ask):
         return True

@@ -1,0 +1,110 @@
+"""The kind of thing that a problem asks for, and whether a reply has one.
+
+Rule: words alone answer a problem only if they may: `How many …?` wants a number, `Who …?` a name, `A or B?` one of the
+      two, a letter more than one line. What a reply lacks shows in every language and wording, a refusal does not.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from ..patterns import lazy_pattern
+from .conclusion import is_about
+
+_NUMBER_ASKED: Final = lazy_pattern(
+    r"\bhow (?:many|much|old|far|long|fast|tall|high|deep|wide|heavy|often|big|large)\b"
+    r"|\b(?:what|which|in which) year\b"
+    r"|\bwhat(?:['’]s| is| was) the (?:\w+ ){0,2}(?:sum|total|average|mean|median|difference|product|number"
+    r"|population|integer"
+    r"|price|cost|area|volume|distance|speed|probability|percentage|age|height|length|weight|temperature)\b"
+    r"|\bwie ?(?:viele?|alt|lange?|hoch|weit|groß|schwer|schnell|tief|breit|teuer|oft)\b|\b(?:in )?welche[ms] jahr\b"
+    r"|\bcombien\b|\bquel(?:le)? (?:année|âge|prix|distance|est le (?:nombre|total|prix))\b"
+    r"|\bcuánt[oa]s?\b|\b(?:en )?qué año\b|\bquant[oaie]\b|\b(?:in )?(?:che|quale) anno\b|\bquant[oa]s\b"
+    r"|\b(?:em )?(?:que|qual) ano\b|\bile\b|\bhoe(?:veel| (?:oud|lang|ver|hoog|groot|snel))\b|\bсколько\b"
+    r"|几[个岁年天时分小块米公]|多少|いくつ|いくら|何(?:個|人|年|歳|時|分|度|日|円|本|枚|匹|回|キロ|メートル|パーセント)",
+    re.IGNORECASE,
+)
+_NUMBER: Final = lazy_pattern(
+    r"[\d零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
+    r"thousands?|millions?|infinite(?:ly)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|\w+ty|keine?r?|null|ein(?:e[nrms]?|s)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn"
+    r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w+ante?"
+    r"|vingt|cent|mille|ningun[oa]?|cero|uno|una?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|veinte"
+    r"|nessun[oa]?|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|venti|nenhuma?|dois|duas|três"
+    r"|quatro|sete|oito|dez|doze|vinte|cem|dwa|trzy|cztery|pięć|sześć|geen|twee|drie|vijf|zes|zeven|tien)\b",
+    re.IGNORECASE,
+)
+_NAME_ASKED: Final = lazy_pattern(
+    r"(?:^|[.!?:;,¿]\s*)\W*(?:(?:in|at|on|by|from|to|de|en|em|in|por|par|à|a|w|z|von|aus) )?(?:who|whose|whom|where"
+    r"|which (?:person|city|country|town|river|artist|author|writer|company|president|king|queen|language)"
+    r"|what is the (?:capital|name)|wer|wo|wen|wem|welche[rs]? (?:stadt|land|fluss|autor\w*|person)|qui|où"
+    r"|quelle (?:ville|personne)|quién|dónde|qué (?:ciudad|país)|chi|dove|quale (?:città|paese)|quem|onde"
+    r"|(?:que|qual) (?:cidade|país)|kto|gdzie|wie is|wie was|waar|кто|где)\b[^.!?]*\?",
+    re.IGNORECASE,
+)
+_NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\"'“«„`*]\S|[\d\u3040-\u9fff]")
+"""A word with a capital letter inside a sentence, initials, a quote, or a text without capital letters."""
+_CHOICE: Final = lazy_pattern(
+    r"(?P<first>[^\s,;:?]+),? (?:or|oder|ou|czy|или) (?P<second>[^?;:.]{1,40}?)\?", re.IGNORECASE
+)
+_NO_CHOICE: Final = lazy_pattern(r"\A(?:not|no|nein|non|non|não|nicht|pas|nie|more|less|fewer|mehr|plus)\b")
+_LONG_TEXT: Final = lazy_pattern(
+    r"(?:\b(?:write|draft|compose|schreib\w*|verfass\w*|rédige\w*|écri\w+|escrib\w*|redact\w*|scriv\w*|escrev\w*|napisz"
+    r"|schrijf)\b[^.?!\n]{0,60}\b(?:essay|letter|speech|story|report|article|e-?mail|review|recipe|blog post|brief|rede"
+    r"|aufsatz|bericht|geschichte|lettre|discours|histoire|rapport|carta|discurso|ensayo|informe|reseña|cuento|lettera"
+    r"|discorso|tema|recensione|racconto|redação|resenha|conto|list|przemówienie|brief)\b)"
+    r"|写[^。？！\n]{0,20}(?:信|文章|作文|演讲|报告|故事|邮件)|(?:手紙|作文|スピーチ|レポート|物語|メール)を?書",
+    re.IGNORECASE,
+)
+_SHORT_WANTED: Final = lazy_pattern(
+    r"\b(?:short|brief|quick|one|two|three|1|2|3|lines?|sentences?|words?|subject|titles?|openings?|first|last|closing"
+    r"|greeting|sign-?off|kurz\w*|knapp\w*|satz|sätze|betreff|courte?s?|brève?|phrases?|objet|cort[oa]s?|breves?|frases?"
+    r"|asunto|fras[ei]|oggetto|curt[oa]s?|assunto|krótk\w+|korte?)\b|短|简短|一句|件名|主题",
+    re.IGNORECASE,
+)
+_MIN_LONG: Final = 200
+"""Characters from which on one paragraph may be a letter or an essay; a third of it in Chinese and Japanese."""
+_MIN_WORDS: Final = 4
+"""Words from which on an answer is a sentence."""
+_WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def may_answer(text: str, problem: str) -> bool:
+    """Whether a sentence has the kind of thing that a problem asks for: a number, a name, one of two."""
+    if len(text.split()) < _MIN_WORDS and not _WIDE.search(text):
+        return True
+    if _restates(text, problem):
+        return False
+    if _NUMBER_ASKED.search(problem) and not _NUMBER.search(text):
+        return False
+    choice = _CHOICE.search(problem)
+    if choice is None or _NO_CHOICE.match(choice["second"]):
+        return (
+            _NAME_ASKED.search(problem) is None or _NAME.search(text) is not None or is_about(text, problem)
+        )
+    sentences = re.split(r"(?<=[.!?])\s+", text.strip())
+    ends = _letters(f"{sentences[0]} {sentences[-1]}")
+    options = (choice["first"], choice["second"].rpartition(" ")[2])
+    return "**" in text or any(_letters(option)[:5] in ends for option in options)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _restates(text: str, problem: str) -> bool:
+    """Whether a text says what is asked (`You want to know how many …`), and no more."""
+    asked, words = (re.findall(r"[^\W_]{3,}|\d+", each.casefold()) for each in (problem, text))
+    stems = {word[:5] for word in asked}
+    new = [word for word in words if word[:5] not in stems]
+    is_known = len(new) < _MIN_WORDS and not any(map(str.isdigit, new)) and "**" not in text
+    return is_known and _NUMBER_ASKED.search(problem) is not None and 3 * len(words) > 2 * len(asked)
+
+
+def may_be_text(text: str, problem: str) -> bool:
+    """Whether a text is long enough for what a problem wants written."""
+    if "\n" in text or not _LONG_TEXT.search(problem) or _SHORT_WANTED.search(problem):
+        return True
+    return len(text) >= (_MIN_LONG // 3 if _WIDE.search(text) else _MIN_LONG)
