@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from itertools import product
+from typing import Any, NamedTuple
 
 import pytest
 
 from reasonry.core.strategy import Strategy
+from reasonry.engine import journal
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import ParticipantNames, Settled
 from reasonry.strategies import STRATEGIES
@@ -17,7 +20,7 @@ from .answering import WorldModel, after_crash, coach_on, engine, is_same, order
 
 pytestmark = pytest.mark.anyio
 
-SEEDS = range(6)
+SEEDS = range(12)
 
 
 async def driven(
@@ -30,21 +33,61 @@ async def driven(
     return engines, run_id
 
 
+class Example(NamedTuple):
+    """A run, and the world that answered it."""
+
+    seed: int
+    answers: World
+    engines: Engine
+    run_id: str
+
+
+async def examples(strategy: Strategy[Any, Any], *hostilities: float, free: bool = True) -> list[Example]:
+    """Return runs of which each shows something that none before it does."""
+    seen, found = set[Hashable](), list[Example]()
+    for hostility, seed in product(hostilities, SEEDS):
+        answers = world(strategy, seed, hostility)
+        engines, run_id = await driven(strategy, seed, answers, free)
+        shown = await features(engines, run_id)
+        if shown - seen:
+            found.append(Example(seed, answers, engines, run_id))
+        seen |= shown
+    return found
+
+
+async def features(engines: Engine, run_id: str) -> set[Hashable]:
+    """Return the edges a run took, how it ended, and, by stage, the answers it had and how they were read."""
+    trace = await engines.trace(run_id)
+    stages = {effect["id"]: effect["stage"] for effect in trace["effects"]}
+    entries = (await engines.recorded_run(run_id)).entries
+    settled = [entry for entry in entries if isinstance(entry, Settled)]
+    return {
+        trace["termination"]["reason"],
+        *map(tuple, trace["path"]),
+        *(
+            (
+                stages.get(entry.id),
+                type(entry.event),
+                getattr(entry.event, "code", None),
+                bool(entry.reading and entry.reading.refusal),
+            )
+            for entry in settled
+        ),
+    }
+
+
 @pytest.mark.slow
 @each_driven
-@pytest.mark.parametrize("hostility", [0.0, 0.15])
 async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_nothing_twice(
-    strategy: Strategy[Any, Any], hostility: float
+    strategy: Strategy[Any, Any],
 ) -> None:
-    for seed in SEEDS:
-        answers = world(strategy, seed, hostility)
-        engines, run_id = await driven(strategy, seed, answers, free=False)
+    for _, answers, engines, run_id in await examples(strategy, 0.0, 0.15, free=False):
         whole, lines = await record(engines, run_id), await engines.store.lines(run_id)
         calls = (await engines.result(run_id)).usage.calls
         # The last event and the line that ends the run are written together.
         for count in range(1, len(lines) - 1):
             found = await after_crash(engines.store, run_id, lines[:count])
-            entries = (await found.recorded_run(run_id)).entries
+            entries, _ = journal.read(run_id, lines[:count])
             recorded = {entry.id for entry in entries if isinstance(entry, Settled)}
             participants = performers_of(answers)
             result = await found.resume(run_id, participants)
@@ -59,9 +102,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
 
 @each_driven
 async def test_a_coached_run_leaves_the_record_of_a_driven_one(strategy: Strategy[Any, Any]) -> None:
-    for seed in SEEDS:
-        answers = world(strategy, seed, 0.0)
-        engines, run_id = await driven(strategy, seed, answers)
+    for seed, answers, engines, run_id in await examples(strategy, 0.0):
         coached = engine()
         other = await coached.accept(order(strategy, options(strategy, seed)))
         shown = await coach_on(coached, other, answers)
@@ -95,8 +136,8 @@ async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
 async def test_a_run_may_be_handed_from_a_model_to_its_caller_at_any_point(
     strategy: Strategy[Any, Any],
 ) -> None:
-    answers = world(strategy, 4, 0.0)
-    engines, run_id = await driven(strategy, 4, answers)
+    answers = world(strategy, 5, 0.0)
+    engines, run_id = await driven(strategy, 5, answers)
     whole, lines = await record(engines, run_id), await engines.store.lines(run_id)
     for count in range(1, len(lines) - 1):
         handed = await after_crash(engines.store, run_id, lines[:count])
