@@ -120,11 +120,13 @@ class RunFilters(TypedDict, total=False):
     """Created then or later."""
     until_ms: int | None
     """Created before."""
+    min_usd: float | None
+    """Cost this much or more, as far as it is known."""
     query: str | None
     """Whose problem, answer or thoughts contain this text, whatever its case."""
 
 
-UsageGroup = Literal["day", "strategy", "model", "owner"]
+UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
 
 
 class UsageTotal(Struct, frozen=True):
@@ -253,7 +255,7 @@ class RunStore(Protocol):
         ...
 
     async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-        """Return the same in groups: by the day the row was last written, by strategy, model or owner."""
+        """Return the same in groups: by the day the row was last written, by strategy, model, owner or outcome."""
         ...
 
     async def delete_run(self, run_id: str) -> None:

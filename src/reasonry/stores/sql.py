@@ -259,6 +259,7 @@ RUN_FILTERS = {
     "paused": "paused = {}",
     "since_ms": "created_at_ms >= {}",
     "until_ms": "created_at_ms < {}",
+    "min_usd": "usd >= {}",
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
 COUNT_RUNS = "SELECT count(*) FROM run"
@@ -285,6 +286,7 @@ USAGE_GROUPS = {
     "strategy": "strategy",
     "model": "model",
     "owner": "owner",
+    "outcome": "coalesce(outcome, status)",
 }
 ADD_LINE = "INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) ON CONFLICT (place) DO NOTHING"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN $1 AND $2 ORDER BY place"

@@ -188,6 +188,10 @@ def test_a_list_is_paged_newest_first_and_filtered() -> None:
         rows = {row["run_id"]: row for row in client.get("/api/runs").json()["runs"]}
         assert found(since_ms=rows[ids[3]]["created_at_ms"]) == seen[:3]
         assert found(until_ms=rows[ids[1]]["created_at_ms"]) == [ids[0]]
+        assert found(min_usd=0) == [
+            run_id for run_id in reversed(ids) if rows[run_id]["usage"]["usd"] is not None
+        ]
+        assert found(min_usd=9_000) == []
         assert rows[coached]["mode"] == "coached"
         assert rows[ids[0]]["usage"]["calls"] > 0
         wrong = (

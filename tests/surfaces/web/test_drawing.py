@@ -508,6 +508,11 @@ def test_bars_of_one_lane_do_not_overlap_and_a_long_wait_is_drawn_short(show: Sh
 def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None:
     page = show(tree(), size=PHONE)
     assert page.get_attribute("#tree", "data-form") == "rows"
+    at = page.locator("[role=treeitem][data-state=answer]").bounding_box()
+    assert at is not None
+    assert at["x"] >= 0
+    assert at["x"] + at["width"] <= PHONE[0]
+    assert at["y"] + at["height"] <= PHONE[1], "the tree opens at its answer"
     assert not page.is_visible("#detail")
     page.click("#node-node_3")
     assert page.is_visible("#detail")

@@ -153,6 +153,25 @@ def test_an_address_of_the_list_changes_what_the_list_shows(live: Live, server: 
     page.wait_for_selector("#problem >> text=cannot be shown")
 
 
+def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) -> None:
+    order = {"strategy": "tree_of_thoughts", "model": "offline", "mode": "driven"}
+    for number in range(10):
+        problem = f"Use 1, 2, 3, {number + 3} to make {number + 9}"
+        assert server.client().post("/api/runs", json={**order, "problem": problem}).status_code == 201
+    page = live.open("#/")
+    page.click(".rows .others[title$='of this batch']")
+    page.wait_for_selector(".rows .member >> nth=8")
+    page.wait_for_selector("[aria-label=Model] option[value=offline]:has-text('(1')", state="attached")
+    page.wait_for_selector("[aria-label=Outcome] option[value=solved]:has-text('(')", state="attached")
+    page.select_option("[aria-label=Model]", "offline")
+    page.wait_for_selector(".rows tbody tr >> nth=9")
+    assert not page.query_selector(".rows .others[title$='of this batch']")
+    page.select_option("[aria-label=Cost]", "1")
+    page.wait_for_selector("text=Nothing matches these filters.")
+    assert "cost=1" in page.url
+    live.open("#/")
+
+
 def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     page = live.open("#/new?problem=What%20is%2017%20%2B%2025%3F&strategy=chain_of_thought")
     page.wait_for_selector("#model option:nth-child(2)", state="attached")

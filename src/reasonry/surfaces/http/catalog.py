@@ -66,7 +66,7 @@ class ListedNamesDocument(TypedDict):
 
 
 class UsageReportDocument(TypedDict):
-    """The usage of runs, in all and by day, strategy or model, and the limit of a day."""
+    """The usage of runs, in all and by day, strategy, model or outcome, and the limit of a day."""
 
     since_ms: int
     total: UsageTotal
@@ -79,7 +79,7 @@ class UsageReportDocument(TypedDict):
 class UsageQuery(Struct, frozen=True):
     """Of how many days usage is told, and in which groups."""
 
-    by: Literal["day", "strategy", "model"] = "day"
+    by: Literal["day", "strategy", "model", "outcome"] = "day"
     days: Annotated[int, Meta(ge=1, le=366)] = 30
 
 

@@ -70,6 +70,7 @@ class RunsQuery(Struct, frozen=True):
     query: Name | None = None
     since_ms: Instant | None = None
     until_ms: Instant | None = None
+    min_usd: Annotated[float, Meta(ge=0)] | None = None
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
     cursor: Name | None = None
 

@@ -20,7 +20,7 @@ export function makeTreeTools(view, page) {
   const search = element("input", {
     type: "search",
     id: "search",
-    placeholder: "Search thoughts and replies",
+    placeholder: "Search",
     "aria-label": "Search thoughts and replies",
     on: {
       input: () => change("query", search.value),

@@ -67,9 +67,11 @@ function joined(...parts) {
 
 /** A moment as people say it: today's by its time, another by its day and time. */
 export function whenWords(at) {
-  const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-  const isToday = at.toDateString() === new Date().toDateString();
-  return isToday ? `today ${time}` : `${at.toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" })} ${time}`;
+  const now = new Date();
+  const time = at.toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
+  if (at.toDateString() === now.toDateString()) return `today ${time}`;
+  const year = at.getFullYear() === now.getFullYear() ? undefined : "numeric";
+  return `${at.toLocaleDateString(undefined, { day: "numeric", month: "short", year })} ${time}`;
 }
 
 /** What there is to say, in one line. */

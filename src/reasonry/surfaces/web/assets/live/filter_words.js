@@ -1,7 +1,7 @@
 // What is said of the filters of the list: which are set, and what to do where nothing is found.
 
 import { element, listen } from "../dom.js";
-import { count, dollars, dotted, duration } from "../wording.js";
+import { count, dollars, dotted, duration, modelName } from "../wording.js";
 import { api } from "./api.js";
 
 const EXAMPLE = { problem: "Use 4, 9, 10 and 13 to make 24", strategy: "tree_of_thoughts", model: "offline", mode: "driven" };
@@ -78,14 +78,23 @@ export function foldable(...filters) {
   return box;
 }
 
-/** Returns how many runs there are in all; writes beside each strategy how many are its own. */
-export async function countRuns(strategy) {
-  const { total, groups } = await api.get("/usage?by=strategy&days=366");
-  const counts = new Map(groups.map((one) => [one.group, one.runs]));
-  for (const option of strategy.options) {
-    option.dataset.title ??= option.textContent;
-    const number = counts.get(option.value);
-    option.textContent = number ? `${option.dataset.title} (${number.toLocaleString("en")})` : option.dataset.title;
+/** Returns how many runs there are in all; writes beside each strategy, model and outcome how many are its own. */
+export async function countRuns(fields) {
+  const read = await Promise.all(["strategy", "model", "outcome"].map((by) => api.get(`/usage?by=${by}&days=366`)));
+  for (const { by, groups } of read) {
+    for (const { group } of groups) if (by === "model") offer(fields.model, group, modelName(group));
+    const counts = new Map(groups.map((one) => [one.group, one.runs]));
+    for (const option of fields[by].options) {
+      option.dataset.title ??= option.textContent;
+      const number = counts.get(option.value);
+      option.textContent = number ? `${option.dataset.title} (${number.toLocaleString("en")})` : option.dataset.title;
+    }
   }
+  const [{ total }] = read;
   return dotted([count(total.runs, "run"), total.usd > 0 && dollars(total.usd)]);
+}
+
+/** Adds a choice that is not there yet. */
+export function offer(field, name, title) {
+  if (![...field.options].some(({ value }) => value === name)) field.append(element("option", { value: name }, title));
 }

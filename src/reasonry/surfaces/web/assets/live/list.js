@@ -3,15 +3,17 @@
 import { element, listen, quietLine } from "../dom.js";
 import { modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
-import { choice, countRuns, foldable, makeFilterWords, pick, queueLine } from "./filter_words.js";
+import { choice, countRuns, foldable, makeFilterWords, offer, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
 import { OUTCOMES, loadPage } from "./list_page.js";
 import { COLUMNS, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
 
 const TYPING_MS = 250;
-const MOST = 1000; // rows that are read in order to sort them
+const MOST = 1000; // rows that are read in order to sort or group them
+const FEW = 25; // rows on a screen
 const SINCE = [["", "Any time"], ["1", "Last hour"], ["24", "Last day"], ["168", "Last week"]]; // hours
+const COSTS = [["", "Any cost"], ["0.01", "$0.01 or more"], ["0.1", "$0.10 or more"], ["1", "$1 or more"]];
 const KINDS = [["", "Runs and sessions"], ["runs", "Runs"], ["sessions", "Sessions"]];
 
 /** @param {HTMLElement} main */
@@ -20,7 +22,7 @@ export function mountList(main, { query, onNavigate }) {
   const wish = Object.fromEntries(new URLSearchParams(query));
   const entries = new Map(); // by address, so that a row stays while its text changes
   const chosen = new Set(); // runs to compare
-  const opened = new Set(); // problems whose runs all show
+  const opened = new Set(); // groups whose runs all show
   let total = ""; // what runs there are in all, in words
   let newest = null; // the latest run when they were counted
   let cursors = null; // where the next page of each begins; null: none was read
@@ -28,14 +30,16 @@ export function mountList(main, { query, onNavigate }) {
   let filtering = 0;
   let isLoading = false;
 
-  const find = element("input", { type: "search", id: "find", placeholder: "Search", "aria-label": "Search runs and sessions", value: wish.query ?? "" });
-  const kind = choice("Kind", KINDS, wish.kind);
+  const find = element("input", { type: "search", id: "find", placeholder: "Search", "aria-label": "Search runs and sessions" });
+  const kind = choice("Kind", KINDS);
   const names = [...OUTCOMES, "ended"];
-  const outcome = choice("Outcome", [["", "Any outcome"], ...names.map((name) => [name, outcomeWord(name)])], wish.outcome);
-  const strategy = choice("Strategy", [["", "Any strategy"], ...(wish.strategy ? [[wish.strategy, plainName(wish.strategy)]] : [])], wish.strategy);
-  const model = choice("Model", [["", "Any model"], ...(wish.model ? [[wish.model, modelName(wish.model)]] : [])], wish.model);
-  const since = choice("When", SINCE, wish.since);
-  const fields = { query: find, kind, outcome, strategy, model, since };
+  const outcome = choice("Outcome", [["", "Any outcome"], ...names.map((name) => [name, outcomeWord(name)])]);
+  const strategy = choice("Strategy", [["", "Any strategy"]]);
+  const model = choice("Model", [["", "Any model"]]);
+  const cost = choice("Cost", COSTS);
+  const since = choice("When", SINCE);
+  const fields = { query: find, kind, outcome, strategy, model, cost, since };
+  pickWished();
   const filters = makeFilterWords(fields, filter, onNavigate);
   const found = quietLine();
   const waiting = quietLine();
@@ -49,7 +53,7 @@ export function mountList(main, { query, onNavigate }) {
   const compare = element("a", { class: "button main", hidden: true }, "Compare the two");
   main.append(
     element("div", { class: "head" }, element("h1", { class: "unseen" }, "Runs and sessions"),
-      element("div", { class: "tools", role: "search" }, find, foldable(kind, outcome, strategy, model, since)),
+      element("div", { class: "tools", role: "search" }, find, foldable(kind, outcome, strategy, model, cost, since)),
       found, waiting, compare),
     filters.chips, trouble, sheet, filters.nothing, more,
   );
@@ -67,9 +71,9 @@ export function mountList(main, { query, onNavigate }) {
     if (runs.rows[0]?.id !== newest) void tally((newest = runs.rows[0]?.id));
   }
 
-  /** Counts the runs in all, and of each strategy. */
+  /** Counts the runs in all, and of each strategy, model and outcome. */
   async function tally() {
-    total = await countRuns(strategy).catch(() => total);
+    total = await countRuns(fields).catch(() => total);
     if (cursors) draw();
   }
 
@@ -104,13 +108,13 @@ export function mountList(main, { query, onNavigate }) {
     if (cursors === mine) readToSort();
   }
 
-  /** What is sorted otherwise than by time is read whole, as far as that goes. */
+  /** Reads on where rows are sorted otherwise than by time, or where groups leave few; as far as that goes. */
   function readToSort() {
-    if (wish.sort && !more.hidden && entries.size < MOST) void loadMore();
+    if ((wish.sort || rows.children.length < FEW) && !more.hidden && entries.size < MOST) void loadMore();
   }
 
   function draw() {
-    const shown = groupedRows(inOrderOf(entries.values(), wish.sort), opened);
+    const shown = groupedRows(inOrderOf(entries.values(), wish.sort), opened, !wish.sort && !isFiltered());
     const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
     const items = shown.map((entry) => {
       const before = old.get(entry.address);
@@ -156,8 +160,8 @@ export function mountList(main, { query, onNavigate }) {
     readToSort();
   }
 
-  function turn(title) {
-    if (!opened.delete(title)) opened.add(title);
+  function turn(group) {
+    if (!opened.delete(group)) opened.add(group);
     draw();
   }
 
@@ -199,8 +203,14 @@ export function mountList(main, { query, onNavigate }) {
     clearTimeout(filtering);
     for (const name of Object.keys(wish)) delete wish[name];
     Object.assign(wish, Object.fromEntries(new URLSearchParams(asked)));
-    for (const [name, field] of Object.entries(fields)) if (field === find) field.value = wish[name] ?? ""; else pick(field, wish[name]);
+    pickWished();
     startOver();
+  }
+
+  function pickWished() {
+    if (wish.strategy) offer(strategy, wish.strategy, plainName(wish.strategy));
+    if (wish.model) offer(model, wish.model, modelName(wish.model));
+    for (const [name, field] of Object.entries(fields)) if (field === find) field.value = wish[name] ?? ""; else pick(field, wish[name]);
   }
 
   listen(find, "input", () => {
@@ -210,13 +220,8 @@ export function mountList(main, { query, onNavigate }) {
   for (const field of Object.values(fields)) if (field !== find) listen(field, "change", filter);
   const nearEnd = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && void loadMore());
   nearEnd.observe(more);
-  api.get("/models").then(({ models }) => {
-    for (const { name } of models) if (name !== wish.model) model.append(element("option", { value: name }, modelName(name)));
-  }, () => {});
   api.get("/strategies").then(({ strategies }) => {
-    for (const { name, title } of strategies) {
-      if (name !== wish.strategy) strategy.append(element("option", { value: name }, title));
-    }
+    for (const { name, title } of strategies) offer(strategy, name, title);
     void tally();
   }, () => {});
 

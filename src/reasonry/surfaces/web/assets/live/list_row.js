@@ -4,12 +4,14 @@ import { element } from "../dom.js";
 import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, whenWords } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
+const TOGETHER_MS = 3000; // from one run of a batch to the next
+const LEAST_BATCH = 10;
 const OPEN = ["waiting", "active", "paused", "resumable"]; // such a run stands by itself
 
 /** The columns: a name in the address, a word, and what rows are sorted by. */
 export const COLUMNS = [
   ["outcome", "Outcome", ({ status }) => status ?? ""],
-  ["problem", "Problem and answer", ({ title }) => (title ?? "").toLowerCase()],
+  ["problem", "Problem", ({ title }) => (title ?? "").toLowerCase()],
   ["strategy", "Strategy", ({ strategy }) => strategy ?? ""],
   ["model", "Model", ({ mode }) => mode ?? ""],
   ["cost", "Cost", ({ usd, calls }) => (usd ?? 0) * 1e9 + (calls ?? 0)],
@@ -58,27 +60,44 @@ export function inOrderOf(entries, wish) {
 }
 
 /**
- * Puts the runs of one problem (a run, its forks, what it was compared with) behind the first of them.
+ * Puts the runs of one problem (a run, its forks, what it was compared with) behind the first of them, and those of a batch.
  * @param {object[]} rows in their order
- * @param {Set<string>} opened the problems whose runs all show
+ * @param {Set<string>} opened the groups whose runs all show
+ * @param {boolean} isByTime whether all rows show, the latest first
  */
-export function groupedRows(rows, opened) {
+export function groupedRows(rows, opened, isByTime) {
+  const batches = isByTime ? batchesOf(rows) : new Map();
   const groups = new Map();
   for (const row of rows) {
-    const key = row.of === "runs" && !OPEN.includes(row.status) ? row.title : row.address;
-    groups.set(key, [...(groups.get(key) ?? []), row]);
+    const key = row.of === "runs" && !OPEN.includes(row.status) ? (batches.get(row) ?? row.title) : row.address;
+    if (groups.has(key)) groups.get(key).push(row);
+    else groups.set(key, [row]);
   }
   return [...groups].flatMap(([key, [first, ...others]]) => {
     if (!others.length) return [first];
     const isOpen = opened.has(key);
     const members = isOpen ? others.map((row) => ({ ...row, isMember: true })) : [];
-    return [{ ...first, others: others.length, isOpen }, ...members];
+    const among = batches.has(first) ? "of this batch" : "of this problem";
+    return [{ ...first, others: `${count(others.length, "other run")} ${among}`, group: key, isOpen }, ...members];
   });
 }
 
+/** The batch that a run belongs to: many runs that began together, with one strategy and one model. */
+function batchesOf(rows) {
+  const chains = new Map();
+  for (const row of rows.filter(({ of }) => of === "runs").reverse()) {
+    const kind = `${row.strategy} ${row.mode}`;
+    const chain = chains.get(kind)?.at(-1);
+    if (row.at_ms - chain?.at(-1).at_ms <= TOGETHER_MS) chain.push(row);
+    else chains.set(kind, [...(chains.get(kind) ?? []), [row]]);
+  }
+  const batches = [...chains.values()].flat().filter((chain) => chain.length >= LEAST_BATCH);
+  return new Map(batches.flatMap((chain) => chain.map((row) => [row, `batch ${chain.at(-1).id}`])));
+}
+
 /**
- * @param {{ choose(id: string, isChosen: boolean): void, turn(title: string): void }} list `choose` is called where a
- *   run is taken to be compared, `turn` where the other runs of a problem are to show, or not
+ * @param {{ choose(id: string, isChosen: boolean): void, turn(group: string): void }} list `choose` is called where a
+ *   run is taken to be compared, `turn` where the other runs of a group are to show, or not
  */
 export function listRow(entry, isChosen, { choose, turn }) {
   const { of, id, address, status } = entry;
@@ -94,10 +113,9 @@ export function listRow(entry, isChosen, { choose, turn }) {
     element("span", { class: "title" }, title),
     came && element("span", { class: entry.answer ? "came is" : "came" }, came),
   );
-  const more = entry.others > 0 && element("button", {
-    class: "others", "aria-expanded": String(entry.isOpen), title: `${count(entry.others, "other run")} of this problem`,
-    "aria-label": `${count(entry.others, "other run")} of this problem`, on: { click: () => turn(entry.title) },
-  }, entry.isOpen ? "−" : `+${entry.others}`);
+  const more = entry.others && element("button", {
+    class: "others", "aria-expanded": String(entry.isOpen), title: entry.others, "aria-label": entry.others, on: { click: () => turn(entry.group) },
+  }, entry.isOpen ? "−" : `+${entry.others.split(" ")[0]}`);
   const mode = entry.mode ?? "";
   const cells = {
     box: box || "",
