@@ -677,11 +677,11 @@ def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) 
     """Check that a session has the branch that is asked for.
 
     Raises:
-        UsageError: It has not; `choices` has its branches.
+        NotFoundError: It has not; `choices` has its branches.
     """
     known = [*dict.fromkeys(branches)]
     if branch and branch not in known:
-        raise UsageError(
+        raise NotFoundError(
             f"session {session_id} has no branch {show_value(branch)}; its branches: {', '.join(known) or 'none'}",
             field="branch_id",
             choices=known,

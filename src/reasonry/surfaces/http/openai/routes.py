@@ -100,6 +100,7 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> R
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
+    read_name(body.model, context.app.strategies, context.app.allowed)
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
     completion = await begin(context, fields, ResponseFields, background=body.background)
     response = respond(completion.name, body)

@@ -23,19 +23,19 @@ class ResponseDocument(Struct, kw_only=True):
     """The answer, or the calls to make; or where the run stands that is to bring it."""
 
     id: str
-    object: Literal["response"]
+    object: Literal["response"] = "response"
     created_at: int
-    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
-    error: Document | None
-    incomplete_details: Document | None
-    output: list[Document]
-    reasoning: Document
-    usage: Document | None
-    metadata: Document
-    store: bool
-    temperature: None
-    top_p: None
-    truncation: Literal["auto"]
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"] = "in_progress"
+    error: Document | None = None
+    incomplete_details: Document | None = None
+    output: list[Document] = []
+    reasoning: Document = msgspec.field(default_factory=lambda: {"effort": None, "summary": "detailed"})
+    usage: Document | None = None
+    metadata: Document = {}
+    store: bool = True
+    temperature: None = None
+    top_p: None = None
+    truncation: Literal["auto"] = "auto"
     reasonry: Document | UnsetType = UNSET
     model: str
     background: bool
@@ -50,23 +50,11 @@ class ResponseDocument(Struct, kw_only=True):
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
     """Return the response to a request as it begins; `name` is that of the completion."""
-    echoed = {each: getattr(fields, each) for each in ResponseFields.__struct_fields__ if each in _ECHOED}
-    begun: Document = {
-        **_BEGUN,
-        "id": f"resp_{name}",
-        "created_at": int(created or time.time()),
-        "output": [],
-        **echoed,
-    }
-    return ResponseDocument(**begun)
+    echoed = {each: getattr(fields, each) for each in _ECHOED}
+    return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
 
 
-_BEGUN = {
-    **dict.fromkeys(("error", "incomplete_details", "usage", "temperature", "top_p")),
-    **{"object": "response", "status": "in_progress", "metadata": {}, "store": True, "truncation": "auto"},
-    "reasoning": {"effort": None, "summary": "detailed"},
-}
-_ECHOED = {*ResponseDocument.__struct_fields__} - {"reasonry"}
+_ECHOED = ({*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__}) - {"reasonry"}
 
 
 def fail_response(response: ResponseDocument, error: ReasonryError) -> Document:
