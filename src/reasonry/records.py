@@ -123,7 +123,7 @@ class RunFilters(TypedDict, total=False):
     min_usd: float | None
     """Cost this much or more, as far as it is known."""
     query: str | None
-    """Whose problem, answer or thoughts contain this text, whatever its case."""
+    """Whose problem, answer, error or thoughts contain this text, whatever its case."""
 
 
 UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]

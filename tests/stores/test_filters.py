@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 __all__ = ["store"]
 
 COUNT = 24
-WORDS = ["", "h", "he", "heron", "HERON", "ß", "cran", "n a", "e\nn", "x", "\x00y", "tern"]
+WORDS = ["", "h", "he", "heron", "HERON", "ß", "cran", "n a", "e\nn", "x", "\x00y", "tern", "LIMIT"]
 TEXTS = ["Heron and crane", "a heron", "STRASSE", "he", "", "x\x00y"]
 INSTANTS = st.none() | st.integers(0, 5)
 VALUES: Mapping[str, Sequence[Any]] = {
@@ -36,6 +36,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "paused": [True, False],
     "guided": [True, False],
     "query": WORDS,
+    "min_usd": [0, 0.5],
 }
 QUESTIONS = st.lists(
     st.fixed_dictionaries(
@@ -66,6 +67,8 @@ def kept(number: int) -> Kept:
         created_at_ms=at,
         problem=problem,
         answer="tern" if number % 5 == 3 else None,
+        detail="the limit of 2 calls is reached" if number % 5 == 4 else "",
+        usd=number / 10 if number % 2 else None,
         owner=owner,
         unattended=bits[3],
         paused=bits[4],
@@ -101,6 +104,7 @@ def is_listed(
         and (since is None or at_ms >= since)
         and (until is None or at_ms < until)
         and has(texts, which.get("query"))
+        and (which.get("min_usd") is None or (getattr(row, "usd", None) or -1) >= which["min_usd"])
     )
 
 
@@ -122,13 +126,15 @@ async def check(store: Store, which: dict[str, Any]) -> None:
             run,
             OF_RUNS,
             run.created_at_ms,
-            [run.problem, run.answer or "", *(texts_of(session, said) if session.run_id else [])],
+            [run.problem, run.answer or "", run.detail, *(texts_of(session, said) if session.run_id else [])],
             of_runs,
         )
     ]
     assert [row.run_id for row in await store.runs(**of_runs)] == expected
     of_sessions = {
-        name: value for name, value in which.items() if name not in ("model", "unattended", "paused")
+        name: value
+        for name, value in which.items()
+        if name not in ("model", "unattended", "paused", "min_usd")
     }
     if of_sessions.get("status") == "done":
         of_sessions["status"] = "archived"

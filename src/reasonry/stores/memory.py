@@ -25,7 +25,7 @@ DROP TABLE searchable;
 CREATE VIEW searchable AS
   SELECT place, fold(text) AS folded FROM thought
   UNION ALL SELECT key << 24, fold(purpose) FROM session
-  UNION ALL SELECT (1 << 62) + key, fold(problem || char(31) || coalesce(answer, '')) FROM run;
+  UNION ALL SELECT (1 << 62) + key, fold(concat_ws(char(31), problem, answer, detail)) FROM run;
 DROP INDEX session_owner;
 DROP INDEX session_active;
 DROP INDEX session_in_journal;

@@ -159,7 +159,7 @@ def _values(row: RunRow) -> list[Any]:
 
 
 def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
-    searchable.put(tx, [(RUNS + key, f"{row.problem}\x1f{row.answer or ''}")])
+    searchable.put(tx, [(RUNS + key, f"{row.problem}\x1f{row.answer or ''}\x1f{row.detail}")])
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:

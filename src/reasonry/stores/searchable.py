@@ -1,4 +1,4 @@
-"""Searching the texts of a store: problems, answers, purposes and thoughts, whatever their case.
+"""Searching the texts of a store: problems, answers, errors, purposes and thoughts, whatever their case.
 
 Each text is kept a second time with its case folded, in the transaction that writes it; in memory, where searches are
 rarer than thoughts by far, a view folds the texts as it is read. From three characters on an

@@ -186,7 +186,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
-    """List runs, newest first; `query` finds a text in problems, answers and thoughts."""
+    """List runs, newest first; `query` finds a text in problems, answers, errors and thoughts."""
     filters = msgspec.structs.asdict(query)
     limit, cursor = filters.pop("limit"), filters.pop("cursor")
     rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
