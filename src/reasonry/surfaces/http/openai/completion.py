@@ -44,29 +44,16 @@ _SHOWN: Final = (
 """The members of a run's document that a reply has."""
 
 
-class Finish(Struct, frozen=True):
-    """How a completion ends: with an answer, or with calls to make.
-
-    Args:
-        usage: Of this request alone.
-        run: The run, as it is told beside the reply.
-        cut: Whether a limit cut the answer, or the run, short.
-    """
-
-    usage: Usage
-    run: Mapping[str, Any]
-    answer: str = ""
-    calls: Sequence[MadeCall] = ()
-    cut: bool = False
-
-
 class Completion(Struct):
-    """A run that works for a request.
+    """A run that works for a request, and its end: an answer, or calls to make.
 
     Args:
         results: The effects whose results the request brought: the events before them belong to earlier replies.
         warnings: About the parts of the request that have no effect.
         leaves: Whether the run continues where the client hangs up.
+        cut: Whether a limit cut the answer, or the run, short.
+        usage: Of this request alone.
+        run: The run, as it is told beside the reply.
     """
 
     context: RequestContext
@@ -75,8 +62,12 @@ class Completion(Struct):
     results: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
     leaves: bool = False
+    answer: str = ""
+    calls: Sequence[MadeCall] = ()
+    cut: bool = False
+    usage: Usage = NOTHING
+    run: Mapping[str, Any] = {}
     _result: Result | None = None
-    _calls: Sequence[MadeCall] = ()
 
     @property
     def name(self) -> str:
@@ -116,40 +107,43 @@ class Completion(Struct):
     async def _find_calls(self) -> bool:
         """Note the calls that the run waits for; whether there are any."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
-        self._calls = [
+        self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)
             for pending in waiting[: None if self.fields.parallel_tool_calls else 1]
             if isinstance(pending.effect, CallTool) and not self.context.supervisor.is_driven(self.run_id)
         ]
-        return bool(self._calls)
+        return bool(self.calls)
 
     def _call(self, effect: str, name: str, arguments: Mapping[str, Any]) -> MadeCall:
         function = CalledFunction(name, msgspec.json.encode(arguments).decode())
         return MadeCall(str(CallId(self.run_id, effect)), function)
 
-    async def end(self) -> Finish:
-        """Return how it ends, once its thoughts are told.
+    async def end(self) -> None:
+        """Note how it ends, once its thoughts are told.
 
         Raises:
             ReasonryError: It ends without an answer.
         """
         result, fields = self._result or await self.context.app.engine.result(self.run_id), self.fields
-        answer, calls, cut = "", self._calls, False
-        if not calls:
+        if not self.calls:
             is_stopped = result.outcome == "stopped" and result.status == "done"
             text = result.best_answer if is_stopped else result.answer
             called = read_call(fields.forced, text) if fields.forced and text is not None else None
             if text is None or (fields.forced and called is None):
                 raise _failure_of(result)
             if called is not None:
-                calls = [self._call(ANSWER, *called)]
+                self.calls = [self._call(ANSWER, *called)]
             else:
                 stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
-                answer, is_cut = cut_answer(text, stops, fields.max_completion_tokens or fields.max_tokens)
-                cut = is_cut or is_stopped
+                limit = fields.max_completion_tokens or fields.max_tokens
+                self.answer, is_cut = cut_answer(text, stops, limit)
+                self.cut = is_cut or is_stopped
         whole = result.document(nodes=False)
-        run = {**{name: whole[name] for name in _SHOWN}, "warnings": [*whole["warnings"], *self.warnings]}
-        return Finish(await self._usage(result), run, answer, calls, cut)
+        self.run = {
+            **{name: whole[name] for name in _SHOWN},
+            "warnings": [*whole["warnings"], *self.warnings],
+        }
+        self.usage = await self._usage(result)
 
     async def _usage(self, result: Result) -> Usage:
         """Return the usage since the results that the request brought, if it did."""

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ....core.metering import estimate_tokens
 from ....errors import ReasonryError
-from .completion import Completion, Finish
+from .completion import Completion
 from .conversation import MadeCall
 from .request import ResponseFields, ResponseTool, TextOptions, ToolChoice
 
@@ -79,19 +79,19 @@ async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
         async for piece in pieces:
             thoughts.append(piece)
             yield chunk({"reasoning_content": piece})
-    finish = await completion.end()
-    message: Document = {"role": "assistant", "content": finish.answer, "refusal": None}
+    await completion.end()
+    message: Document = {"role": "assistant", "content": completion.answer, "refusal": None}
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
-    if finish.calls:
-        calls = [{"type": "function", **msgspec.to_builtins(call)} for call in finish.calls]
+    if completion.calls:
+        calls = [{"type": "function", **msgspec.to_builtins(call)} for call in completion.calls]
         message |= {"content": None, "tool_calls": calls}
         yield chunk({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
-    elif finish.answer:
-        yield chunk({"content": finish.answer})
-    reason = "tool_calls" if finish.calls else "length" if finish.cut else "stop"
+    elif completion.answer:
+        yield chunk({"content": completion.answer})
+    reason = "tool_calls" if completion.calls else "length" if completion.cut else "stop"
     yield chunk({}, reason)
-    spent = {"usage": _usage(finish, "prompt", "completion"), "reasonry": {"runs": [finish.run]}}
+    spent = {"usage": _usage(completion, "prompt", "completion"), "reasonry": {"runs": [completion.run]}}
     if usage:
         yield {**chunk({}), "choices": [], **spent}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
@@ -117,15 +117,15 @@ async def tell_response(completion: Completion, response: ResponseDocument) -> A
         yield {"type": "response.reasoning_summary_text.done", **place, "text": part["text"]}
         yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
         yield _end_item(response, {**item, "summary": [part]})
-    finish = await completion.end()
-    response.status = "incomplete" if finish.cut else "completed"
-    for call in finish.calls:
+    await completion.end()
+    response.status = "incomplete" if completion.cut else "completed"
+    for call in completion.calls:
         for event in _tell_call(response, call):
             yield event
-    for event in () if finish.calls else _tell_answer(response, finish.answer):
+    for event in () if completion.calls else _tell_answer(response, completion.answer):
         yield event
-    response.incomplete_details = {"reason": "max_output_tokens"} if finish.cut else None
-    response.usage, response.reasonry = _usage(finish, "input", "output"), {"runs": [finish.run]}
+    response.incomplete_details = {"reason": "max_output_tokens"} if completion.cut else None
+    response.usage, response.reasonry = _usage(completion, "input", "output"), {"runs": [completion.run]}
     yield {"type": f"response.{response.status}", "response": response}
 
 
@@ -161,10 +161,10 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
     return {"type": "response.output_item.done", "output_index": len(response.output) - 1, "item": done}
 
 
-def _usage(finish: Finish, read: str, written: str) -> Document:
+def _usage(completion: Completion, read: str, written: str) -> Document:
     """Return the usage of a request in the words of an API; all output that is no answer counts as reasoning."""
-    used = finish.usage
-    thought = used.output_tokens - (estimate_tokens(finish.answer) if finish.answer else 0)
+    used = completion.usage
+    thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
     return {
         f"{read}_tokens": used.input_tokens,
         f"{written}_tokens": used.output_tokens,
