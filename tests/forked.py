@@ -142,23 +142,39 @@ sys.exit(code if code >= 0 else 128 - code)
 """
 
 
+STAYS = b"stays"
+"""The first message of a worker, which keeps the server until it hangs up."""
+
+
 @cache
+def _connect() -> tuple[str, socket.socket]:
+    """Return the address of the process that forks the others, and the connection that keeps it.
+
+    There is one for all workers of a run of the tests: the first that needs it starts it, the last ends it.
+    """
+    import fcntl
+
+    name = f"reasonry-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with Path(tempfile.gettempdir(), f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if connection.connect_ex(f"\0{name}"):
+            command = [sys.executable, "-m", "tests.forked", name]
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+            )
+            assert process.stdout is not None
+            with process.stdout:
+                process.stdout.readline()
+            # It ends by itself.
+            process.returncode = 0
+            connection.connect(f"\0{name}")
+        connection.send(STAYS)
+    return f"\0{name}", connection
+
+
 def _address() -> str:
-    """Return the address of the process that forks the others, started at the first call."""
-    address = f"\0reasonry-tests-{os.getpid()}"
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked", address[1:]], cwd=ROOT, stdin=pipe, stdout=pipe
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdout.readline()
-
-    def end() -> None:
-        process.communicate(timeout=30)
-
-    atexit.register(end)
-    return address
+    return _connect()[0]
 
 
 def _load() -> None:
@@ -319,26 +335,31 @@ def _serve(address: str) -> None:
     ):
         listener.bind(address)
         listener.listen(64)
-        os.write(1, b"listening\n")
-        selector.register(0, selectors.EVENT_READ)
         selector.register(listener, selectors.EVENT_READ)
-        while True:
+        os.write(1, b"listening\n")
+        workers = -1
+        while workers:
             for key, _ in selector.select():
-                if key.fd == 0:
-                    return
                 if key.fileobj is listener:
-                    _fork(listener.accept()[0], selector)
+                    workers = max(workers, 0) + _fork(listener.accept()[0], selector)
+                elif key.data is None:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    workers -= 1
                 elif selector.get_map().get(key.fd) is key:
                     _look(key, selector)
 
 
-def _fork(waiting: socket.socket, selector: selectors.BaseSelector) -> None:
+def _fork(waiting: socket.socket, selector: selectors.BaseSelector) -> bool:
+    """Fork a process for a job; return whether it was none, but a worker that stays."""
     text, streams, *_ = socket.recv_fds(waiting, MAX_JOB_BYTES, 3)
+    if text == STAYS:
+        selector.register(waiting, selectors.EVENT_READ)
+        return True
     child = os.fork()
     if child == 0:
         for key in list(selector.get_map().values()):
-            if key.fd > 0:
-                os.close(key.fd)
+            os.close(key.fd)
         waiting.close()
         selector.close()
         _end(_become(json.loads(text), streams))
@@ -348,6 +369,7 @@ def _fork(waiting: socket.socket, selector: selectors.BaseSelector) -> None:
     process = os.pidfd_open(child)
     selector.register(process, selectors.EVENT_READ, (child, process, waiting))
     selector.register(waiting, selectors.EVENT_READ, (child, process, waiting))
+    return False
 
 
 def _look(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:

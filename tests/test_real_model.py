@@ -42,7 +42,7 @@ PROBLEMS = {
     "react": "In which county was the author of the novel Emma born?",
 }
 PROBLEM = "Tom has 12 apples, gives 5 away and buys 8 more. How many has he now?"
-BUDGET = Budget(calls=3, tokens=1_200)
+BUDGET = Budget(calls=2, tokens=1_000)
 LIMIT = 32
 POLICY = Policy(max_output_tokens=LIMIT, backoff_s=0.01)
 BRIEF = replace(POLICY, max_output_tokens=16)

@@ -23,10 +23,10 @@ from .weather import WEATHER, until, weather_command, weather_over_http
 pytestmark = pytest.mark.slow
 
 
-def test_killed_at_every_commit_it_arrives_at_the_same_result(folder: Path) -> None:
+def test_killed_at_every_commit_it_arrives_at_the_same_result(nursery: Nursery, folder: Path) -> None:
     (folder / "packing.md").write_text(analyst.NOTES)
     brain = f"{analyst.__file__}:play"
-    with Nursery() as nursery, ServerProcess(brain=brain) as server, weather_over_http() as weather:
+    with ServerProcess(brain=brain) as server, weather_over_http() as weather:
         job = Job(
             path="",
             model=server.model,
