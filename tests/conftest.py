@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .engine.crashing import Nursery
 
 # How long an example takes says more of the machine than of the code; pytest's timeout ends what hangs.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "suite", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("suite")
 
 ROOT = Path(__file__).parents[1]

@@ -28,6 +28,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -248,6 +250,28 @@ def _rehearse() -> None:
         run(["solve", "--help"])
 
 
+class Unloaded(MetaPathFinder, Loader):
+    """Has a module that is loaded be as if it was not, until it is imported again.
+
+    With pydantic loaded, cyclopts has it compile a schema for each option of a command; a command that starts has not
+    loaded it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.module = name, sys.modules.pop(name)
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname == self.name else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        sys.meta_path.remove(self)
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
 def _become(job: dict[str, Any], streams: Sequence[int]) -> int:
     """Be the process of a job, after the fork; return its exit code."""
     if job["session"]:
@@ -297,6 +321,7 @@ def _run(words: Sequence[str]) -> None:
     sys.path[0] = str(Path(kind).parent) if kind not in ("-m", "-c") else os.getcwd()
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if kind == "-m":
+        Unloaded("pydantic")
         name = rest[0] if not hasattr(sys.modules.get(rest[0]), "__path__") else f"{rest[0]}.__main__"
         sys.modules.pop(name, None)
         sys.argv = rest

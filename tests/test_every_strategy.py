@@ -38,7 +38,7 @@ DRIVEN = [one for one in STRATEGIES.values() if one.is_driven]
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 each_driven = pytest.mark.parametrize("strategy", DRIVEN, ids=[one.name for one in DRIVEN])
 seeds = st.integers(0, 10**6)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 CARDS = (
     ToolCard("search", "Finds things.", {"type": "object", "properties": {"query": {"type": "string"}}}),
