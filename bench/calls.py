@@ -3,9 +3,9 @@
     uv run python bench/calls.py
 
 Every strategy is played with its default options by a mind that answers each question as the example of its stage
-does: three thoughts where thoughts are listed, an action and then the answer where tools are called, and so on. Tokens
-are characters / 4, of all questions and replies; rounds are the calls that wait for one another. `docs/choosing.md`
-shows the table.
+does: three thoughts where thoughts are listed, an action and then the answer where tools are called, drafts that differ
+where a judge compares them, and so on. Tokens are characters / 4, of all questions and replies; rounds are the calls
+that wait for one another. `docs/choosing.md` shows the table.
 Target: no strategy takes more calls than `MOST_CALLS` says, and none more tokens than `MOST_TOKENS`.
 """
 
@@ -57,7 +57,7 @@ MOST_CALLS = {
     "step_back": 3,
     "tree_of_thoughts": 99,
     "analysis": 18,
-    "best_of_n": 5,
+    "best_of_n": 17,
     "refine": 8,
     "program_of_thought": 4,
     "council": 7,
@@ -116,6 +116,10 @@ def _scores(_: int, ask: Ask) -> dict[str, Any]:
     return {"scores": {str(place): round(0.7 - 0.1 * place, 2) for place in range(1, 1 + len(candidates))}}
 
 
+def _other_answer(count: int, _: Ask) -> dict[str, Any]:
+    return {"answer": f"{count} hours"}
+
+
 def _plan(count: int, _: Ask) -> dict[str, Any]:
     results = [("Speed", "60 km/h"), ("Time", "3.5 hours"), ("Conclusion", "3.5 hours")]
     steps = [
@@ -131,6 +135,9 @@ def _plan(count: int, _: Ask) -> dict[str, Any]:
 
 
 REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
+    ("best_of_n", "sequential_reasoning"): _other_answer,
+    ("refine", "sequential_reasoning"): _other_answer,
+    ("council", "sequential_reasoning"): _other_answer,
     ("tree_of_thoughts", "approach_exploration"): _thoughts,
     ("tree_of_thoughts", "branch_development"): _thoughts,
     ("tree_of_thoughts", "branch_evaluation"): _scores,

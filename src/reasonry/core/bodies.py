@@ -155,6 +155,13 @@ class EffectFailed(Exception):
         self.failure, self.answers = failure, answers
 
 
+def raise_if_all_failed(answers: Answers) -> None:
+    """Raise `EffectFailed` with the first failure if no answer is anything else; nothing where nothing was asked."""
+    failures = [answer for answer in answers if isinstance(answer, Failed)]
+    if failures and len(failures) == len(answers):
+        raise EffectFailed(failures[0], answers)
+
+
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
     if not thoughts:
         return ()

@@ -101,16 +101,29 @@ class Group(Struct, frozen=True):
         return self.draft.number
 
 
-def draw_drafts(
-    state: Any, numbers: Sequence[int], problems: Sequence[str] = (), *, by: str = ""
-) -> Generator[Request, Any, tuple[Draft, ...]]:
-    """Have drafts written side by side; one that is proved right cancels the rest.
+def draw_drafts(state: Any, count: int, *, by: str = "") -> Generator[Request, Any, tuple[Any, Thought]]:
+    """Have drafts of the problem written side by side; return the state with them, and the thought that lists them.
 
     Args:
-        problems: One for each draft; empty: the problem of the run.
         by: Who writes them, each with its number; empty: the writer.
     """
+    return (yield from _draw(state, [state.problem] * count, by))
+
+
+def improve_drafts(
+    state: Any, earlier: Sequence[tuple[Draft | None, str]]
+) -> Generator[Request, Any, tuple[Any, Thought]]:
+    """Have drafts written like `draw_drafts` does, each better than an earlier one, with a review of that one."""
+    problems = [_problem_to_improve(state.problem, draft, review) for draft, review in earlier]
+    return (yield from _draw(state, problems, "", [draft.number if draft else 0 for draft, _ in earlier]))
+
+
+def _draw(
+    state: Any, problems: Sequence[str], by: str, repairs: Sequence[int] = ()
+) -> Generator[Request, Any, tuple[Any, Thought]]:
+    """Draw a draft for each problem; one that is proved right cancels the rest."""
     options: DraftOptions = state.options
+    numbers = range(len(state.drafts) + 1, len(state.drafts) + len(problems) + 1)
     effects = [
         RunStrategy(
             options.over,
@@ -120,21 +133,22 @@ def draw_drafts(
             f"sample-{number}",
             f"{by}-{number}" if by else "writer",
         )
-        for number, problem in zip(numbers, problems or [state.problem] * len(numbers), strict=True)
+        for number, problem in zip(numbers, problems, strict=True)
     ]
     brought = yield request(state, *effects, enough=_has_proof)
-    checked = bool(options.drawn_with.get("verify"))
-    return tuple(
-        replace(read_draft(number, each), checked=checked)
-        for number, each in zip(numbers, brought, strict=True)
-    )
+    is_checked = bool(options.drawn_with.get("verify"))
+    drawn = [
+        replace(read_draft(number, each), checked=is_checked, repairs=repaired)
+        for number, each, repaired in zip(numbers, brought, repairs or [0] * len(problems), strict=True)
+    ]
+    return replace(state, drafts=(*state.drafts, *drawn)), list_drafts(drawn)
 
 
 def _has_proof(brought: Iterable[Delivered | None]) -> bool:
     return any(isinstance(each, Finished) and each.proved for each in brought)
 
 
-def problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
+def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
     """Return the problem of a draft that is to be better than an earlier one; both stand below it, quoted."""
     written = [f"The earlier answer:\n{cut(draft.text, SHOWN_CHARS)}"] if draft and draft.answer else []
     earlier = "\n\n".join([*written, *([f"A review of it:\n{review}"] if review else [])])
@@ -232,12 +246,13 @@ def choose_draft(state: Any, draft: Draft | None, text: str = "") -> Move:
     )
 
 
-def conclude_draft(draft: Draft | None, document: dict[str, Any]) -> Conclusion:
-    """Return the conclusion that a draft is the answer; without one, the document alone."""
-    if draft is None:
+def conclude_drafts(drafts: Sequence[Draft], best: Draft | None, details: dict[str, Any]) -> Conclusion:
+    """Return the conclusion that a draft is the answer, with all of them and other details."""
+    document = drafts_document(drafts) | details
+    if best is None:
         return Conclusion(document=document)
-    certainty = "proved" if draft.status == "proved" else "given"
-    return Conclusion(draft.answer, document=document, short=draft.short or None, certainty=certainty)
+    certainty = "proved" if best.status == "proved" else "given"
+    return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
 
 
 def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from .effects import Ask
+from .bodies import EffectFailed, Request, request
+from .effects import Ask, CallTool
 from .events import Failed, ToolReturned
 from .toolcard import ToolCard
 
@@ -83,20 +85,54 @@ def sandbox_words(tools: Iterable[ToolCard]) -> str:
     return " ".join(card.description for card in tools if card.name == SANDBOX_TOOL) or "plain Python."
 
 
-def output_of(returned: ToolReturned | Failed) -> tuple[str, str]:
-    """Return the output of a program that was run, and its error; one of them is empty.
+class Output(Struct, frozen=True):
+    """What came of running a program.
 
-    The output is what it printed, or else the value of its last line.
+    Attributes:
+        printed: All that it printed, up to its error if there is one.
+        value: Of its last line.
+        error: With its trace; empty if there is none.
     """
+
+    printed: str = ""
+    value: Any = None
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it printed, or else the value of its last line; empty where it failed."""
+        shown = self.printed.strip() or ("" if self.value is None else str(self.value).strip())
+        return "" if self.error else shown
+
+    @property
+    def fault(self) -> str:
+        """Why it has no answer; empty if it has."""
+        return self.error or ("" if self.text else "it printed nothing; print the answer")
+
+
+def output_of(returned: ToolReturned | Failed) -> Output:
+    """Return the output of a program that was run."""
     if isinstance(returned, Failed):
-        return "", returned.message
-    is_text = isinstance(returned.value, str)
-    document: Mapping[str, Any] = (
-        {"status": "ok", "stdout": returned.value} if is_text else returned.value or {}
-    )
-    if document.get("status") != "ok":
-        trace, _, error = str(document.get("error") or document.get("status") or "").strip().rpartition("\n")
-        return "", f"{error or 'it did not run'}\n{trace[-MAX_ERROR:]}".strip()
-    value = document.get("value")
-    printed = str(document.get("stdout") or "").strip() or ("" if value is None else str(value).strip())
-    return (printed, "") if printed else ("", "it printed nothing; print the answer")
+        return Output(error=returned.message)
+    if isinstance(returned.value, str):
+        return Output(returned.value)
+    document: Mapping[str, Any] = returned.value or {}
+    output = Output(str(document.get("stdout") or ""), document.get("value"))
+    if document.get("status") == "ok":
+        return output
+    trace, _, error = str(document.get("error") or document.get("status") or "").strip().rpartition("\n")
+    return replace(output, error=f"{error or 'it did not run'}\n{trace[-MAX_ERROR:]}".strip())
+
+
+def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[Output]]:
+    """Run programs in the sandbox, side by side, and return their outputs in order; without a sandbox the run ends.
+
+    Args:
+        programs: Each by the id of what it belongs to.
+    """
+    calls = [CallTool(SANDBOX_TOOL, {"code": code}, about) for about, code in programs.items()]
+    returned = yield request(state, *calls, give_failures=True)
+    for each in returned:
+        if isinstance(each, Failed) and each.code == UNAVAILABLE:
+            raise EffectFailed(each, returned)
+    return [output_of(each) for each in returned]

@@ -247,7 +247,8 @@ class Strategy(Generic[S, O]):
         suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
         task_after_thoughts: The problem of a run that begins with the thoughts of a session and names none; empty: the
             first of them is the problem.
-        calls: Of a usual run with its default options; `auto` takes it only within a budget of so many.
+        calls: Of a usual run with its default options, judging included; `auto` takes it only within a budget of so
+            many.
 
     Raises:
         InvalidStrategyError: The table does not hold together; the message says which stage and why.

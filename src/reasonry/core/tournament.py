@@ -1,8 +1,8 @@
 """Tournaments: which candidates a judge compares next, and who leads.
 
-`pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings: a ring, in which each candidate stands
-             once in the first place and once in the second, then every other candidate beside the two that lead; a
-             winner that would replace the leader so far stands beside it in both orders
+`pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings, in two rounds: a ring, in which each
+             candidate stands once in the first place and once in the second, then every other candidate beside two
+             pivots, the leader so far and the best other one of the ring; a pair of the ring comes the other way round
 `knockout`   pairs that are judged in both orders, and once more where the two disagree or are close; log₂ n rounds
 `points`     each candidate rated alone
 `list`       all candidates rated at once
@@ -13,7 +13,7 @@ Rule 2: a candidate's score is its mean preference, and a quarter of the logarit
         was first.
 Rule 3: the next questions are a function of the verdicts so far, so that what was judged is never judged again.
 Rule 4: the first contender leads until the tournament is over, in a knock-out until it loses a pair; in pairs it leads
-        on where the judge prefers it to the winner in both orders. So a tournament cut short changes nothing unproved.
+        on where the judge always prefers it to the winner. So a tournament cut short changes nothing unproved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from msgspec import Struct
 
 Rules = Literal["pairs", "knockout", "points", "list"]
 
-PIVOTS = 2
 VOTES = 0.25
 """How much the logarithm of a share of the votes counts beside a mean preference."""
 CLOSE = 0.1
@@ -92,7 +91,7 @@ def next_questions(
     if rules == "list":
         return [] if tuple(order) in judged else [tuple(order)]
     ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
-    rounds = (ring, _beside_pivots(order, ring, contenders, verdicts), _beside_leader(contenders, verdicts))
+    rounds = (ring, _beside_pivots(order, ring, contenders, verdicts))
     open_rounds = ([pair for pair in pairs if pair not in judged] for pairs in rounds)
     return next(filter(None, open_rounds), [])
 
@@ -103,9 +102,10 @@ def _beside_pivots(
     contenders: Sequence[Contender],
     verdicts: Sequence[Ratings],
 ) -> list[tuple[int, ...]]:
-    """Return every pair with a leader of the ring in it; one that the ring had comes in the other order."""
-    of_ring = [verdict for verdict in verdicts if verdict.shown in ring]
-    pivots = list(scores(contenders, of_ring))[:PIVOTS]
+    """Return every pair with the leader so far or the best other of the ring; those of the ring come the other way."""
+    leader, of_ring = contenders[0].number, [verdict for verdict in verdicts if verdict.shown in ring]
+    rival = next(number for number in scores(contenders, of_ring) if number != leader)
+    pivots = (leader, rival)
     pairs: list[tuple[int, ...]] = []
     for place, pivot in enumerate(pivots):
         for number in order:
@@ -113,12 +113,6 @@ def _beside_pivots(
                 pair = (pivot, number) if len(pairs) % 2 else (number, pivot)
                 pairs.append(pair[::-1] if pair in ring else pair)
     return pairs
-
-
-def _beside_leader(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    """Return the winner beside the leader so far, in both orders."""
-    leader, winner = contenders[0].number, next(iter(scores(contenders, verdicts)))
-    return [(leader, winner), (winner, leader)] if winner != leader else []
 
 
 def _bracket(

@@ -36,17 +36,15 @@ from ..core.drafts import (
     best_draft,
     candidates,
     choose_draft,
-    conclude_draft,
-    drafts_document,
+    conclude_drafts,
     draw_drafts,
-    list_drafts,
-    problem_to_improve,
+    improve_drafts,
     verify_drafts,
 )
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
-from ..core.programs import SANDBOX_TOOL, output_of, program_in
+from ..core.programs import SANDBOX_TOOL, Output, output_of, program_in
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
@@ -168,8 +166,8 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side."""
-    drafts = yield from draw_drafts(s, range(1, s.options.n + 1))
-    return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
+    s, drafts = yield from draw_drafts(s, s.options.n)
+    return go(s, "draft_verification", drafts)
 
 
 def verify(s: State) -> Body:
@@ -198,7 +196,7 @@ def distinguish(s: State) -> Body:
     missing = [number for number in programs if inputs and str(number) not in s.outputs]
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
     returned = yield request(s, *calls, give_failures=True)
-    brought = {str(number): _outputs(each) for number, each in zip(missing, returned, strict=True)}
+    brought = {str(number): _outputs(output_of(each)) for number, each in zip(missing, returned, strict=True)}
     s = replace(s, inputs=inputs, outputs={**s.outputs, **brought})
     lines = "\n".join(f"Draft {number}: {', '.join(values)}" for number, values in brought.items())
     return go(
@@ -214,10 +212,9 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
     return f"{program}\n\ntried = []{tries}\ntried"
 
 
-def _outputs(returned: Any) -> tuple[str, ...]:
-    value = getattr(returned, "value", None)
-    found = value.get("value") if isinstance(value, dict) and not output_of(returned)[1] else None
-    return tuple(first_words(str(each), 200) for each in found) if isinstance(found, list) else ()
+def _outputs(output: Output) -> tuple[str, ...]:
+    found = output.value if isinstance(output.value, list) and not output.error else []
+    return tuple(first_words(str(each), 200) for each in found)
 
 
 def compare(s: State) -> Body:
@@ -260,12 +257,8 @@ def repair(s: State) -> Body:
     """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
     by_number = {draft.number: draft for draft in s.drafts}
     chosen = [by_number[number] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    numbers = range(len(s.drafts) + 1, len(s.drafts) + len(chosen) + 1)
-    problems = [problem_to_improve(s.problem, draft, _review(s, draft)) for draft in chosen]
-    drawn = yield from draw_drafts(s, numbers, problems)
-    new = [replace(draft, repairs=old.number) for draft, old in zip(drawn, chosen, strict=False)]
-    s = replace(s, drafts=(*s.drafts, *new), heats=(*s.heats, ()))
-    return go(s, "draft_verification", list_drafts(new))
+    s, drafts = yield from improve_drafts(s, [(draft, _review(s, draft)) for draft in chosen])
+    return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 
 def _refuted_drafts(s: State) -> list[Draft]:
@@ -296,14 +289,14 @@ class BestOfNDetails(DraftsDetails, total=False):
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, the votes and the comparisons."""
     chosen, verdicts = state.leader, [verdict for heat in state.heats for verdict in heat]
-    document = drafts_document(state.drafts) | {"comparisons": [_as_data(verdict) for verdict in verdicts]}
+    details: dict[str, Any] = {"comparisons": [_as_data(verdict) for verdict in verdicts]}
     if verdicts and not any(verdict.ratings for verdict in verdicts):
-        document["unchecked"] = (
+        details["unchecked"] = (
             "no reply of the judge could be read; the answer is the one with the most votes"
         )
     if chosen is not None:
-        document["winner"] = chosen.id
-    return conclude_draft(chosen, document)
+        details["winner"] = chosen.id
+    return conclude_drafts(state.drafts, chosen, details)
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:
@@ -322,7 +315,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
     suits=("code",),
-    calls=5,
+    calls=17,
     state=State,
     conclude=conclude,
     details=BestOfNDetails,

@@ -35,10 +35,8 @@ from ..core.drafts import (
     best_draft,
     candidates,
     choose_draft,
-    conclude_draft,
-    drafts_document,
+    conclude_drafts,
     draw_drafts,
-    list_drafts,
     verify_drafts,
 )
 from ..core.effects import Ask
@@ -131,8 +129,8 @@ def _of_seats(s: State) -> tuple[Group, ...]:
 
 def answer(s: State) -> Body:
     """y_i ~ π_i(y | x), side by side."""
-    drafts = yield from draw_drafts(s, s.options.members, by="seat")
-    return go(replace(s, drafts=drafts), "answer_check", list_drafts(drafts))
+    s, drafts = yield from draw_drafts(s, len(s.options.members), by="seat")
+    return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
@@ -224,16 +222,16 @@ class CouncilDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the best answer so far, what each seat answered, and where they differed."""
-    best, found = state.best, _of_seats(state)
-    document = drafts_document(state.drafts) | {
+    found = _of_seats(state)
+    details: dict[str, Any] = {
         "agreed": len(found) == 1 and len(found[0].voters) == len(state.options.members),
         "differences": state.differences,
         "scores": _scores(state),
         "seats": [_seat(state, number) for number in state.options.members],
     }
     if state.lost:
-        document["unchecked"] = f"no answer could be written from all: {state.lost}"
-    return conclude_draft(best, document)
+        details["unchecked"] = f"no answer could be written from all: {state.lost}"
+    return conclude_drafts(state.drafts, state.best, details)
 
 
 def _scores(state: State) -> dict[str, float]:
@@ -263,7 +261,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     source="arXiv:2406.04692",
     summary="Lets several models answer and judge each other without names: for a second opinion.",
     options=Options,
-    calls=3,
+    calls=7,
     state=State,
     conclude=conclude,
     details=CouncilDetails,

@@ -18,33 +18,32 @@ program that prints its answer without working it out is marked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Move, fail, go, request
+from ..core.bodies import Body, Conclusion, Move, Request, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     Draft,
     best_draft,
     candidates,
     choose_draft,
-    conclude_draft,
-    drafts_document,
+    conclude_drafts,
     list_drafts,
     verify_drafts,
 )
-from ..core.effects import Ask, CallTool
-from ..core.events import Failed, Reply
+from ..core.effects import Ask
+from ..core.events import Reply
 from ..core.programs import (
     SANDBOX_TOOL,
-    UNAVAILABLE,
+    Output,
     ProgramReply,
     computes,
-    output_of,
     read_program,
+    run_programs,
     sandbox_words,
 )
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
@@ -92,18 +91,36 @@ class State(Struct, frozen=True, omit_defaults=True):
     options: Options
     drafts: tuple[Draft, ...] = ()
     round: int = 1
-    unrun: tuple[Draft, ...] = ()
-    """Those that are not run yet."""
 
 
 def write(s: State) -> Body:
     """c_1, …, c_k ~ π(c | x), side by side."""
-    asks = [_question(s, number) for number in range(1, s.options.programs + 1)]
+    s = yield from _ask_for_programs(s, [None] * s.options.programs)
+    return go(s, "execution")
+
+
+def repair(s: State) -> Body:
+    """c'_i ~ π(c | x, c_i, what failed), side by side."""
+    failed = [draft for draft in s.drafts[-s.options.programs :] if draft.steps]
+    s = yield from _ask_for_programs(replace(s, round=s.round + 1), failed)
+    return go(s, "execution")
+
+
+def _ask_for_programs(s: State, failed: Sequence[Draft | None]) -> Generator[Request, Any, State]:
+    """Ask for programs, each in place of one that failed if there is one; a draft is lost until its program ran."""
+    numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
+    asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
     replies = yield request(s, *asks, give_failures=True)
-    return go(_add(s, replies), "execution")
+    new = [
+        Draft(number, status="lost", steps=(reply.value.program,))
+        if isinstance(reply, Reply)
+        else Draft(number, status="lost", why=reply.message, code=reply.code)
+        for number, reply in zip(numbers, replies, strict=True)
+    ]
+    return replace(s, drafts=(*s.drafts, *new))
 
 
-def _question(s: State, number: int, failed: Draft | None = None) -> Ask:
+def _question(s: State, number: int, failed: Draft | None) -> Ask:
     shown = [f"solve({each.input!r}) == {each.output!r}" for each in s.options.examples[:SHOWN_EXAMPLES]]
     examples = [EXAMPLES.format(examples="\n".join(shown))] if shown else []
     before = [*failed.steps, f"What failed:\n{failed.why}", REPAIR] if failed else []
@@ -113,30 +130,12 @@ def _question(s: State, number: int, failed: Draft | None = None) -> Ask:
     return Ask(prompt, system, facts, sample=number, about=f"sample-{number}")
 
 
-def _add(s: State, replies: Sequence[Any]) -> State:
-    """Note the programs that came in, to be run, and what became of the others."""
-    new: list[Draft] = []
-    for number, reply in enumerate(replies, len(s.drafts) + 1):
-        if isinstance(reply, Reply):
-            new.append(Draft(number, steps=(reply.value.program,)))
-        else:
-            new.append(Draft(number, status="lost", why=reply.message, code=reply.code))
-    lost = tuple(draft for draft in new if draft.status == "lost")
-    return replace(s, drafts=(*s.drafts, *lost), unrun=tuple(draft for draft in new if draft not in lost))
-
-
 def execute(s: State) -> Body:
     """o_i = run(c_i); a program fails on an error, an example or the verifier."""
-    calls = [CallTool(SANDBOX_TOOL, {"code": _code(s, draft)}, draft.id) for draft in s.unrun]
-    returned = yield request(s, *calls, give_failures=True)
-    unavailable = next(
-        (each for each in returned if isinstance(each, Failed) and each.code == UNAVAILABLE), None
-    )
-    if unavailable is not None:
-        return fail(s, "error", unavailable.message, UNAVAILABLE)
-    run = [_judge(s, draft, each) for draft, each in zip(s.unrun, returned, strict=True)]
-    new = tuple(sorted((*s.drafts, *run), key=lambda draft: draft.number))
-    s = yield from verify_drafts(replace(s, drafts=new, unrun=()))
+    unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
+    outputs = yield from run_programs(s, {name: _code(s, draft) for name, draft in unrun.items()})
+    run = {name: _judge(s, unrun[name], output) for name, output in zip(unrun, outputs, strict=True)}
+    s = yield from verify_drafts(replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts)))
     last = s.drafts[-s.options.programs :]
     can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
     to = "program_repair" if not candidates(s.drafts) and can_repair else "answer_selection"
@@ -151,34 +150,19 @@ def _code(s: State, draft: Draft) -> str:
     return f"{program}\n\n[solve(given) for given in {inputs!r}]"
 
 
-def _judge(s: State, draft: Draft, returned: Any) -> Draft:
-    examples = s.options.examples
-    output, error = output_of(returned)
-    if error:
-        return replace(draft, status="lost", why=error, code="program_failed")
-    draft = replace(draft, answer=output)
-    if not examples:
-        return draft
-    document = returned.value if isinstance(returned.value, dict) else {}
-    results = document.get("value")
-    pairs = zip(examples, results if isinstance(results, list) else (), strict=False)
+def _judge(s: State, draft: Draft, output: Output) -> Draft:
+    if output.fault:
+        return replace(draft, why=output.fault, code="program_failed")
+    results = output.value if isinstance(output.value, list) else []
     wrong = [
         f"solve({each.input!r}) returned {result!r}, not {each.output!r}"
-        for each, result in pairs
+        for each, result in zip(s.options.examples, results, strict=False)
         if each.output != result
     ]
-    if not document.get("stdout"):
+    if s.options.examples and not output.printed:
         wrong.append("it prints no answer")
-    why = f"it fails examples ({len(wrong)} of {len(examples)}); {wrong[0]}" if wrong else ""
-    return replace(draft, status="refuted", why=why) if wrong else draft
-
-
-def repair(s: State) -> Body:
-    """c'_i ~ π(c | x, c_i, what failed), side by side."""
-    failed = [draft for draft in s.drafts[-s.options.programs :] if draft.steps]
-    asks = [_question(s, number, draft) for number, draft in enumerate(failed, len(s.drafts) + 1)]
-    replies = yield request(s, *asks, give_failures=True)
-    return go(_add(replace(s, round=s.round + 1), replies), "execution")
+    why = f"it fails examples ({len(wrong)} of {len(s.options.examples)}); {wrong[0]}" if wrong else ""
+    return replace(draft, answer=output.text, status="refuted" if wrong else "open", why=why)
 
 
 def select(s: State) -> Move:
@@ -199,12 +183,12 @@ def conclude(state: State) -> Conclusion:
     """Return the output most programs agree on, its program, and which programs compute nothing."""
     best = best_draft(state.drafts)
     idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
-    document = drafts_document(state.drafts) | {"rounds": state.round, "no_computation": idle}
+    details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
     if best is not None:
-        document["program"] = best.steps[0]
+        details["program"] = best.steps[0]
         if best.id in idle and best.status != "proved":
-            document["unchecked"] = "the program states its answer and computes nothing"
-    return conclude_draft(best, document)
+            details["unchecked"] = "the program states its answer and computes nothing"
+    return conclude_drafts(state.drafts, best, details)
 
 
 _PROGRAM = {"type": "string", "description": "The whole program."}

@@ -25,12 +25,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
-from ..core.bodies import Body, Conclusion, Thought, fail, go, request
+from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
-from ..core.effects import Ask, CallTool
-from ..core.events import Failed, Reply
+from ..core.effects import Ask
+from ..core.events import Reply
 from ..core.problem import without_quoted
-from ..core.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramReply, output_of, read_program, sandbox_words
+from ..core.programs import SANDBOX_TOOL, ProgramReply, read_program, run_programs, sandbox_words
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard
@@ -65,17 +65,21 @@ def ask_all(question, pieces):
     if _asked[0] <= len(_known):
         return _known[first:_asked[0]]
     missing = [_locate(piece) for piece in pieces[max(0, len(_known) - first):]]
-    print("\\n{asks}" + repr([str(question), missing]))
+    _signal("ask", str(question), missing)
     raise RuntimeError("it waits for answers")
 
 def ask(question, piece=""):
     return ask_all(question, [piece])[0]
 
 def final(answer):
-    print("\\n{ends}" + repr(str(answer)))
+    _signal("final", str(answer))
+
+def _signal(*data):
+    print("\\n{signal}" + repr(data))
 
 """
-ASKS, ENDS = "<<questions>>", "<<final>>"
+SIGNAL = "<<signal>>"
+"""What begins the line in which a program asks questions, or ends with the answer."""
 
 PIECE_CHARS = 20_000
 OUTPUT_CHARS = 4_000
@@ -150,44 +154,31 @@ def _limits(s: State) -> str:
 
 def execute(s: State) -> Body:
     """o_t = run(c_t, C), with the answers to its questions so far."""
-    prologue = PROLOGUE.format(
-        context=s.context, known=list(s.known), piece=PIECE_CHARS, asks=ASKS, ends=ENDS
-    )
-    call = CallTool(SANDBOX_TOOL, {"code": prologue + s.programs[-1]}, f"program-{len(s.programs)}")
-    (returned,) = yield request(s, call, give_failures=True)
-    if isinstance(returned, Failed) and returned.code == UNAVAILABLE:
-        return fail(s, "error", returned.message, UNAVAILABLE)
-    printed, error = output_of(returned)
-    document = getattr(returned, "value", None)
-    whole = str(document.get("stdout") or "") if isinstance(document, dict) else printed
-    if waiting := _sub_questions(s, whole):
-        return go(replace(s, waiting=waiting), "sub_questions")
-    before, _, ended = whole.rpartition(f"\n{ENDS}")
-    answer = _literal(ended) if before or whole.startswith(f"\n{ENDS}") else None
-    output = cut("\n".join(filter(None, [before if answer else printed, error])).strip(), OUTPUT_CHARS)
-    s = replace(s, outputs=(*s.outputs, output))
-    if isinstance(answer, str) and answer.strip():
-        s = replace(s, final=s.final.propose(answer.strip()))
-        return go(s, "answer_formulation", Thought(output or answer))
-    is_last = len(s.programs) >= s.options.programs
-    return go(s, "answer_formulation" if is_last else "exploration", Thought(output or "(nothing)"))
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
-def _sub_questions(s: State, printed: str) -> tuple[SubQuestion, ...]:
-    """Return the questions at which a program ended."""
-    _, found, last = printed.rpartition(f"\n{ASKS}")
-    match _literal(last) if found else None:
-        case [str(question), list(pieces)]:
-            return tuple(SubQuestion(question, _piece(s, place)) for place in pieces)
+    prologue = PROLOGUE.format(context=s.context, known=list(s.known), piece=PIECE_CHARS, signal=SIGNAL)
+    program = {f"program-{len(s.programs)}": prologue + s.programs[-1]}
+    (output,) = yield from run_programs(s, program)
+    printed, signal = _last_signal(output.printed)
+    match signal:
+        case ("ask", str(question), [*pieces]):
+            waiting = tuple(SubQuestion(question, _piece(s, place)) for place in pieces)
+            return go(replace(s, waiting=waiting), "sub_questions")
+        case ("final", str(answer)) if answer.strip():
+            s, shown = replace(s, final=s.final.propose(answer.strip())), printed
         case _:
-            return ()
+            shown = output.text or f"{output.printed}\n{output.fault}"
+    shown = cut(shown.strip(), OUTPUT_CHARS)
+    s = replace(s, outputs=(*s.outputs, shown))
+    is_over = s.final.text is not None or len(s.programs) >= s.options.programs
+    return go(s, "answer_formulation" if is_over else "exploration", Thought(shown or str(s.final.text)))
+
+
+def _last_signal(printed: str) -> tuple[str, Any]:
+    """Return what a program printed before its last signal, and that signal."""
+    before, _, last = printed.rpartition(f"\n{SIGNAL}")
+    try:
+        return before, ast.literal_eval(last.partition("\n")[0])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return printed, None
 
 
 def _piece(s: State, place: Any) -> str:
@@ -221,12 +212,8 @@ def _sub_question(asked: SubQuestion, number: int) -> Ask:
 
 def formulate(s: State) -> Body:
     """Y, verified; from what was printed, where no program ended with it."""
-    printed = [output for output in s.outputs if output]
-    return (
-        yield from settle_answer(
-            s, lambda s: _question(s, FORMULATE), s.outputs, best=(printed or [None])[-1]
-        )
-    )
+    best = next((output for output in reversed(s.outputs) if output), None)
+    return (yield from settle_answer(s, lambda s: _question(s, FORMULATE), s.outputs, best=best))
 
 
 class RecursiveDetails(AnswerDetails):
@@ -238,11 +225,10 @@ class RecursiveDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer, the programs with what they printed, and how many questions they asked."""
-    rounds = [{"program": program, "output": output}
-              for program, output in zip(state.programs, state.outputs, strict=False)]  # fmt: skip
-    return conclude_answer(
-        state.final, {"programs": rounds, "questions_asked": state.asked} | state.final.document
-    )
+    rounds = zip(state.programs, state.outputs, strict=False)
+    programs = [{"program": program, "output": output} for program, output in rounds]
+    details = {"programs": programs, "questions_asked": state.asked} | state.final.document
+    return conclude_answer(state.final, details)
 
 
 _PROGRAM = {"type": "string", "description": "The program."}

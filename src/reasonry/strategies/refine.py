@@ -32,11 +32,9 @@ from ..core.drafts import (
     best_draft,
     candidates,
     choose_draft,
-    conclude_draft,
-    drafts_document,
+    conclude_drafts,
     draw_drafts,
-    list_drafts,
-    problem_to_improve,
+    improve_drafts,
     verify_drafts,
 )
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
@@ -101,8 +99,8 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_m ~ π(y | x), side by side."""
-    drafts = yield from draw_drafts(s, range(1, s.options.drafts + 1))
-    return go(replace(s, drafts=drafts), "answer_check", list_drafts(drafts))
+    s, drafts = yield from draw_drafts(s, s.options.drafts)
+    return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
@@ -151,11 +149,8 @@ def _objections(s: State) -> str:
 
 def refine(s: State) -> Body:
     """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side."""
-    numbers = range(len(s.drafts) + 1, len(s.drafts) + s.options.drafts + 1)
-    problem = problem_to_improve(s.problem, s.best, s.feedback)
-    new = yield from draw_drafts(s, numbers, [problem] * len(numbers))
-    s = replace(s, drafts=(*s.drafts, *new), round=s.round + 1, feedback="")
-    return go(s, "answer_check", list_drafts(new))
+    s, drafts = yield from improve_drafts(s, [(s.best, s.feedback)] * s.options.drafts)
+    return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
 def select(s: State) -> Move:
@@ -172,11 +167,10 @@ class RefineDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, its rating, and how many rounds it took."""
-    best = state.best
-    document = drafts_document(state.drafts) | {"rounds": state.round, "ratings": state.ratings}
+    details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
     if state.lost:
-        document["unchecked"] = f"no reply to its review could be read: {state.lost}"
-    return conclude_draft(best, document)
+        details["unchecked"] = f"no reply to its review could be read: {state.lost}"
+    return conclude_drafts(state.drafts, state.best, details)
 
 
 _FEEDBACK = {"type": "string", "description": "What is wrong, and how to correct it."}
@@ -193,7 +187,7 @@ REFINE: Strategy[State, Options] = Strategy(
     details=RefineDetails,
     progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
     suits=("checked", "text"),
-    calls=3,
+    calls=6,
     stages=(
         problem_reception(
             ("draft_generation",), "Say what is asked, and which checks an answer has to pass."
