@@ -31,6 +31,7 @@ from reasonry.errors import IllegalTransitionError, UsageError
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies import STRATEGIES
+from reasonry.strategies.recursive import SIGNAL
 
 from .playing import Played, World, play, stop
 
@@ -57,10 +58,10 @@ def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
 RETURNS: dict[str, dict[str, list[Any]]] = {
     "recursive": {
         "py_executor": [
-            {"status": "ok", "stdout": "\n<<final>>'42'"},
+            {"status": "ok", "stdout": f"\n{SIGNAL}('final', '42')"},
             {
                 "status": "error",
-                "stdout": "\n<<questions>>['How many?', [[0, 3], 'all']]",
+                "stdout": f"\n{SIGNAL}('ask', 'How many?', [[0, 3], 'all'])",
                 "error": "it waits",
             },
             {"status": "ok", "stdout": "5 lines"},

@@ -102,10 +102,11 @@ async def test_where_every_claim_is_refuted_the_result_warns() -> None:
 
 @pytest.mark.parametrize("verdicts", [*itertools.product(("holds", "fails", "unsure"), repeat=3)])
 def test_the_table_is_exhaustive(verdicts: tuple[Any, ...]) -> None:
-    found = tuple(
-        (lens, Attack("Counting", "shown", verdict)) for lens, verdict in zip(LENSES, verdicts, strict=True)
-    )
-    judged = judge(PLAN, Claim(COUNT, found=found))
+    votes = {
+        str(lens): Attack("Counting", "shown", verdict)
+        for lens, verdict in zip(LENSES, verdicts, strict=True)
+    }
+    judged = judge(PLAN, Claim(COUNT, votes=votes))
     fails, holds = verdicts.count("fails"), verdicts.count("holds")
     expected = "refuted" if fails >= 2 or verdicts[0] == "fails" else "undecided"
     assert judged.verdict == ("confirmed" if not fails and holds >= 2 else expected)
@@ -137,7 +138,7 @@ HOLDS = {"quote": "", "reason": "each step was checked", "verdict": "holds"}
 FAILS = {"quote": "n is even", "reason": "n = 3 is a counterexample", "verdict": "fails"}
 
 
-def prove(*, solutions: list[Any], revised: Any = BAD, verdict: str = "unknown", **options: Any) -> Walked:
+def prove(*, solutions: list[Any], revised: Any = BAD, verdict: Any = "unknown", **options: Any) -> Walked:
     """Solve the problem; readers refute what says that n is even, and hold the rest."""
     written = iter(solutions)
 

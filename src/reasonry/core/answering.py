@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
+from ..puzzles import false_equations
 from ..reading import parse
+from ..reading.conclusion import Subject
 from ..reading.fit import Unreadable
 from ..reading.vote import agree, normalise, says_the_same
 from .bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
@@ -38,6 +40,7 @@ OPEN_TASK = "If a text or code is asked for, reply with that alone, without JSON
 """Where the answer to an open task goes."""
 
 _MAX_INLINE = 120
+F = TypeVar("F", bound=Struct)
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """Models that are asked for a number often give one; it is taken as the text they would have written."""
@@ -356,20 +359,34 @@ def without_number(step: str) -> str:
     return _NUMBERED.sub("", step.strip()) or step
 
 
-def refuse_once(
-    ask: Ask, texts: Sequence[str], find_faults: Callable[[str], Sequence[str]]
-) -> Unreadable | None:
-    """Refuse a reply for its faults; None if it has none, or if the question was asked again for faults before.
+def read_calculation(
+    problem: str,
+    ask: Ask,
+    texts: Sequence[str],
+    form: type[F],
+    work: Callable[[F], str],
+    subject: Subject | None = None,
+) -> tuple[F, str] | Unreadable:
+    """Read a reply; refuse one with false equations, unless an earlier one had some or no further try is left.
 
-    The last reply allowed is not refused either: an answer with faults is better than none.
+    A text that an open task asks for is not checked.
 
     Args:
         texts: The replies to the question so far, oldest first.
-        find_faults: From a reply to what is wrong with it, in sentences for whoever is asked again.
+        work: From a reply to what it works out.
     """
-    if len(texts) > ask.retries or not (faults := find_faults(texts[-1])):
-        return None
-    return None if any(map(find_faults, texts[:-1])) else Unreadable("; ".join(faults[:5]), is_doubt=True)
+
+    def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
+        is_text = subject is not None and subject.is_open
+        if isinstance(reading, Unreadable) or (is_text and reading[1] not in ("json", "fenced")):
+            return []
+        return false_equations(work(reading[0]), about=problem)
+
+    *before, reading = (parse.read_form(text, form, subject=subject) for text in texts)
+    faults = find_faults(reading) if len(texts) <= ask.retries else []
+    if not faults or any(map(find_faults, before)):
+        return reading
+    return Unreadable("; ".join(faults[:5]), is_doubt=True)
 
 
 _NUMBERED: Final = lazy_pattern(

@@ -85,7 +85,7 @@ def sandbox_words(tools: Iterable[ToolCard]) -> str:
     return " ".join(card.description for card in tools if card.name == SANDBOX_TOOL) or "plain Python."
 
 
-class Output(Struct, frozen=True):
+class ProgramOutput(Struct, frozen=True):
     """What came of running a program.
 
     Attributes:
@@ -110,21 +110,21 @@ class Output(Struct, frozen=True):
         return self.error or ("" if self.text else "it printed nothing; print the answer")
 
 
-def output_of(returned: ToolReturned | Failed) -> Output:
+def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
     """Return the output of a program that was run."""
     if isinstance(returned, Failed):
-        return Output(error=returned.message)
+        return ProgramOutput(error=returned.message)
     if isinstance(returned.value, str):
-        return Output(returned.value)
+        return ProgramOutput(returned.value)
     document: Mapping[str, Any] = returned.value or {}
-    output = Output(str(document.get("stdout") or ""), document.get("value"))
+    output = ProgramOutput(str(document.get("stdout") or ""), document.get("value"))
     if document.get("status") == "ok":
         return output
     trace, _, error = str(document.get("error") or document.get("status") or "").strip().rpartition("\n")
     return replace(output, error=f"{error or 'it did not run'}\n{trace[-MAX_ERROR:]}".strip())
 
 
-def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[Output]]:
+def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[ProgramOutput]]:
     """Run programs in the sandbox, side by side, and return their outputs in order; without a sandbox the run ends.
 
     Args:

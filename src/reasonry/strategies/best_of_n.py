@@ -44,7 +44,7 @@ from ..core.drafts import (
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
-from ..core.programs import SANDBOX_TOOL, Output, output_of, program_in
+from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
@@ -212,7 +212,7 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
     return f"{program}\n\ntried = []{tries}\ntried"
 
 
-def _outputs(output: Output) -> tuple[str, ...]:
+def _outputs(output: ProgramOutput) -> tuple[str, ...]:
     found = output.value if isinstance(output.value, list) and not output.error else []
     return tuple(first_words(str(each), 200) for each in found)
 

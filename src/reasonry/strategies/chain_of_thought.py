@@ -36,8 +36,8 @@ from ..core.answering import (
     FinalAnswer,
     conclude_answer,
     quotation,
+    read_calculation,
     read_check,
-    refuse_once,
     settle_answer,
     without_number,
 )
@@ -47,8 +47,6 @@ from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.programs import is_block
 from ..core.strategy import UNASKED, Field, Stage, Strategy, final_response, problem_reception, text_list
-from ..puzzles import false_equations
-from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.open_task import is_open_task
 
@@ -147,24 +145,16 @@ def decompose(s: State) -> Body:
 
 def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
     """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
-    reading = parse.read_form(texts[-1], Reasoning, subject=subject_of(s))
+    subject = subject_of(s)
+
+    def work(reply: Reasoning) -> str:
+        return "" if subject.is_open else "\n".join([*reply.steps, str(reply.answer or "")])
+
+    reading = read_calculation(s.problem, ask, texts, Reasoning, work, subject)
     if isinstance(reading, Unreadable) and is_open_task(s.problem) and is_block(texts[-1]):
         # A verifier may look at it, so that prose would be no answer; code alone is nothing else.
         return Reasoning(answer=texts[-1].strip()), "block"
-    if isinstance(reading, Unreadable) or subject_of(s).is_open:
-        return reading
-
-    def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Reasoning, subject=subject_of(s))
-        return (
-            [] if isinstance(earlier, Unreadable) else false_equations(_as_text(earlier[0]), about=s.problem)
-        )
-
-    return refuse_once(ask, texts, find_faults) or reading
-
-
-def _as_text(reply: Reasoning) -> str:
-    return "\n".join([*reply.steps, str(reply.answer or "")])
+    return reading
 
 
 def reason(s: State) -> Body:

@@ -131,81 +131,53 @@ AMOUNTS = _words(
 )
 
 
-class Features(Struct, frozen=True):
-    """What is looked at in a problem.
+class Asked(Struct, frozen=True):
+    """A problem, and what the run has for it.
 
     Attributes:
-        tools: Whether the run may call tools.
-        verifier: Whether the run has a verifier.
         reasons: Whether its model reasons by itself before it replies.
-        chars: How many there are.
-        puzzle: Whether it is a number puzzle and nothing else.
-        words: How many there are.
-        vocabulary: The words, in lower case.
-        numbers: How many are written in digits, years left out.
-        questions: Sentences that end in a question mark.
-        parts: Lines that begin as items of a list do.
-        choices: Different answers offered as A, B, C, ….
-        code: Whether lines of a program stand in it.
-        coding: Whether a program is to be written or mended.
-        written: The text that is to be written, where that is more than a few lines; empty if none is.
-        long_sum: Whether long numbers, or many, are to be reckoned with.
-        search: What has to be tried and undone; empty if nothing has.
-        made: What is to be made, where that is more than a few lines; empty if nothing is.
-        hops: Turns of phrase that hang one fact on another: `whose`, `the man who …`, `X's wife's …`.
-        fact: Whether it asks who, what, which, where or when.
     """
 
-    tools: bool
-    verifier: bool
-    reasons: bool
-    chars: int
-    puzzle: bool
-    words: int
-    vocabulary: frozenset[str]
-    numbers: int
-    questions: int
-    parts: int
-    choices: int
-    code: bool
-    coding: bool
-    written: str
-    long_sum: bool
-    search: str
-    made: str
-    hops: int
-    fact: bool
+    problem: str
+    has_tools: bool = False
+    has_verifier: bool = False
+    reasons: bool = False
 
+    @property
+    def words(self) -> list[str]:
+        """Its words."""
+        return _WORD.findall(self.problem)
 
-def features(
-    problem: str, *, has_tools: bool = False, has_verifier: bool = False, reasons: bool = False
-) -> Features:
-    """Return what is looked at in a problem."""
-    code, written = _CODE.search(problem) is not None, _WRITING.search(problem)
-    words = _WORD.findall(problem)
-    choices = set(_CHOICE.findall(problem))
-    numbers = [text for text in _NUMBER.findall(problem) if not _YEAR.fullmatch(text)]
-    return Features(
-        tools=has_tools,
-        verifier=has_verifier,
-        reasons=reasons,
-        chars=len(problem),
-        puzzle=read_puzzle(problem) is not None,
-        words=len(words),
-        vocabulary=frozenset(word.casefold() for word in words),
-        numbers=len(numbers),
-        questions=len(_ASKED.findall(problem)),
-        parts=0 if len(choices) > 1 else len(_PART.findall(problem)),
-        choices=len(choices) if len(choices) > 1 else 0,
-        code=code,
-        coding=_CODING.search(problem) is not None or (code and _MENDING.search(problem) is not None),
-        written=written["what"].casefold() if written else "",
-        long_sum=_is_long_sum(problem),
-        search=_search_cue(problem),
-        made=_making_cue(problem),
-        hops=len(_HOP.findall(problem)),
-        fact=_FACT.search(problem) is not None,
-    )
+    @property
+    def vocabulary(self) -> frozenset[str]:
+        """Its words, each once and in lower case."""
+        return frozenset(word.casefold() for word in self.words)
+
+    @property
+    def numbers(self) -> int:
+        """How many are written in digits, years left out."""
+        return sum(not _YEAR.fullmatch(text) for text in _NUMBER.findall(self.problem))
+
+    @property
+    def questions(self) -> int:
+        """Sentences that end in a question mark."""
+        return len(_ASKED.findall(self.problem))
+
+    @property
+    def choices(self) -> int:
+        """Different answers offered as A, B, C, …."""
+        found = set(_CHOICE.findall(self.problem))
+        return len(found) if len(found) > 1 else 0
+
+    @property
+    def parts(self) -> int:
+        """Lines that begin as items of a list do."""
+        return 0 if self.choices else len(_PART.findall(self.problem))
+
+    @property
+    def shows_code(self) -> bool:
+        """Whether lines of a program stand in it."""
+        return _CODE.search(self.problem) is not None
 
 
 def _is_long_sum(problem: str) -> bool:
@@ -223,19 +195,6 @@ def _is_long_sum(problem: str) -> bool:
     )
 
 
-def _search_cue(problem: str) -> str:
-    named = _PUZZLE.search(problem)
-    if named and _SOLVING.search(problem):
-        return named[0].casefold()
-    placed, bound = _PLACING.search(problem), _CONSTRAINED.search(problem)
-    return f"{placed[0]} … {bound[0]}".casefold() if placed and bound else ""
-
-
-def _making_cue(problem: str) -> str:
-    found = _MAKING.search(problem)
-    return "" if found is None or _SMALL.search(found["what"]) else found["verb"].casefold()
-
-
 class Kind(Struct, frozen=True):
     """A kind of problem.
 
@@ -248,7 +207,7 @@ class Kind(Struct, frozen=True):
 
     name: str
     description: str
-    why: Callable[[Features], str]
+    why: Callable[[Asked], str]
     is_thought: bool = False
 
 
@@ -256,12 +215,12 @@ def _list_cues(found: Collection[str]) -> str:
     return ", ".join(sorted(found)[:3])
 
 
-def _number_puzzle(seen: Features) -> str:
-    return "a number puzzle: steps are tried, scored and undone" if seen.puzzle else ""
+def _number_puzzle(seen: Asked) -> str:
+    return "a number puzzle: steps are tried, scored and undone" if read_puzzle(seen.problem) else ""
 
 
-def _planned_lookups(seen: Features) -> str:
-    if not seen.tools:
+def _planned_lookups(seen: Asked) -> str:
+    if not seen.has_tools:
         return ""
     if seen.questions > 1:
         return f"tools, and {seen.questions} questions: all lookups can be planned at once"
@@ -269,49 +228,61 @@ def _planned_lookups(seen: Features) -> str:
     return f"tools, and a comparison ({_list_cues(cues)}): lookups run side by side" if cues else ""
 
 
-def _lookups(seen: Features) -> str:
-    return "tools: each lookup depends on the one before" if seen.tools else ""
+def _lookups(seen: Asked) -> str:
+    return "tools: each lookup depends on the one before" if seen.has_tools else ""
 
 
-def _computation(seen: Features) -> str:
-    if seen.code:
+def _computation(seen: Asked) -> str:
+    if seen.shows_code:
         return "a program to follow: the state is written down step by step"
-    return f"numbers of {LONG_DIGITS} digits or more: computed digit by digit" if seen.long_sum else ""
+    is_long = _is_long_sum(seen.problem)
+    return f"numbers of {LONG_DIGITS} digits or more: computed digit by digit" if is_long else ""
 
 
-def _long_input(seen: Features) -> str:
-    is_long = seen.chars >= LONG_CHARS
-    return f"an input of {seen.chars:,} characters: programs read it piece by piece" if is_long else ""
+def _long_input(seen: Asked) -> str:
+    chars = len(seen.problem)
+    return f"an input of {chars:,} characters: programs read it piece by piece" if chars >= LONG_CHARS else ""
 
 
-def _verifiable(seen: Features) -> str:
-    return "a verifier: the answer is improved until it passes" if seen.verifier else ""
+def _verifiable(seen: Asked) -> str:
+    return "a verifier: the answer is improved until it passes" if seen.has_verifier else ""
 
 
-def _code(seen: Features) -> str:
-    return "a program to be written: several are run and compared" if seen.coding else ""
+def _code(seen: Asked) -> str:
+    is_mended = seen.shows_code and _MENDING.search(seen.problem)
+    is_wanted = is_mended or _CODING.search(seen.problem)
+    return "a program to be written: several are run and compared" if is_wanted else ""
 
 
-def _text(seen: Features) -> str:
-    is_short = seen.parts < MANY_PARTS and seen.words <= LONG_WORDS
-    return f"a text ({seen.written}): it is reviewed and improved" if seen.written and is_short else ""
+def _text(seen: Asked) -> str:
+    written = _WRITING.search(seen.problem)
+    is_short = seen.parts < MANY_PARTS and len(seen.words) <= LONG_WORDS
+    return (
+        f"a text ({written['what'].casefold()}): it is reviewed and improved" if written and is_short else ""
+    )
 
 
-def _search(seen: Features) -> str:
-    return f"a problem of trial and error ({seen.search})" if seen.search else ""
+def _search(seen: Asked) -> str:
+    named = _PUZZLE.search(seen.problem) if _SOLVING.search(seen.problem) else None
+    placed, bound = _PLACING.search(seen.problem), _CONSTRAINED.search(seen.problem)
+    cue = named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else ""
+    return f"a problem of trial and error ({cue.casefold()})" if cue else ""
 
 
-def _composite(seen: Features) -> str:
+def _composite(seen: Asked) -> str:
     if seen.parts >= MANY_PARTS:
         return f"a task of {seen.parts} listed parts"
     if seen.questions >= MANY_PARTS:
         return f"{seen.questions} questions in one"
-    if seen.words > LONG_WORDS and seen.questions != 1:
-        return f"a long task ({seen.words} words)"
-    return f"something to make ({seen.made}), not a question" if seen.made and not seen.questions else ""
+    if len(seen.words) > LONG_WORDS and seen.questions != 1:
+        return f"a long task ({len(seen.words)} words)"
+    made = _MAKING.search(seen.problem)
+    if made is None or seen.questions or _SMALL.search(made["what"]):
+        return ""
+    return f"something to make ({made['verb'].casefold()}), not a question"
 
 
-def _science(seen: Features) -> str:
+def _science(seen: Asked) -> str:
     own = seen.vocabulary & SCIENCE
     cues = own | (seen.vocabulary & ALSO_SCIENCE)
     is_case = seen.numbers > 0 or bool(seen.vocabulary & CASES)
@@ -319,7 +290,7 @@ def _science(seen: Features) -> str:
     return f"science ({_list_cues(cues)}): the principle first, then the case" if is_science else ""
 
 
-def _short_answer(seen: Features) -> str:
+def _short_answer(seen: Asked) -> str:
     if seen.choices:
         return f"{seen.choices} answers to choose from: several solutions can vote"
     cues = seen.vocabulary & AMOUNTS
@@ -328,13 +299,14 @@ def _short_answer(seen: Features) -> str:
     return ""
 
 
-def _multi_hop(seen: Features) -> str:
-    if seen.tools and seen.questions == 1 and seen.fact and seen.hops:
+def _multi_hop(seen: Asked) -> str:
+    is_fact = _FACT.search(seen.problem) and _HOP.search(seen.problem)
+    if seen.has_tools and seen.questions == 1 and is_fact:
         return "tools, and a question that depends on others: they come first"
     return ""
 
 
-def _anything(_: Features) -> str:
+def _anything(_: Asked) -> str:
     return "no special feature: reasoning in steps"
 
 
@@ -458,13 +430,11 @@ def consider(
     for strategy in known:
         for kind in strategy.suits:
             suiting.setdefault(_check_kind(kind, strategy), strategy)
-    seen = features(problem, has_tools=has_tools, has_verifier=has_verifier, reasons=reasons)
+    seen = Asked(problem, has_tools, has_verifier, reasons)
     return [_consider(kind, seen, suiting.get(kind.name), calls) for kind in KINDS]
 
 
-def _consider(
-    kind: Kind, seen: Features, strategy: Strategy[Any, Any] | None, calls: int | None
-) -> Considered:
+def _consider(kind: Kind, seen: Asked, strategy: Strategy[Any, Any] | None, calls: int | None) -> Considered:
     why, passed = kind.why(seen), ""
     if strategy is None:
         return Considered(kind.name, "", 0, why)

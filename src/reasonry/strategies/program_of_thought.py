@@ -39,7 +39,7 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
     SANDBOX_TOOL,
-    Output,
+    ProgramOutput,
     ProgramReply,
     computes,
     read_program,
@@ -150,7 +150,7 @@ def _code(s: State, draft: Draft) -> str:
     return f"{program}\n\n[solve(given) for given in {inputs!r}]"
 
 
-def _judge(s: State, draft: Draft, output: Output) -> Draft:
+def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
     if output.fault:
         return replace(draft, why=output.fault, code="program_failed")
     results = output.value if isinstance(output.value, list) else []

@@ -34,19 +34,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
-from ..core.bodies import Body, Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
-from ..core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
+from ..core.bodies import (
+    Body,
+    Conclusion,
+    EffectFailed,
+    Move,
+    Request,
+    Thought,
+    fail,
+    go,
+    raise_if_all_failed,
+    request,
+    stay,
+)
+from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.details import Details
 from ..core.drafts import Draft, verify_drafts
 from ..core.effects import Ask, Verify
-from ..core.events import Failed, Verified
+from ..core.events import Reply, Verified
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..patterns import lazy_pattern
@@ -62,18 +74,21 @@ stands, with the number of the thought it is in. Leave out what a run, a test or
 marked `ran`).
 {{"claims": [{{"claim": "quoted", "thought": 3 or null}}]}}"""
 
-ATTACK = """A claim of this text: {place}"{claim}"
-
-Now {task} Quote the place of the text that decides it, word for word, and say why. Say `fails` only if you can show \
-it, `holds` only if you checked it, else `unsure`.
+VERDICT = """ Quote the place that decides it, word for word, and say why. Say `fails` only if you can show it, \
+`holds` only if you checked each step, else `unsure`.
 {{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}}"""
 
+ATTACK = f"""A claim of this text: {{place}}"{{claim}}"
+
+Now {{task}}{VERDICT}"""
+
 SOLVER = """You solve problems rigorously. A claim counts only with its reason, and what you could not show you say."""
-SOLVE = f"""Now solve the problem. {{angle}} Read the problem as it is worded, and check your result before you write. \
-Then write the finished solution alone, as it would be handed in: each step with its reason, nothing of how you found \
-it. Mark what you could not show: [GAP: what is missing].
+FINISHED = f"""Mark what you could not show: [GAP: what is missing].
 {{{{"reasoning": "the finished solution, step by step", "answer": "the answer alone"}}}}
 {OPEN_TASK}"""
+SOLVE = f"""Now solve the problem. {{angle}} Read the problem as it is worded, and check your result before you write. \
+Then write the finished solution alone, as it would be handed in: each step with its reason, nothing of how you found \
+it. {FINISHED}"""
 ANGLES: Final = (
     "Work forwards from what is given.",
     "Work backwards from what is asked.",
@@ -81,13 +96,11 @@ ANGLES: Final = (
     "Look for a quantity that stays the same, or for a contradiction.",
 )
 """In turn, so that the solvers differ."""
-ATTACK_PROOF = """A solution by someone else:
-{proof}
+ATTACK_PROOF = f"""A solution by someone else:
+{{proof}}
 
 Now try to refute it as an answer to the problem as it is worded: compute again, look for a counterexample, for a step \
-that does not follow, for a case that is left out. Quote the place that decides it, word for word, and say why. Say \
-`fails` only if you can show it, `holds` only if you checked each step, else `unsure`.
-{{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}}"""
+that does not follow, for a case that is left out.{VERDICT}"""
 REVISE = f"""A solution by someone else:
 {{proof}}
 
@@ -95,12 +108,9 @@ Readers found these holes in it:
 {{holes}}
 
 Now write the finished solution anew, whole: close the holes, or take another way where the way is what is wrong. \
-Mark what you could not show: [GAP: what is missing].
-{{{{"reasoning": "the finished solution, step by step", "answer": "the answer alone"}}}}
-{OPEN_TASK}"""
+{FINISHED}"""
 
-Lens = Literal["true", "follows", "complete"]
-LENSES: Final[dict[Lens, str]] = {
+LENSES: Final = {
     "true": "test whether it is true. Compute it again, recall what is known, look for a case in which it is false. A "
     "figure that is only estimated fails if your own reckoning, from usual sizes and rates, comes out far from it.",
     "follows": "test whether it follows from what the text says before it, or is only asserted there.",
@@ -130,11 +140,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...], Meta(max_length=50, description="The claims; none: the strategy selects them.")
     ] = ()
     max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 8
-    lenses: Annotated[tuple[Lens, ...], Meta(min_length=1, description="Tests of each claim.")] = (
-        "true",
-        "follows",
-        "complete",
-    )
     verify: Annotated[bool, Meta(description="Let the run's verifier settle claims and answers first.")] = (
         False
     )
@@ -174,12 +179,18 @@ class Claim(Struct, frozen=True, omit_defaults=True):
 
     text: str
     thought: int | None = None
-    found: tuple[tuple[Lens, Attack], ...] = ()
+    votes: dict[str, Attack] = {}
+    """By the lens."""
     settled_by: str = ""
     """What decided it without a vote."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
     reason: str = ""
     quote: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as readers are told."""
+        return "" if self.thought is None else f"thought {self.thought}, "
 
 
 class Proof(Draft, frozen=True, omit_defaults=True):
@@ -241,62 +252,105 @@ def receive(s: State) -> Move:
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
+# -- claims of a text
+
+
 def select(s: State) -> Body:
     """c_1 … c_n: those given, else those that carry x unchecked."""
-    count = s.options.max_claims
-    thoughts = quoted_thoughts(s.problem)
-    claims = tuple(Claim(text, _thought_of(thoughts, text)) for text in s.options.claims)
-    claims = claims or tuple(Claim(text, number) for text, number in carrying_claims(thoughts, count))
+    count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
+
+    def number_of(claim: str) -> int | None:
+        return next((thought.number for thought in thoughts if _is_quoted(thought.text, claim)), None)
+
+    claims = [Claim(text, number_of(text)) for text in s.options.claims]
+    claims = claims or [Claim(text, number) for text, number in carrying_claims(thoughts, count)]
     if not claims:
-        task = SELECT.format(count=count)
-        (reply,) = yield request(s, _question(s, "selection", task, count=count))
-        found: Selection = reply.value
-        claims = tuple(Claim(claim.claim, claim.thought) for claim in found.claims[:count])
-    return go(replace(s, claims=claims), "claim_attack", *(Thought(claim.text) for claim in claims))
+        (reply,) = yield request(s, _ask_reader(s, "selection", SELECT.format(count=count), count=count))
+        claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
+    return go(replace(s, claims=tuple(claims)), "claim_attack", *(Thought(claim.text) for claim in claims))
 
 
 def attack(s: State) -> Body:
-    """v_il: each open claim is put to each lens by itself; arithmetic, runs and the verifier come first."""
+    """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
+    s = yield from _settle_claims(s)
+    put = [(at, lens) for at, claim in enumerate(s.claims) if not claim.verdict for lens in LENSES]
+    answers = yield request(s, *(_attack_of_claim(s, at, lens) for at, lens in put), give_failures=True)
+    raise_if_all_failed(answers)
+    claims = list(s.claims)
+    for (at, lens), answer in zip(put, answers, strict=True):
+        if isinstance(answer, Reply):
+            claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
+    judged = tuple(claim if claim.verdict else judge(s.problem, claim) for claim in claims)
+    return go(replace(s, claims=judged), "verdict_table")
+
+
+def _settle_claims(s: State) -> Generator[Request, Any, State]:
+    """Settle the claims that need no reader."""
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
-    claims = tuple(_by_arithmetic(_by_run(claim, ran)) for claim in s.claims)
-    if s.options.verify and claims:
-        looks = [Verify(s.problem, (claim.text,), about=_name(place)) for place, claim in enumerate(claims)]
-        verdicts = yield request(s, *looks, give_failures=True)
-        claims = tuple(map(_by_verifier, claims, verdicts))
-    s = replace(s, claims=claims)
-    put: list[tuple[int, Lens]] = [
-        (place, lens)
-        for place, claim in enumerate(claims)
-        if not claim.settled_by
-        for lens in s.options.lenses
-    ]
-    asks = [
-        _question(
-            s,
-            lens,
-            ATTACK.format(
-                place=_place(claims[place]),
-                claim=first_words(claims[place].text, _CLAIM_CHARS),
-                task=LENSES[lens],
-            ),
-            about=_name(place),
-        )
-        for place, lens in put
-    ]
-    replies: tuple[Any, ...] = (yield request(s, *asks, give_failures=True)) if asks else ()
-    answered = [
-        (place, lens, reply.value)
-        for (place, lens), reply in zip(put, replies, strict=True)
-        if not isinstance(reply, Failed)
-    ]
-    if asks and not answered:
-        raise EffectFailed(replies[0], replies)
-    claims = tuple(
-        replace(claim, found=tuple((lens, found) for at, lens, found in answered if at == place))
-        for place, claim in enumerate(claims)
-    )
-    claims = tuple(claim if claim.verdict else judge(s.problem, claim) for claim in claims)
-    return go(replace(s, claims=claims), "verdict_table")
+    claims = [_settle_without_asking(claim, ran) for claim in s.claims]
+    looks = [Verify(s.problem, (claim.text,), about=_id(at)) for at, claim in enumerate(claims)]
+    verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
+    for at, found in enumerate(verdicts):
+        if not claims[at].verdict and isinstance(found, Verified) and found.verdict != "unknown":
+            verdict, reason = (
+                "confirmed" if found.verdict == "right" else "refuted",
+                f"proved {found.verdict}",
+            )
+            reason = found.detail or reason
+            claims[at] = replace(claims[at], settled_by="verifier", verdict=verdict, reason=reason)
+    return replace(s, claims=tuple(claims))
+
+
+def _settle_without_asking(claim: Claim, ran: Collection[int | None]) -> Claim:
+    if claim.thought in ran:
+        reason = f"thought {claim.thought} is marked as run"
+        return replace(claim, settled_by="run", verdict="confirmed", reason=reason)
+    if faults := false_equations(claim.text):
+        return replace(claim, settled_by="arithmetic", verdict="refuted", reason=faults[0], quote=claim.text)
+    return claim
+
+
+def _attack_of_claim(s: State, at: int, lens: str) -> Ask:
+    claim = s.claims[at]
+    shown = first_words(claim.text, _CLAIM_CHARS)
+    return _ask_reader(s, lens, ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens]), _id(at))
+
+
+def judge(problem: str, claim: Claim) -> Claim:
+    """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
+    counted = {lens: vote for lens, vote in claim.votes.items() if _counts(f"{problem}\n{claim.text}", vote)}
+    votes = Counter(vote.verdict for vote in counted.values())
+    is_false = "true" in counted and counted["true"].verdict == "fails"
+    if is_false or votes["fails"] >= 2:
+        verdict, side = "refuted", "fails"
+    elif not votes["fails"] and votes["holds"] >= min(2, len(claim.votes) or 1):
+        verdict, side = "confirmed", "holds"
+    else:
+        verdict, side = "undecided", "fails" if votes["fails"] else "unsure"
+    deciding = [vote for vote in counted.values() if vote.verdict == side]
+    if verdict == "undecided":
+        found = [_why_undecided(lens, vote, lens in counted) for lens, vote in claim.votes.items()]
+        reason = "; ".join(found) or "no reader gave a verdict"
+    else:
+        reason = deciding[0].reason
+    quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
+    return replace(claim, verdict=verdict, reason=reason, quote=quote)
+
+
+def _why_undecided(lens: str, vote: Attack, is_counted: bool) -> str:
+    is_out = vote.verdict == "fails" and not is_counted
+    why = vote.reason.strip().rstrip(".") or "no reason"
+    return f"{lens}: {vote.verdict}{' (no place of the text)' if is_out else ''}, {why}"
+
+
+def _counts(text: str, vote: Attack) -> bool:
+    """Whether a verdict counts: it has a reason, and a failure quotes a place of the text."""
+    return bool(vote.reason.strip()) and (vote.verdict != "fails" or _is_quoted(text, vote.quote))
+
+
+def _is_quoted(text: str, quote: str) -> bool:
+    wanted = _WORD.sub(" ", quote.casefold()).strip()[:_QUOTED_CHARS].strip()
+    return bool(wanted) and wanted in _WORD.sub(" ", text.casefold())
 
 
 def record(s: State) -> Move:
@@ -308,133 +362,56 @@ def record(s: State) -> Move:
     return go(s, "final_response", *thoughts)
 
 
-def judge(problem: str, claim: Claim) -> Claim:
-    """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
-    counted = [(lens, found) for lens, found in claim.found if _has_ground(f"{problem}\n{claim.text}", found)]
-    votes = Counter(found.verdict for _, found in counted)
-    is_false = any(lens == "true" and found.verdict == "fails" for lens, found in counted)
-    if is_false or votes["fails"] >= 2:
-        verdict, side = "refuted", "fails"
-    elif not votes["fails"] and votes["holds"] >= min(2, len(claim.found) or 1):
-        verdict, side = "confirmed", "holds"
-    else:
-        verdict, side = "undecided", "fails" if votes["fails"] else "unsure"
-    deciding = [found for _, found in counted if found.verdict == side] or [found for _, found in claim.found]
-    reason = deciding[0].reason if deciding else "no reader gave a verdict with a reason"
-    if verdict == "undecided":
-        reason = "; ".join(_why(problem, claim, lens, found) for lens, found in claim.found) or reason
-    quote = next((found.quote for found in deciding if _is_quoted(problem, found.quote)), "")
-    return replace(claim, verdict=verdict, reason=reason, quote=quote)
-
-
-def _has_ground(text: str, found: Attack) -> bool:
-    """Whether a verdict counts: it has a reason, and a failure quotes a place of the text."""
-    is_placed = found.verdict != "fails" or _is_quoted(text, found.quote)
-    return bool(found.reason.strip()) and is_placed
-
-
-def _why(problem: str, claim: Claim, lens: Lens, found: Attack) -> str:
-    """Return what a lens found of a claim that the table cannot decide."""
-    why = found.reason.strip().rstrip(".") or "no reason"
-    is_out = found.verdict == "fails" and not _has_ground(f"{problem}\n{claim.text}", found)
-    return f"{lens}: {found.verdict}{' (no place of the text)' * is_out}, {why}"
-
-
-def _is_quoted(text: str, quote: str) -> bool:
-    wanted = _WORD.sub(" ", quote.casefold()).strip()[:_QUOTED_CHARS].strip()
-    return bool(wanted) and wanted in _WORD.sub(" ", text.casefold())
-
-
-def _by_run(claim: Claim, ran: Collection[int | None]) -> Claim:
-    if claim.thought is None or claim.thought not in ran:
-        return claim
-    reason = f"thought {claim.thought} is marked as run"
-    return replace(claim, settled_by="run", verdict="confirmed", reason=reason)
-
-
-def _by_arithmetic(claim: Claim) -> Claim:
-    faults = false_equations(claim.text)
-    if not faults:
-        return claim
-    return replace(claim, settled_by="arithmetic", verdict="refuted", reason=faults[0], quote=claim.text)
-
-
-def _by_verifier(claim: Claim, verdict: Any) -> Claim:
-    result = verdict.verdict if isinstance(verdict, Verified) else "unknown"
-    if claim.settled_by or result == "unknown":
-        return claim
-    found = "confirmed" if result == "right" else "refuted"
-    return replace(claim, settled_by="verifier", verdict=found, reason=verdict.detail or f"proved {result}")
-
-
-def _thought_of(thoughts: Iterable[QuotedThought], text: str) -> int | None:
-    """Return the number of the thought that a given claim is in; None: it is in none."""
-    return next((thought.number for thought in thoughts if _is_quoted(thought.text, text)), None)
+# -- proofs of a problem
 
 
 def write_proofs(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x, angle_i); what a reply says besides the finished proof is not passed on."""
-    asks = [
-        replace(_solution(s, "proof", SOLVE.format(angle=ANGLES[place % len(ANGLES)])), sample=place)
-        for place in range(s.options.solvers)
-    ]
-    replies = yield request(s, *asks, give_failures=True)
-    answered = [reply.value for reply in replies if not isinstance(reply, Failed)]
-    if not answered:
-        raise EffectFailed(replies[0], replies)
-    proofs = tuple(_proof(number, value) for number, value in enumerate(answered, 1))
+    tasks = [SOLVE.format(angle=ANGLES[place % len(ANGLES)]) for place in range(s.options.solvers)]
+    asks = [replace(_ask_solver(s, "proof", task), sample=place) for place, task in enumerate(tasks)]
+    answers = yield request(s, *asks, give_failures=True)
+    raise_if_all_failed(answers)
+    written = [answer.value for answer in answers if isinstance(answer, Reply)]
+    proofs = tuple(_proof(s, number, value) for number, value in enumerate(written, 1))
     return go(replace(s, drafts=proofs), "proof_attack", *(Thought(proof.text) for proof in proofs))
 
 
-def _proof(number: int, value: ReasonedAnswer, repairs: int = 0) -> Proof:
-    return Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
+def _proof(s: State, number: int, value: ReasonedAnswer, repairs: int = 0) -> Proof:
+    """Return a proof; a false equation or a marked gap refutes it at once."""
+    proof = Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
+    faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
+    return replace(proof, status="refuted", verdict="refuted", holes=tuple(faults)) if faults else proof
 
 
 def attack_proof(s: State) -> Body:
     """v_1, … on the proof that ranks first, until they decide; stay for the next one."""
-    s = yield from _rule_on_proofs(s)
-    open_proofs = [proof for proof in s.ranking if not proof.verdict]
-    if s.settled is not None or not open_proofs:
+    s = yield from verify_drafts(s)
+    s = replace(s, drafts=tuple(map(_apply_verifier, s.drafts)))
+    proof = next((proof for proof in s.ranking if not proof.verdict), None)
+    if s.settled is not None or proof is None:
         can_revise = s.settled is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
-    proof = open_proofs[0]
     while not proof.verdict:
-        replies = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
-        if not proof.votes and all(isinstance(reply, Failed) for reply in replies):
-            raise EffectFailed(replies[0], replies)
-        votes = [Attack() if isinstance(reply, Failed) else reply.value for reply in replies]
+        answers = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
+        if not proof.votes:
+            raise_if_all_failed(answers)
+        votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
         proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
-    holes = "".join(f"\n- {hole}" for hole in proof.holes)
-    return stay(
-        s.with_proof(proof),
-        Thought(f"Proof {proof.number}: {proof.verdict}{holes}", data={"verdict": proof.verdict}),
-    )
+    found = "\n- ".join([f"Proof {proof.number}: {proof.verdict}", *proof.holes])
+    return stay(s.with_proof(proof), Thought(found, data={"verdict": proof.verdict}))
 
 
-def _rule_on_proofs(s: State) -> Generator[Request, Any, State]:
-    """Rule out what has a false equation or a marked gap; have a verifier look at the other answers."""
-
-    def rule_out(proof: Proof) -> Proof:
-        faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
-        is_faulty = faults and not proof.checked
-        return replace(proof, status="lost", verdict="refuted", holes=tuple(faults)) if is_faulty else proof
-
-    def settle(proof: Proof) -> Proof:
-        if proof.status == "proved":
-            return replace(proof, verdict="proved")
-        if proof.status == "refuted":
-            return replace(proof, verdict="refuted", holes=(proof.why,))
-        return replace(proof, checked=True)
-
-    s = yield from verify_drafts(replace(s, drafts=tuple(map(rule_out, s.drafts))))
-    return replace(s, drafts=tuple(map(settle, s.drafts)))
+def _apply_verifier(proof: Proof) -> Proof:
+    if proof.status == "refuted" and not proof.verdict:
+        return replace(proof, verdict="refuted", holes=(proof.why,))
+    return replace(proof, checked=True, verdict="proved" if proof.status == "proved" else proof.verdict)
 
 
 def _attacks(s: State, proof: Proof) -> list[Ask]:
     """Return the questions to as many fresh readers as could decide now."""
     holds = sum(vote.verdict == "holds" for vote in proof.votes)
     wanted = max(1, CONFIRM - holds) if proof.votes else _FIRST_VOTES
-    question = _question(s, "attack", ATTACK_PROOF.format(proof=proof.text), about=f"proof-{proof.number}")
+    question = _ask_reader(s, "attack", ATTACK_PROOF.format(proof=proof.text), f"proof-{proof.number}")
     first = len(proof.votes)
     return [replace(question, sample=at) for at in range(first, min(first + wanted, VOTES))]
 
@@ -442,7 +419,7 @@ def _attacks(s: State, proof: Proof) -> list[Ask]:
 def count_votes(problem: str, proof: Proof) -> Proof:
     """Return a proof with the verdict of its votes, empty while more can decide, and the holes they found."""
     text = f"{problem}\n{proof.text}"
-    counted = [vote for vote in proof.votes if _has_ground(text, vote)]
+    counted = [vote for vote in proof.votes if _counts(text, vote)]
     found = Counter(vote.verdict for vote in counted)
     left = VOTES - len(proof.votes)
     if found["fails"] >= REFUTE:
@@ -462,14 +439,14 @@ def revise(s: State) -> Body:
     proof = min(s.drafts, key=lambda each: (each.verdict == "refuted", len(each.holes), -each.number))
     holes = "\n".join(f"- {hole}" for hole in proof.holes) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
-    ask = _solution(s, "revision", REVISE.format(proof=proof.text, holes=holes))
+    ask = _ask_solver(s, "revision", REVISE.format(proof=proof.text, holes=holes))
     try:
         (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"))
     except EffectFailed as lost:
         if lost.failure.code != UNREADABLE:
             raise
         return go(s, "proof_attack")
-    new = _proof(len(s.drafts) + 1, reply.value, proof.number)
+    new = _proof(s, len(s.drafts) + 1, reply.value, proof.number)
     return go(replace(s, drafts=(*s.drafts, new)), "proof_attack", Thought(new.text))
 
 
@@ -481,6 +458,9 @@ def select_proof(s: State) -> Move:
         detail = f"none of {len(s.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(s, "abstained", first_words(detail, 1_000))
     return go(s, "final_response", Thought(f"Proof {proof.number}", data={"answer": proof.answer}))
+
+
+# -- what came of it
 
 
 def conclude(state: State) -> Conclusion:
@@ -533,7 +513,7 @@ def _conclude_claims(state: State) -> Conclusion:
     }
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
-    lines = [f"{claim.verdict}: {_place(claim)}{claim.text} ({claim.reason})" for claim in claims]
+    lines = [f"{claim.verdict}: {claim.place}{claim.text} ({claim.reason})" for claim in claims]
     return Conclusion("\n".join(lines) if is_judged else None, document=document)
 
 
@@ -545,25 +525,21 @@ def _document(claim: Claim) -> dict[str, Any]:
         "reason": claim.reason,
         "quote": claim.quote,
         "settled_by": claim.settled_by or None,
-        "votes": {lens: found.verdict for lens, found in claim.found},
+        "votes": {lens: vote.verdict for lens, vote in claim.votes.items()},
     }
 
 
-def _place(claim: Claim) -> str:
-    return "" if claim.thought is None else f"thought {claim.thought}, "
-
-
-def _name(place: int) -> str:
+def _id(place: int) -> str:
     return f"claim-{place + 1}"
 
 
-def _question(state: State, kind: str, task: str, count: int = 0, about: str = "") -> Ask:
+def _ask_reader(state: State, kind: str, task: str, about: str = "", count: int = 0) -> Ask:
     text = _SCORE.sub("", state.problem)
     facts = {"kind": kind, "problem": text, **({"count": count} if count else {})}
     return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about)
 
 
-def _solution(state: State, kind: str, task: str) -> Ask:
+def _ask_solver(state: State, kind: str, task: str) -> Ask:
     facts = {"kind": kind, "problem": state.problem}
     return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
 

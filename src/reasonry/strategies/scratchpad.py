@@ -33,15 +33,13 @@ from ..core.answering import (
     AnswerReply,
     FinalAnswer,
     conclude_answer,
-    refuse_once,
+    read_calculation,
     settle_answer,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..puzzles import false_equations
-from ..reading import parse
 from ..reading.fit import Unreadable
 
 SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
@@ -120,19 +118,7 @@ def initialize(s: State) -> Body:
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
     """Read lines of operations; refuse a false equation, once."""
-    reading = parse.read_form(texts[-1], Operations)
-    if isinstance(reading, Unreadable):
-        return reading
-
-    def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Operations)
-        return (
-            []
-            if isinstance(earlier, Unreadable)
-            else false_equations(earlier[0].calculation, about=s.problem)
-        )
-
-    return refuse_once(ask, texts, find_faults) or reading
+    return read_calculation(s.problem, ask, texts, Operations, lambda reply: reply.calculation)
 
 
 def calculate(s: State) -> Body:

@@ -36,8 +36,8 @@ from ..core.answering import (
     check_answer,
     conclude_answer,
     quotation,
+    read_calculation,
     read_check,
-    refuse_once,
     settle_answer,
     without_number,
 )
@@ -46,8 +46,6 @@ from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
-from ..puzzles import false_equations
-from ..reading import parse
 from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
@@ -145,18 +143,11 @@ def identify(s: State) -> Body:
 
 def read_solution(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Solution, str] | Unreadable:
     """Read a solution; refuse a false equation, once. Free text that an open task asks for is one as it stands."""
-    subject = subject_of(s)
-    reading = parse.read_form(texts[-1], Solution, subject=subject)
-    if isinstance(reading, Unreadable) or (subject.is_open and reading[1] not in ("json", "fenced")):
-        return reading
 
-    def find_faults(text: str) -> list[str]:
-        earlier = parse.read_form(text, Solution, subject=subject)
-        if isinstance(earlier, Unreadable):
-            return []
-        return false_equations("\n".join([*earlier[0].steps, str(earlier[0].answer)]), about=s.problem)
+    def work(reply: Solution) -> str:
+        return "\n".join([*reply.steps, str(reply.answer)])
 
-    return refuse_once(ask, texts, find_faults) or reading
+    return read_calculation(s.problem, ask, texts, Solution, work, subject_of(s))
 
 
 def solve(s: State) -> Body:

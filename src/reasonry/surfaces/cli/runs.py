@@ -176,6 +176,8 @@ def _print_record(record: Record) -> None:
         f"path: {path_text(record.entries('path'), trace['stage'])}",
     ]
     print_lines(head)
+    for stage, prompt in trace.get("prompts", {}).items():
+        print_lines([f"prompt of {stage}:", *(f"  {line}" for line in prompt.splitlines())])
     print_tree(trace)
     for number, thought in enumerate(record.thoughts(), 1):
         title, *lines = whole_thought(thought_title(number, thought), thought)
