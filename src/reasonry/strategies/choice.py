@@ -131,7 +131,7 @@ AMOUNTS = _words(
 )
 
 
-class Asked(Struct, frozen=True):
+class Features(Struct, frozen=True):
     """A problem, and what the run has for it.
 
     Attributes:
@@ -207,7 +207,7 @@ class Kind(Struct, frozen=True):
 
     name: str
     description: str
-    why: Callable[[Asked], str]
+    why: Callable[[Features], str]
     is_thought: bool = False
 
 
@@ -215,11 +215,11 @@ def _list_cues(found: Collection[str]) -> str:
     return ", ".join(sorted(found)[:3])
 
 
-def _number_puzzle(seen: Asked) -> str:
+def _number_puzzle(seen: Features) -> str:
     return "a number puzzle: steps are tried, scored and undone" if read_puzzle(seen.problem) else ""
 
 
-def _planned_lookups(seen: Asked) -> str:
+def _planned_lookups(seen: Features) -> str:
     if not seen.has_tools:
         return ""
     if seen.questions > 1:
@@ -228,33 +228,33 @@ def _planned_lookups(seen: Asked) -> str:
     return f"tools, and a comparison ({_list_cues(cues)}): lookups run side by side" if cues else ""
 
 
-def _lookups(seen: Asked) -> str:
+def _lookups(seen: Features) -> str:
     return "tools: each lookup depends on the one before" if seen.has_tools else ""
 
 
-def _computation(seen: Asked) -> str:
+def _computation(seen: Features) -> str:
     if seen.shows_code:
         return "a program to follow: the state is written down step by step"
     is_long = _is_long_sum(seen.problem)
     return f"numbers of {LONG_DIGITS} digits or more: computed digit by digit" if is_long else ""
 
 
-def _long_input(seen: Asked) -> str:
+def _long_input(seen: Features) -> str:
     chars = len(seen.problem)
     return f"an input of {chars:,} characters: programs read it piece by piece" if chars >= LONG_CHARS else ""
 
 
-def _verifiable(seen: Asked) -> str:
+def _verifiable(seen: Features) -> str:
     return "a verifier: the answer is improved until it passes" if seen.has_verifier else ""
 
 
-def _code(seen: Asked) -> str:
+def _code(seen: Features) -> str:
     is_mended = seen.shows_code and _MENDING.search(seen.problem)
     is_wanted = is_mended or _CODING.search(seen.problem)
     return "a program to be written: several are run and compared" if is_wanted else ""
 
 
-def _text(seen: Asked) -> str:
+def _text(seen: Features) -> str:
     written = _WRITING.search(seen.problem)
     is_short = seen.parts < MANY_PARTS and len(seen.words) <= LONG_WORDS
     return (
@@ -262,14 +262,14 @@ def _text(seen: Asked) -> str:
     )
 
 
-def _search(seen: Asked) -> str:
+def _search(seen: Features) -> str:
     named = _PUZZLE.search(seen.problem) if _SOLVING.search(seen.problem) else None
     placed, bound = _PLACING.search(seen.problem), _CONSTRAINED.search(seen.problem)
     cue = named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else ""
     return f"a problem of trial and error ({cue.casefold()})" if cue else ""
 
 
-def _composite(seen: Asked) -> str:
+def _composite(seen: Features) -> str:
     if seen.parts >= MANY_PARTS:
         return f"a task of {seen.parts} listed parts"
     if seen.questions >= MANY_PARTS:
@@ -282,7 +282,7 @@ def _composite(seen: Asked) -> str:
     return f"something to make ({made['verb'].casefold()}), not a question"
 
 
-def _science(seen: Asked) -> str:
+def _science(seen: Features) -> str:
     own = seen.vocabulary & SCIENCE
     cues = own | (seen.vocabulary & ALSO_SCIENCE)
     is_case = seen.numbers > 0 or bool(seen.vocabulary & CASES)
@@ -290,7 +290,7 @@ def _science(seen: Asked) -> str:
     return f"science ({_list_cues(cues)}): the principle first, then the case" if is_science else ""
 
 
-def _short_answer(seen: Asked) -> str:
+def _short_answer(seen: Features) -> str:
     if seen.choices:
         return f"{seen.choices} answers to choose from: several solutions can vote"
     cues = seen.vocabulary & AMOUNTS
@@ -299,14 +299,14 @@ def _short_answer(seen: Asked) -> str:
     return ""
 
 
-def _multi_hop(seen: Asked) -> str:
+def _multi_hop(seen: Features) -> str:
     is_fact = _FACT.search(seen.problem) and _HOP.search(seen.problem)
     if seen.has_tools and seen.questions == 1 and is_fact:
         return "tools, and a question that depends on others: they come first"
     return ""
 
 
-def _anything(_: Asked) -> str:
+def _anything(_: Features) -> str:
     return "no special feature: reasoning in steps"
 
 
@@ -430,11 +430,13 @@ def consider(
     for strategy in known:
         for kind in strategy.suits:
             suiting.setdefault(_check_kind(kind, strategy), strategy)
-    seen = Asked(problem, has_tools, has_verifier, reasons)
+    seen = Features(problem, has_tools, has_verifier, reasons)
     return [_consider(kind, seen, suiting.get(kind.name), calls) for kind in KINDS]
 
 
-def _consider(kind: Kind, seen: Asked, strategy: Strategy[Any, Any] | None, calls: int | None) -> Considered:
+def _consider(
+    kind: Kind, seen: Features, strategy: Strategy[Any, Any] | None, calls: int | None
+) -> Considered:
     why, passed = kind.why(seen), ""
     if strategy is None:
         return Considered(kind.name, "", 0, why)
