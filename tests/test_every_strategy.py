@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reasonry.core.answering import AnswerOptions
+from reasonry.core.asking_programs import signal_line
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe, diagram
@@ -31,7 +32,6 @@ from reasonry.errors import IllegalTransitionError, UsageError
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.recursive import SIGNAL
 
 from .playing import Played, World, play, stop
 
@@ -58,10 +58,10 @@ def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
 RETURNS: dict[str, dict[str, list[Any]]] = {
     "recursive": {
         "py_executor": [
-            {"status": "ok", "stdout": f"\n{SIGNAL}('final', '42')"},
+            {"status": "ok", "stdout": signal_line("final", "42")},
             {
                 "status": "error",
-                "stdout": f"\n{SIGNAL}('ask', 'How many?', [[0, 3], 'all'])",
+                "stdout": signal_line("ask", "How many?", [[0, 3], "all"]),
                 "error": "it waits",
             },
             {"status": "ok", "stdout": "5 lines"},

@@ -8,16 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonry.core.tournament import (
-    Contender,
-    Ratings,
-    Rules,
-    is_decided,
-    leader_so_far,
-    next_questions,
-    seeded_order,
-    standings_of,
-)
+from reasonry.core.tournament import Contender, Ratings, Rules, Tournament, seeded_order
 
 RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
 
@@ -30,11 +21,11 @@ def run(
     contenders.sort(key=lambda each: each.number != leader)
     verdicts: list[Ratings] = []
     rounds = 0
-    while questions := next_questions(rules, contenders, verdicts, seed):
+    while questions := Tournament(rules, contenders, verdicts, seed).next_questions():
         verdicts += [Ratings(shown, tuple(rate(number) for number in shown)) for shown in questions]
         rounds += 1
         assert rounds < 20
-    return verdicts, rounds, list(standings_of(rules, contenders, verdicts, seed))
+    return verdicts, rounds, list(Tournament(rules, contenders, verdicts, seed).standings())
 
 
 @pytest.mark.parametrize("rules", RULES)
@@ -71,20 +62,20 @@ def test_a_leader_that_the_judge_prefers_in_both_orders_is_not_replaced() -> Non
     contenders = [Contender(number) for number in (1, 2, 3)]
     better = [Ratings((1, 2), (6, 5)), Ratings((2, 1), (5, 6))]
     verdicts = [*better, Ratings((2, 3), (9, 1)), Ratings((3, 1), (5, 5)), Ratings((3, 2), (1, 9))]
-    assert next(iter(standings_of("pairs", contenders, verdicts, 0))) == 1
-    assert next(iter(standings_of("pairs", contenders, verdicts[1:], 0))) == 1
+    assert next(iter(Tournament("pairs", contenders, verdicts).standings())) == 1
+    assert next(iter(Tournament("pairs", contenders, verdicts[1:]).standings())) == 1
     torn = [better[0], Ratings((2, 1), (6, 5)), *verdicts[2:]]
-    assert next(iter(standings_of("pairs", contenders, torn, 0))) == 2
+    assert next(iter(Tournament("pairs", contenders, torn).standings())) == 2
 
 
 def test_in_a_knockout_the_leader_so_far_is_replaced_by_who_beats_it_in_both_orders() -> None:
     contenders = [Contender(number) for number in range(1, 9)]
     verdicts: list[Ratings] = []
-    leaders = [leader_so_far("knockout", contenders, verdicts, 0)]
-    while questions := next_questions("knockout", contenders, verdicts, 0):
+    leaders = [Tournament("knockout", contenders, verdicts).leader()]
+    while questions := Tournament("knockout", contenders, verdicts).next_questions():
         for shown in questions:
             verdicts.append(Ratings(shown, tuple(map(float, shown))))
-            leaders.append(leader_so_far("knockout", contenders, verdicts, 0))
+            leaders.append(Tournament("knockout", contenders, verdicts).leader())
     assert leaders == sorted(leaders)
     assert leaders[0] == leaders[1] == 1
     assert leaders[-1] == 8
@@ -92,7 +83,7 @@ def test_in_a_knockout_the_leader_so_far_is_replaced_by_who_beats_it_in_both_ord
 
 def test_in_the_ring_each_candidate_stands_once_in_each_place() -> None:
     contenders = [Contender(number) for number in range(1, 8)]
-    ring = next_questions("pairs", contenders, [], 3)
+    ring = Tournament("pairs", contenders, seed=3).next_questions()
     assert Counter(first for first, _ in ring) == Counter(second for _, second in ring)
     assert set(Counter(first for first, _ in ring).values()) == {1}
 
@@ -101,13 +92,13 @@ def test_a_third_vote_is_drawn_only_where_two_disagree_or_are_close() -> None:
     contenders = [Contender(1), Contender(2)]
     clear = [Ratings((1, 2), (9, 2)), Ratings((2, 1), (2, 9))]
     torn = [Ratings((1, 2), (9, 2)), Ratings((2, 1), (9, 2))]
-    assert next_questions("knockout", contenders, clear, 0) == []
-    assert next_questions("knockout", contenders, torn, 0) != []
+    assert Tournament("knockout", contenders, clear).next_questions() == []
+    assert Tournament("knockout", contenders, torn).next_questions() != []
 
 
 def test_without_a_reading_votes_decide_then_the_shorter_text() -> None:
     contenders = [Contender(2, 0.6, 90), Contender(1, 0.2, 5), Contender(3, 0.2, 2)]
-    assert list(standings_of("pairs", contenders, [Ratings((1, 2)), Ratings((2, 3))], 0)) == [2, 3, 1]
+    assert list(Tournament("pairs", contenders, [Ratings((1, 2)), Ratings((2, 3))]).standings()) == [2, 3, 1]
 
 
 def test_a_lead_that_no_missing_verdict_can_take_is_decided() -> None:
@@ -121,9 +112,9 @@ def test_a_lead_that_no_missing_verdict_can_take_is_decided() -> None:
             for place, shown in enumerate(questions)
         }
         known = {place: every[place] for place in range(rng.randint(1, 6))}
-        if not is_decided(questions, contenders, [], known):
+        if not Tournament("pairs", contenders).is_decided(questions, known):
             continue
         decided += 1
-        now = list(standings_of("pairs", contenders, list(known.values()), 0))
-        assert next(iter(standings_of("pairs", contenders, list(every.values()), 0))) == now[0]
+        now = list(Tournament("pairs", contenders, list(known.values())).standings())
+        assert next(iter(Tournament("pairs", contenders, list(every.values())).standings())) == now[0]
     assert decided > 20

@@ -49,6 +49,12 @@ class Ratings(Struct, frozen=True):
             return 1 / (1 + exp(self.ratings[1 - place] - self.ratings[place]))
         return (self.ratings[place] - 1) / 9
 
+    def share_below(self, number: int) -> float:
+        """Return the share of the others that a candidate is put before."""
+        own = self.ratings[self.shown.index(number)]
+        below = sum((own > rating) + (own == rating) / 2 for rating in self.ratings) - 0.5
+        return below / (len(self.ratings) - 1)
+
 
 class Contender(Struct, frozen=True):
     """A candidate of a tournament: its number, its share of the votes, and how long it is."""
@@ -76,128 +82,118 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
     return {each.number: score[each.number] for each in ranked}
 
 
-def next_questions(
-    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
-) -> list[tuple[int, ...]]:
-    """Return which candidates to show a judge now, each tuple in the order shown; none: the tournament is over."""
-    order = seeded_order([each.number for each in contenders], seed)
-    if len(order) < 2:
-        return []
-    if rules == "knockout":
-        return _bracket(order, contenders, verdicts)[0]
-    judged = {verdict.shown for verdict in verdicts}
-    if rules == "points":
-        return [(number,) for number in order if (number,) not in judged]
-    if rules == "list":
-        return [] if tuple(order) in judged else [tuple(order)]
-    ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
-    rounds = (ring, _beside_pivots(order, ring, contenders, verdicts))
-    open_rounds = ([pair for pair in pairs if pair not in judged] for pairs in rounds)
-    return next(filter(None, open_rounds), [])
+class Tournament(Struct, frozen=True):
+    """A tournament as it stands.
+
+    Attributes:
+        contenders: The leader so far first.
+        verdicts: What a judge has said.
+    """
+
+    rules: Rules
+    contenders: Sequence[Contender]
+    verdicts: Sequence[Ratings] = ()
+    seed: int = 0
+
+    @property
+    def order(self) -> list[int]:
+        """The candidates in the order in which a judge sees them."""
+        return seeded_order([each.number for each in self.contenders], self.seed)
+
+    def next_questions(self) -> list[tuple[int, ...]]:
+        """Return which candidates to show a judge now, each tuple in the order shown; none: it is over."""
+        order, judged = self.order, {verdict.shown for verdict in self.verdicts}
+        if len(order) < 2:
+            return []
+        if self.rules == "knockout":
+            return self._bracket()[0]
+        if self.rules == "points":
+            return [(number,) for number in order if (number,) not in judged]
+        if self.rules == "list":
+            return [] if tuple(order) in judged else [tuple(order)]
+        ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
+        rounds = (ring, self._beside_pivots(ring))
+        return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
+
+    def leader(self) -> int:
+        """Return who leads while it goes on: the first contender, in a knock-out whoever beat it."""
+        leader = self.contenders[0].number
+        beaten = self._bracket()[1] if self.rules == "knockout" else {}
+        while leader in beaten:
+            leader = beaten[leader]
+        return leader
+
+    def standings(self) -> dict[int, float]:
+        """Return the score of each candidate when it is over, the winner first."""
+        found, leader = scores(self.contenders, self.verdicts), self.leader()
+        winner = leader if self.rules == "knockout" else next(iter(found))
+        if self.rules == "pairs":
+            beside = [
+                each.preference(leader) for each in self.verdicts if set(each.shown) == {leader, winner}
+            ]
+            winner = leader if beside and min(beside) > 0.5 else winner
+        return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
+
+    def is_decided(self, questions: Sequence[tuple[int, ...]], brought: Mapping[int, Ratings]) -> bool:
+        """Whether no verdict that is still missing can take the lead from the leader.
+
+        Args:
+            questions: What was asked.
+            brought: The verdicts that came in, by the place of their question.
+        """
+        known = [*self.verdicts, *brought.values()]
+        leader = next(iter(scores(self.contenders, known)))
+        missing = [shown for place, shown in enumerate(questions) if place not in brought]
+
+        def bound(contender: Contender, preference: float) -> float:
+            number = contender.number
+            had = [verdict.preference(number) for verdict in known if number in verdict.shown]
+            more = [preference for shown in missing if number in shown]
+            return sum([*had, *more]) / max(1, len(had) + len(more)) + VOTES * log(contender.share)
+
+        lead = next(bound(each, 0) for each in self.contenders if each.number == leader)
+        return all(bound(each, 1) < lead for each in self.contenders if each.number != leader)
+
+    def _beside_pivots(self, ring: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return every pair with the leader so far or the best other of the ring; those of the ring turned round."""
+        leader = self.contenders[0].number
+        of_ring = [verdict for verdict in self.verdicts if verdict.shown in ring]
+        rival = next(number for number in scores(self.contenders, of_ring) if number != leader)
+        pairs: list[tuple[int, ...]] = []
+        for pivot in (leader, rival):
+            for number in self.order:
+                if number not in (pivot, leader):
+                    pair = (pivot, number) if len(pairs) % 2 else (number, pivot)
+                    pairs.append(pair[::-1] if pair in ring else pair)
+        return pairs
+
+    def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
+        """Return the open questions of the first level that has any, and by each candidate that is out, its winner."""
+        beaten: dict[int, int] = {}
+        level = self.order
+        while len(level) > 1:
+            questions: list[tuple[int, ...]] = []
+            for first, second in zip(level[::2], level[1::2], strict=False):
+                votes = [verdict for verdict in self.verdicts if set(verdict.shown) == {first, second}]
+                pair = [each for each in self.contenders if each.number in (first, second)]
+                winner, loser = scores(pair, votes)
+                open_votes = _open_votes(first, second, votes)
+                questions += open_votes
+                if not open_votes:
+                    beaten[loser] = winner
+            if questions:
+                return questions, beaten
+            level = [number for number in level if number not in beaten]
+        return [], beaten
 
 
-def _beside_pivots(
-    order: Sequence[int],
-    ring: Sequence[tuple[int, ...]],
-    contenders: Sequence[Contender],
-    verdicts: Sequence[Ratings],
-) -> list[tuple[int, ...]]:
-    """Return every pair with the leader so far or the best other of the ring; those of the ring come the other way."""
-    leader, of_ring = contenders[0].number, [verdict for verdict in verdicts if verdict.shown in ring]
-    rival = next(number for number in scores(contenders, of_ring) if number != leader)
-    pivots = (leader, rival)
-    pairs: list[tuple[int, ...]] = []
-    for place, pivot in enumerate(pivots):
-        for number in order:
-            if number != pivot and number not in pivots[:place]:
-                pair = (pivot, number) if len(pairs) % 2 else (number, pivot)
-                pairs.append(pair[::-1] if pair in ring else pair)
-    return pairs
-
-
-def _bracket(
-    order: Sequence[int], contenders: Sequence[Contender], verdicts: Sequence[Ratings]
-) -> tuple[list[tuple[int, ...]], dict[int, int]]:
-    """Return the open questions of the first level that has any, and by each candidate that is out, its winner."""
-    beaten: dict[int, int] = {}
-    level = list(order)
-    while len(level) > 1:
-        questions: list[tuple[int, ...]] = []
-        for first, second in zip(level[::2], level[1::2], strict=False):
-            open_votes = _open_votes(first, second, verdicts)
-            questions += open_votes
-            pair = [each for each in contenders if each.number in (first, second)]
-            votes = [verdict for verdict in verdicts if set(verdict.shown) == {first, second}]
-            winner, loser = scores(pair, votes)
-            if not open_votes:
-                beaten[loser] = winner
-        if questions:
-            return questions, beaten
-        level = [number for number in level if number not in beaten]
-    return [], beaten
-
-
-def _open_votes(first: int, second: int, verdicts: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    votes = [verdict for verdict in verdicts if set(verdict.shown) == {first, second}]
-    missing = [
-        pair for pair in ((first, second), (second, first)) if all(pair != vote.shown for vote in votes)
-    ]
+def _open_votes(first: int, second: int, votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
+    """Return the orders in which a pair is still to be judged."""
+    orders = ((first, second), (second, first))
+    missing = [pair for pair in orders if all(pair != vote.shown for vote in votes)]
     if missing or len(votes) > 2:
         return missing
     preferences = [vote.preference(first) for vote in votes]
     disagree = (preferences[0] - 0.5) * (preferences[1] - 0.5) <= 0
     is_close = abs(sum(preferences) / 2 - 0.5) < CLOSE
     return [(first, second)] if disagree or is_close else []
-
-
-def leader_so_far(
-    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
-) -> int:
-    """Return who leads while the tournament goes on: the first contender, in a knock-out whoever beat it."""
-    order, leader = seeded_order([each.number for each in contenders], seed), contenders[0].number
-    beaten = _bracket(order, contenders, verdicts)[1] if rules == "knockout" else {}
-    while leader in beaten:
-        leader = beaten[leader]
-    return leader
-
-
-def standings_of(
-    rules: Rules, contenders: Sequence[Contender], verdicts: Sequence[Ratings], seed: int
-) -> dict[int, float]:
-    """Return the score of each candidate of a tournament that is over, the winner first."""
-    found = scores(contenders, verdicts)
-    leader, winner = contenders[0].number, next(iter(found))
-    if rules == "knockout":
-        winner = leader_so_far(rules, contenders, verdicts, seed)
-    if rules == "pairs":
-        beside = [
-            verdict.preference(leader) for verdict in verdicts if set(verdict.shown) == {leader, winner}
-        ]
-        winner = leader if beside and min(beside) > 0.5 else winner
-    return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
-
-
-def is_decided(
-    questions: Sequence[tuple[int, ...]],
-    contenders: Sequence[Contender],
-    verdicts: Sequence[Ratings],
-    brought: Mapping[int, Ratings],
-) -> bool:
-    """Whether no verdict that is still missing can take the lead from the leader.
-
-    Args:
-        questions: What was asked.
-        brought: The verdicts that came in, by the place of their question.
-    """
-    known = [*verdicts, *brought.values()]
-    leader = next(iter(scores(contenders, known)))
-    missing = [shown for place, shown in enumerate(questions) if place not in brought]
-
-    def bound(contender: Contender, preference: float) -> float:
-        number = contender.number
-        had = [verdict.preference(number) for verdict in known if number in verdict.shown]
-        more = [preference for shown in missing if number in shown]
-        return sum([*had, *more]) / max(1, len(had) + len(more)) + VOTES * log(contender.share)
-
-    lead = next(bound(each, 0) for each in contenders if each.number == leader)
-    return all(bound(each, 1) < lead for each in contenders if each.number != leader)

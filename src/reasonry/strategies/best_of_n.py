@@ -48,15 +48,7 @@ from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
-from ..core.tournament import (
-    Contender,
-    Ratings,
-    Rules,
-    is_decided,
-    leader_so_far,
-    next_questions,
-    standings_of,
-)
+from ..core.tournament import Contender, Ratings, Rules, Tournament
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
 define, on inputs where they may return different values: edge cases first. Reply with JSON:
@@ -84,9 +76,6 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     repair: Annotated[
         int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts and judge again.")
     ] = 0
-    distinguish: Annotated[
-        bool, Meta(description="Run programs on inputs that tell them apart; needs a sandbox.")
-    ] = True
     seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
@@ -112,19 +101,9 @@ class State(Struct, frozen=True, omit_defaults=True):
     """Of the last heat that is over, the winner first."""
 
     @property
-    def verdicts(self) -> tuple[Ratings, ...]:
-        """Those of this heat."""
-        return self.heats[-1]
-
-    @property
     def can_repair(self) -> bool:
         """Whether a repair is left."""
         return len(self.heats) <= self.options.repair
-
-    @property
-    def rules(self) -> Rules:
-        """How the candidates are judged."""
-        return self.options.judge or ("pairs" if len(self.field) < MANY else "knockout")
 
     @property
     def field(self) -> tuple[Group, ...]:
@@ -135,12 +114,16 @@ class State(Struct, frozen=True, omit_defaults=True):
         return tuple(each for each in found if not self.ranking or among.intersection(each.voters))
 
     @property
-    def contenders(self) -> list[Contender]:
-        """The candidates as the tournament has them, the winner of the last heat first, else by votes."""
+    def tournament(self) -> Tournament:
+        """The heat as it stands, the winner of the last one first, else by votes."""
         winner = set(self.ranking[:1])
         field = sorted(self.field, key=lambda each: winner.isdisjoint(each.voters))
         total = sum(len(each.voters) for each in field)
-        return [Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in field]
+        contenders = [
+            Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in field
+        ]
+        rules = self.options.judge or ("pairs" if len(field) < MANY else "knockout")
+        return Tournament(rules, contenders, self.heats[-1], self.options.seed)
 
     @property
     def leader(self) -> Draft | None:
@@ -148,7 +131,7 @@ class State(Struct, frozen=True, omit_defaults=True):
         best = best_draft(self.drafts)
         if best is None or best.status != "open":
             return best
-        number = leader_so_far(self.rules, self.contenders, self.verdicts, self.options.seed)
+        number = self.tournament.leader()
         return next(draft for draft in self.drafts if draft.number == number)
 
 
@@ -185,7 +168,7 @@ def distinguish(s: State) -> Body:
     """Inputs t on which programs differ, and y_i(t) for each; passed where there is no code or no sandbox."""
     programs = {each.number: code for each in s.field if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
-    if len(programs) < 2 or not (has_sandbox and s.options.distinguish):
+    if len(programs) < 2 or not has_sandbox:
         return go(s, "comparison")
     inputs = s.inputs
     if not inputs:
@@ -219,17 +202,18 @@ def _outputs(output: ProgramOutput) -> tuple[str, ...]:
 
 def compare(s: State) -> Body:
     """r(a, b) ~ judge(x, y_a, y_b), all that can be asked now side by side; stay until the tournament is over."""
-    contenders, seed, verdicts = s.contenders, s.options.seed, s.verdicts
-    questions = next_questions(s.rules, contenders, verdicts, seed)
+    tournament = s.tournament
+    questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
-        s = replace(s, ranking=tuple(standings_of(s.rules, contenders, verdicts, seed)))
+        s = replace(s, ranking=tuple(tournament.standings()))
         return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
 
     def enough(replies: Sequence[Any]) -> bool:
         came = {place: ratings_of(questions[place], reply) for place, reply in enumerate(replies) if reply}
-        known = [came.get(place, Ratings(shown)) for place, shown in enumerate(questions)]
-        is_last = not s.can_repair and not next_questions(s.rules, contenders, (*verdicts, *known), seed)
-        return is_last and is_decided(questions, contenders, verdicts, came)
+        known = tuple(came.get(place, Ratings(shown)) for place, shown in enumerate(questions))
+        after = replace(tournament, verdicts=(*verdicts, *known))
+        is_last = not s.can_repair and not after.next_questions()
+        return is_last and tournament.is_decided(questions, came)
 
     texts = _texts_with_runs(s)
     asks = [

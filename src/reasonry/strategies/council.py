@@ -19,6 +19,7 @@ and no prompt names a model; the best ranked answer is given where the synthesis
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -97,16 +98,10 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def scores(self) -> dict[int, float]:
         """The share of the others that each candidate was put before, mean over its judges, best first."""
-        found = _of_seats(self)
-        shares: dict[int, list[float]] = {each.number: [] for each in found}
-        for review in self.reviews:
-            for number, rating in zip(review.shown, review.ratings, strict=False):
-                others = [
-                    other for at, other in zip(review.shown, review.ratings, strict=True) if at != number
-                ]
-                below = sum((rating > other) + (rating == other) / 2 for other in others)
-                shares.get(number, []).append(below / len(others))
-        means = {number: sum(values) / len(values) if values else 0.0 for number, values in shares.items()}
+        found, means = _of_seats(self), dict[int, float]()
+        for each in found:
+            judged = [review for review in self.reviews if review.ratings and each.number in review.shown]
+            means[each.number] = fmean([review.share_below(each.number) for review in judged] or [0.0])
         ranked = sorted(found, key=lambda each: (-means[each.number], -len(each.voters)))
         return {each.number: means[each.number] for each in ranked}
 

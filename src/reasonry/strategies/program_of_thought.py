@@ -26,15 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Move, Request, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import (
-    Draft,
-    best_draft,
-    candidates,
-    choose_draft,
-    conclude_drafts,
-    list_drafts,
-    verify_drafts,
-)
+from ..core.drafts import Draft, best_draft, choose_draft, conclude_drafts, list_drafts, verify_drafts
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
@@ -138,16 +130,13 @@ def execute(s: State) -> Body:
     s = yield from verify_drafts(replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts)))
     last = s.drafts[-s.options.programs :]
     can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
-    to = "program_repair" if not candidates(s.drafts) and can_repair else "answer_selection"
+    to = "program_repair" if best_draft(s.drafts) is None and can_repair else "answer_selection"
     return go(s, to, list_drafts(last))
 
 
 def _code(s: State, draft: Draft) -> str:
-    program = draft.steps[0]
-    if not s.options.examples:
-        return program
     inputs = [each.input for each in s.options.examples]
-    return f"{program}\n\n[solve(given) for given in {inputs!r}]"
+    return "\n\n".join([*draft.steps, *([f"[solve(given) for given in {inputs!r}]"] if inputs else [])])
 
 
 def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:

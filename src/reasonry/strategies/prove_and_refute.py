@@ -117,6 +117,9 @@ LENSES: Final = {
     "complete": "look for what is missing: what else would have to hold, was not checked, and would overturn it.",
 }
 
+Verdict = Literal["", "proved", "confirmed", "refuted", "undecided"]
+"""Empty while it is open."""
+
 _WORD: Final = re.compile(r"\W+")
 _SCORE: Final = lazy_pattern(
     r"\b(?:score|value[ds]?(?:\s+again)?|rat(?:ed|ing)|confidence)\s*[:=]?\s*(?:0?\.\d+|1\.0|\d{1,3}\s?%)\.?"
@@ -128,6 +131,7 @@ _QUOTED_CHARS: Final = 40
 """So much of a quotation must stand in the text."""
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
+_OF_A_VERIFIER: Final[dict[str, Verdict]] = {"right": "confirmed", "wrong": "refuted"}
 CONFIRM, REFUTE, VOTES = 4, 2, 5
 """Votes that confirm a proof, that refute it, and that are asked for at most."""
 _FIRST_VOTES: Final = 3
@@ -183,7 +187,7 @@ class Claim(Struct, frozen=True, omit_defaults=True):
     """By the lens."""
     settled_by: str = ""
     """What decided it without a vote."""
-    verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
+    verdict: Verdict = ""
     reason: str = ""
     quote: str = ""
 
@@ -198,12 +202,12 @@ class Proof(Draft, frozen=True, omit_defaults=True):
 
     Attributes:
         holes: What was found wrong with it, or kept it from being confirmed.
-        verdict: Of its readers, or of what settles it without them; empty while it is open.
+        verdict: Of its readers, or of what settles it without them.
     """
 
     votes: tuple[Attack, ...] = ()
     holes: tuple[str, ...] = ()
-    verdict: Literal["", "proved", "confirmed", "refuted", "undecided"] = ""
+    verdict: Verdict = ""
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -291,12 +295,9 @@ def _settle_claims(s: State) -> Generator[Request, Any, State]:
     looks = [Verify(s.problem, (claim.text,), about=_id(at)) for at, claim in enumerate(claims)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     for at, found in enumerate(verdicts):
-        if not claims[at].verdict and isinstance(found, Verified) and found.verdict != "unknown":
-            verdict, reason = (
-                "confirmed" if found.verdict == "right" else "refuted",
-                f"proved {found.verdict}",
-            )
-            reason = found.detail or reason
+        verdict = _OF_A_VERIFIER.get(found.verdict) if isinstance(found, Verified) else None
+        if verdict and not claims[at].verdict:
+            reason = found.detail or f"proved {found.verdict}"
             claims[at] = replace(claims[at], settled_by="verifier", verdict=verdict, reason=reason)
     return replace(s, claims=tuple(claims))
 

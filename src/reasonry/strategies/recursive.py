@@ -18,13 +18,13 @@ nothing twice. Programs and questions have limits, which the model is told.
 
 from __future__ import annotations
 
-import ast
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.asking_programs import asking_program, last_signal, piece_of
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -50,42 +50,9 @@ FORMULATE = """The programs are used up. Answer the problem from what they print
 
 READER = "Answer the question about the text, briefly and from the text alone; say so where it does not say."
 
-PROLOGUE = """context = {context!r}
-_known, _asked = {known!r}, [0]
-
-def _locate(piece):
-    text = str(piece)
-    start = context.find(text)
-    return [start, len(text)] if text and start >= 0 else text[:{piece}]
-
-def ask_all(question, pieces):
-    pieces = list(pieces)
-    first = _asked[0]
-    _asked[0] = first + len(pieces)
-    if _asked[0] <= len(_known):
-        return _known[first:_asked[0]]
-    missing = [_locate(piece) for piece in pieces[max(0, len(_known) - first):]]
-    _signal("ask", str(question), missing)
-    raise RuntimeError("it waits for answers")
-
-def ask(question, piece=""):
-    return ask_all(question, [piece])[0]
-
-def final(answer):
-    _signal("final", str(answer))
-
-def _signal(*data):
-    print("\\n{signal}" + repr(data))
-
-"""
-SIGNAL = "<<signal>>"
-"""What begins the line in which a program asks questions, or ends with the answer."""
-
 PIECE_CHARS = 20_000
-OUTPUT_CHARS = 4_000
-"""Of what a program printed, as much as the model is shown."""
-SHOWN_WHOLE = 4_000
-"""A problem of so many characters is shown whole beside the programs; of a longer one, its beginning and end."""
+SHOWN_CHARS = 4_000
+"""As much is shown of the problem, of a longer one its beginning and end, and of what a program printed."""
 MAX_CONTEXT_CHARS = 500_000
 
 
@@ -129,15 +96,17 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def explore(s: State) -> Body:
     """c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
-    (reply,) = yield request(s, _question(s, _limits(s)))
+    programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
+    left = f"`context` has {len(s.context):,} characters. Left: {programs} programs, {questions} questions."
+    (reply,) = yield request(s, _question(s, left))
     program = reply.value.program
     return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
 
 
 def _question(s: State, task: str) -> Ask:
     problem = s.problem
-    if len(problem) > SHOWN_WHOLE:
-        half = SHOWN_WHOLE // 2
+    if len(problem) > SHOWN_CHARS:
+        half = SHOWN_CHARS // 2
         hidden = f"[… {len(problem) - 2 * half:,} characters, all in `context` …]"
         problem = f"{problem[:half]}\n{hidden}\n{problem[-half:]}"
     rounds = zip(s.programs, s.outputs, strict=False)
@@ -147,46 +116,25 @@ def _question(s: State, task: str) -> Ask:
     return Ask("\n\n".join([f"Problem: {problem}", *shown, *s.final.objections, task]), system, facts)
 
 
-def _limits(s: State) -> str:
-    programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
-    return f"`context` has {len(s.context):,} characters. Left: {programs} programs, {questions} questions."
-
-
 def execute(s: State) -> Body:
     """o_t = run(c_t, C), with the answers to its questions so far."""
-    prologue = PROLOGUE.format(context=s.context, known=list(s.known), piece=PIECE_CHARS, signal=SIGNAL)
-    program = {f"program-{len(s.programs)}": prologue + s.programs[-1]}
-    (output,) = yield from run_programs(s, program)
-    printed, signal = _last_signal(output.printed)
+    program = asking_program(s.programs[-1], s.context, s.known, PIECE_CHARS)
+    (output,) = yield from run_programs(s, {f"program-{len(s.programs)}": program})
+    printed, signal = last_signal(output.printed)
     match signal:
         case ("ask", str(question), [*pieces]):
-            waiting = tuple(SubQuestion(question, _piece(s, place)) for place in pieces)
+            waiting = tuple(
+                SubQuestion(question, piece_of(s.context, place, PIECE_CHARS)) for place in pieces
+            )
             return go(replace(s, waiting=waiting), "sub_questions")
         case ("final", str(answer)) if answer.strip():
             s, shown = replace(s, final=s.final.propose(answer.strip())), printed
         case _:
             shown = output.text or f"{output.printed}\n{output.fault}"
-    shown = cut(shown.strip(), OUTPUT_CHARS)
+    shown = cut(shown.strip(), SHOWN_CHARS)
     s = replace(s, outputs=(*s.outputs, shown))
     is_over = s.final.text is not None or len(s.programs) >= s.options.programs
     return go(s, "answer_formulation" if is_over else "exploration", Thought(shown or str(s.final.text)))
-
-
-def _last_signal(printed: str) -> tuple[str, Any]:
-    """Return what a program printed before its last signal, and that signal."""
-    before, _, last = printed.rpartition(f"\n{SIGNAL}")
-    try:
-        return before, ast.literal_eval(last.partition("\n")[0])
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return printed, None
-
-
-def _piece(s: State, place: Any) -> str:
-    match place:
-        case [int(start), int(length)]:
-            return cut(s.context[start : start + length], PIECE_CHARS)
-        case _:
-            return cut(str(place), PIECE_CHARS)
 
 
 def answer_sub_questions(s: State) -> Body:

@@ -48,6 +48,10 @@ and each error with its correction. Reply with JSON:
 """The feedback of arXiv:2303.17651, and the digest of arXiv:2510.01123, section 3, in one reply."""
 
 
+DIGEST_CHARS = 4_000
+"""Of a review, as much as the next round sees."""
+
+
 class Options(DraftOptions, frozen=True, kw_only=True):
     """Options of refine."""
 
@@ -57,9 +61,6 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         bool | None, Meta(description="Let a judge review the drafts; none: only without a verifier.")
     ] = None
     accept: Annotated[float, Meta(ge=1, le=10, description="Rating that ends the rounds.")] = 9.0
-    digest_chars: Annotated[
-        int, Meta(ge=200, description="Characters of a review that the next round sees.")
-    ] = 4_000
     seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
 
     @property
@@ -135,7 +136,7 @@ def _review(s: State, drafts: Sequence[Draft]) -> Generator[Request, Any, tuple[
     if not verdict.ratings:
         return replace(s, feedback="", lost=getattr(reply, "message", "")), ()
     rated_now = {str(number): rating for number, rating in zip(shown, verdict.ratings, strict=True)}
-    feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), s.options.digest_chars)
+    feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), DIGEST_CHARS)
     thought = Thought(verdict.reason, data={"ratings": rated_now})
     ratings = {**s.ratings, **rated_now}
     return replace(s, ratings=ratings, compared=tuple(shown), feedback=feedback, lost=""), (thought,)
@@ -144,7 +145,7 @@ def _review(s: State, drafts: Sequence[Draft]) -> Generator[Request, Any, tuple[
 def _objections(s: State) -> str:
     """Return what a verifier, or the world, said of the drafts of the last round that are no candidates."""
     last = s.drafts[-s.options.drafts :]
-    return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), s.options.digest_chars)
+    return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), DIGEST_CHARS)
 
 
 def refine(s: State) -> Body:
