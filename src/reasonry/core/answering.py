@@ -82,9 +82,7 @@ class CheckReply(Struct, frozen=True, kw_only=True):
 
     reason: Annotated[str, Meta(description="How it was checked, or what is wrong with it.")]
     correct: Annotated[bool, Meta(description="Whether the answer holds.")]
-    answer: Annotated[
-        Answer | None, Meta(description="The corrected answer alone, if the answer did not hold.")
-    ] = None
+    answer: Annotated[Answer | None, Meta(description="The corrected answer, if it did not hold.")] = None
 
     @property
     def text(self) -> str:

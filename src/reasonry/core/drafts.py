@@ -33,9 +33,7 @@ PLAIN_WRITER: Final = "chain_of_thought"
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of every strategy that draws drafts; subclasses add their own."""
 
-    over: Annotated[str, Meta(min_length=1, description="Strategy or composition that writes a draft.")] = (
-        PLAIN_WRITER
-    )
+    over: Annotated[str, Meta(min_length=1, description="Strategy that writes a draft.")] = PLAIN_WRITER
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
     verify: Annotated[bool, Meta(description="Let the run's verifier check each answer.")] = False
 

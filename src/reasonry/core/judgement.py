@@ -29,9 +29,7 @@ class Judgement(Struct, frozen=True):
     """The ratings of the candidates that were shown, by label."""
 
     reason: Annotated[str, Meta(description="The decisive differences.")]
-    ratings: Annotated[
-        dict[str, Annotated[float, Meta(ge=1, le=10)]], Meta(description="From 1 to 10, by label.")
-    ]
+    ratings: Annotated[dict[str, Annotated[float, Meta(ge=1, le=10)]], Meta(description="1 to 10, by label.")]
 
 
 def judge_question(

@@ -65,17 +65,13 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"deep": {"over": "refine", "n": 4, "repair": 1}}
 
-    preset: Annotated[
-        Literal["deep"] | None, Meta(description="deep: four refined drafts, then one repair.")
-    ] = None
+    preset: Annotated[Literal["deep"] | None, Meta(description="deep: 4 refined drafts, 1 repair.")] = None
     n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
     judge: Annotated[
         Rules | None,
         Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
     ] = None
-    repair: Annotated[
-        int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts and judge again.")
-    ] = 0
+    repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
     seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
@@ -264,9 +260,7 @@ def select(s: State) -> Move:
 class BestOfNDetails(DraftsDetails, total=False):
     """What the details of a result have."""
 
-    comparisons: Annotated[
-        list[dict[str, Any]], Meta(description="`samples`, their `ratings` and the `reason`.")
-    ]
+    comparisons: Annotated[list[dict[str, Any]], Meta(description="`samples`, `ratings` and the `reason`.")]
     winner: Annotated[str, Meta(description="The id of the chosen draft.")]
 
 

@@ -91,9 +91,7 @@ class Options(AnswerOptions, frozen=True):
     """Options of chain of thought."""
 
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most steps before the answer.")] = 20
-    decompose: Annotated[bool, Meta(description="List the parts of the problem first: one more call.")] = (
-        False
-    )
+    decompose: Annotated[bool, Meta(description="List the parts of the problem first: another call.")] = False
     check: Annotated[bool, Meta(description="Let the author check the answer: one more call.")] = False
 
 
@@ -107,9 +105,7 @@ class Reasoning(Struct, frozen=True, kw_only=True):
     """The next steps of the chain, and the answer where it is reached."""
 
     steps: Annotated[tuple[str, ...], Meta(description="The steps, with their results.")] = ()
-    answer: Annotated[
-        Answer | None, Meta(description="The answer alone; null if steps are still missing.")
-    ] = None
+    answer: Annotated[Answer | None, Meta(description="The answer alone; null if steps are missing.")] = None
     done: Annotated[bool, UNASKED] = False
 
     def __post_init__(self) -> None:

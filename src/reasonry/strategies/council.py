@@ -58,13 +58,10 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     """Options of a council."""
 
     models: Annotated[
-        tuple[str, ...],
-        Meta(max_length=12, description="Model of each seat; none: the run's model for all."),
+        tuple[str, ...], Meta(max_length=12, description="Model of each seat; none: the run's.")
     ] = ()
     seats: Annotated[int, Meta(ge=2, le=12, description="Seats, if `models` is empty.")] = 3
-    synthesis: Annotated[
-        bool, Meta(description="Write one answer from all; otherwise return the best ranked answer.")
-    ] = True
+    synthesis: Annotated[bool, Meta(description="Write one answer from all; otherwise the best wins.")] = True
     seed: Annotated[int, Meta(description="Decides the order in which each seat sees the other answers.")] = 0
 
     @property
@@ -210,9 +207,7 @@ class CouncilDetails(DraftsDetails):
     agreed: Annotated[bool, Meta(description="Whether all members gave the same answer.")]
     differences: Annotated[str, Meta(description="Where the answers differ.")]
     scores: Annotated[dict[str, float], Meta(description="The score of each sample, if they were reviewed.")]
-    seats: Annotated[
-        list[dict[str, Any]], Meta(description="`seat`, `model`, `answer`, `why` there is none.")
-    ]
+    seats: Annotated[list[dict[str, Any]], Meta(description="`seat`, `model`, `answer` and `why`.")]
 
 
 def conclude(state: State) -> Conclusion:

@@ -25,7 +25,7 @@ hypotheses used up to a solution. A hypothesis whose test cannot be read is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -120,9 +120,7 @@ class Evaluation(Struct, frozen=True, kw_only=True, rename="camel"):
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
-    revises_thought: Annotated[
-        Number, Meta(description="If not sound: the number of the thought to replace.")
-    ] = None
+    revises_thought: Annotated[Number, Meta(description="If not sound: the thought to replace.")] = None
     next: WayOn = None
     total_thoughts: Total = None
     branch_from_thought: Left = None
@@ -230,6 +228,16 @@ def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluat
     return fault or reading
 
 
+def way_on(form: type[Revision | Decision | HypothesisTest]) -> Callable[..., tuple[Any, str] | Unreadable]:
+    """Return what reads replies of a form; the thought that a branch leaves has to be there."""
+
+    def read(state: State, _: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
+        reading = parse.read_form(texts[-1], form)
+        return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
+
+    return read
+
+
 def evaluate(s: State) -> Body:
     """Does t_n hold? If not, which t_k is to be replaced."""
     (answer,) = yield request(s, _question(s, "evaluate", _with_counts(s, EVALUATE)))
@@ -241,11 +249,6 @@ def evaluate(s: State) -> Body:
     return _record(s, to, text, data={"sound": reply.sound})
 
 
-def read_revision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Revision, str] | Unreadable:
-    """Read a revision; the thought a branch leaves has to be there."""
-    return _read_way_on(state, texts, Revision)
-
-
 def revise(s: State) -> Body:
     """t_n replaces t_k."""
     (answer,) = yield request(s, _question(s, "revise", _with_counts(s, REVISE)))
@@ -254,11 +257,6 @@ def revise(s: State) -> Body:
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
     s = replace(s, places=places, latest=s.revising, decision=_decision(reply))
     return _record(s, "continuation_decision", reply.thought, revises=replaced)
-
-
-def read_decision(state: State, _: Ask, texts: Sequence[str]) -> tuple[Decision, str] | Unreadable:
-    """Read a decision; the thought a branch leaves has to be there."""
-    return _read_way_on(state, texts, Decision)
 
 
 def decide(s: State) -> Body:
@@ -302,11 +300,6 @@ def hypothesize(s: State) -> Body:
     s = replace(s, hypothesis=text, answer=alone or None, hypotheses=s.hypotheses + 1, decision=None)
     data = {"hypothesis": text, **({"answer": alone} if alone else {})}
     return _record(s, "hypothesis_verification", text, data=data)
-
-
-def read_test(state: State, _: Ask, texts: Sequence[str]) -> tuple[HypothesisTest, str] | Unreadable:
-    """Read a test; the thought a branch leaves has to be there."""
-    return _read_way_on(state, texts, HypothesisTest)
 
 
 def test(s: State) -> Body:
@@ -382,13 +375,6 @@ def _latest_thought(state: State) -> str | None:
 def progress(state: State) -> dict[str, Any]:
     """Return how many thoughts there are."""
     return {"thoughts": state.generated, "max_thoughts": state.options.max_thoughts}
-
-
-def _read_way_on(
-    state: State, texts: Sequence[str], form: type[Revision | Decision | HypothesisTest]
-) -> tuple[Any, str] | Unreadable:
-    reading = parse.read_form(texts[-1], form)
-    return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
 
 
 def _decision(reply: Evaluation | Revision | Decision | HypothesisTest) -> Decision | None:
@@ -526,7 +512,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             body=revise,
             reply=Revision,
             example={"thought": "24 is 3 * 8, too, so 8 would do as well."},
-            read=read_revision,
+            read=way_on(Revision),
         ),
         Stage(
             "continuation_decision",
@@ -538,7 +524,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=Decision,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "One step is missing.", "next": "thought_adjustment", "totalThoughts": 5},
-            read=read_decision,
+            read=way_on(Decision),
         ),
         Stage(
             "thought_adjustment",
@@ -576,7 +562,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=HypothesisTest,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "It uses each number once and makes 24.", "holds": True},
-            read=read_test,
+            read=way_on(HypothesisTest),
         ),
         Stage(
             "solution_finalization",

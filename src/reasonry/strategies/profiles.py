@@ -78,9 +78,7 @@ class Entries(Struct, frozen=True):
 class WorkedOut(Struct, frozen=True):
     """What an entry came to."""
 
-    text: Annotated[
-        str, Meta(min_length=1, description="The answer to the question, or the text of the point.")
-    ]
+    text: Annotated[str, Meta(min_length=1, description="The answer, or the text of the point.")]
 
 
 class State(Struct, frozen=True, omit_defaults=True):

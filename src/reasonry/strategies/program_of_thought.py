@@ -69,9 +69,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     programs: Annotated[int, Meta(ge=1, le=16, description="Programs whose outputs vote.")] = 1
     rounds: Annotated[int, Meta(ge=1, le=20, description="Attempts at a program that runs.")] = 4
-    examples: Annotated[
-        tuple[Example, ...], Meta(description="Inputs and outputs that the program must reproduce.")
-    ] = ()
+    examples: Annotated[tuple[Example, ...], Meta(description="Inputs and outputs to reproduce.")] = ()
     verify: Annotated[bool, Meta(description="Let the run's verifier check each output.")] = False
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 

@@ -141,18 +141,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of prove-and-refute."""
 
     claims: Annotated[
-        tuple[str, ...], Meta(max_length=50, description="The claims; none: the strategy selects them.")
+        tuple[str, ...], Meta(max_length=50, description="The claims; none: it selects them.")
     ] = ()
     max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 8
-    verify: Annotated[bool, Meta(description="Let the run's verifier settle claims and answers first.")] = (
-        False
-    )
-    solvers: Annotated[
-        int, Meta(ge=0, le=16, description="Proofs that are written and attacked; 0: the problem is a text.")
-    ] = 0
-    revisions: Annotated[
-        int, Meta(ge=0, le=10, description="Most revisions of proofs that were not confirmed.")
-    ] = 3
+    verify: Annotated[bool, Meta(description="Let the run's verifier rule on claims and answers.")] = False
+    solvers: Annotated[int, Meta(ge=0, le=16, description="Proofs to write; 0: the problem is a text.")] = 0
+    revisions: Annotated[int, Meta(ge=0, le=10, description="Most revisions of unconfirmed proofs.")] = 3
 
 
 class FoundClaim(Struct, frozen=True):
@@ -165,9 +159,7 @@ class FoundClaim(Struct, frozen=True):
 class Selection(Struct, frozen=True):
     """The claims that carry the text."""
 
-    claims: Annotated[
-        tuple[FoundClaim, ...], Meta(min_length=1, description="Unchecked claims that carry it.")
-    ]
+    claims: Annotated[tuple[FoundClaim, ...], Meta(min_length=1, description="Unchecked claims it rests on.")]
 
 
 class Attack(Struct, frozen=True):

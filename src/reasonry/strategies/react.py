@@ -67,12 +67,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most turns before the answer.")] = 10
-    max_observation_chars: Annotated[
-        int, Meta(ge=100, description="Characters of a result that the model sees.")
-    ] = 4000
+    max_observation_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 4000
     votes: Annotated[
-        int,
-        Meta(ge=1, le=20, description="Replies for each turn; the engine takes the most frequent actions."),
+        int, Meta(ge=1, le=20, description="Replies for each turn, which vote on its actions.")
     ] = 1
     verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
@@ -81,9 +78,7 @@ class TurnReply(Struct, frozen=True):
     """A thought with actions, or with the answer."""
 
     thought: Annotated[str, Meta(description="What follows so far, and what to find out next.")]
-    actions: Annotated[
-        tuple[Action, ...], Meta(max_length=MAX_ACTIONS, description="Calls to make now.")
-    ] = ()
+    actions: Annotated[tuple[Action, ...], Meta(max_length=MAX_ACTIONS, description="Calls to make.")] = ()
     answer: Annotated[Answer | None, Meta(description="The answer alone, once it is settled.")] = None
 
 

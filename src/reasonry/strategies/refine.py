@@ -57,9 +57,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts.")] = 4
     drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts in each round.")] = 1
-    critique: Annotated[
-        bool | None, Meta(description="Let a judge review the drafts; none: only without a verifier.")
-    ] = None
+    critique: Annotated[bool | None, Meta(description="Let a judge review; none: without a verifier.")] = None
     accept: Annotated[float, Meta(ge=1, le=10, description="Rating that ends the rounds.")] = 9.0
     seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
 

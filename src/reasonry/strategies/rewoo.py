@@ -98,9 +98,7 @@ class Options(AnswerOptions, frozen=True):
 
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
     max_calls: Annotated[int, Meta(ge=1, le=1000, description="Calls in a plan.")] = 20
-    max_evidence_chars: Annotated[
-        int, Meta(ge=100, description="Characters of a result that the model sees.")
-    ] = 8_000
+    max_evidence_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 8_000
 
 
 class CallReply(Struct, frozen=True, kw_only=True):

@@ -93,14 +93,9 @@ class Options(AnswerOptions, frozen=True):
     """Options of self-ask."""
 
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
-    tool: Annotated[
-        str | None,
-        Meta(description="Tool that answers the sub-questions; not needed if there is only one."),
-    ] = None
+    tool: Annotated[str | None, Meta(description="Tool that answers; not needed if there is one.")] = None
     max_questions: Annotated[int, Meta(ge=1, le=200, description="Most sub-questions.")] = 8
-    max_answer_chars: Annotated[
-        int, Meta(ge=100, description="Characters of a result that the model sees.")
-    ] = 2_000
+    max_answer_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 2_000
 
     def __post_init__(self) -> None:
         if self.tool is None and len(self.tools) > 1:
@@ -124,12 +119,8 @@ class FollowUp(Struct, frozen=True, rename="camel"):
     """What is known, and what to ask next, or the answer."""
 
     thought: Annotated[str, Meta(description="What is known now, and what is missing.")] = ""
-    sub_question: Annotated[str | None, Meta(description="The next sub-question; null: none is needed.")] = (
-        None
-    )
-    answer: Annotated[
-        Answer | None, Meta(description="The final answer alone, where no question is needed; else null.")
-    ] = None
+    sub_question: Annotated[str | None, Meta(description="The next sub-question; null: no other.")] = None
+    answer: Annotated[Answer | None, Meta(description="The answer alone, or null to ask on.")] = None
 
 
 class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):

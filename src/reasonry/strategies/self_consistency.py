@@ -100,28 +100,17 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         Literal["beta", "exact", "full"],
         Meta(description="When to stop early: if the winner is likely, if it is certain, or never."),
     ] = "beta"
-    confidence: Annotated[
-        float,
-        Meta(gt=0.5, lt=1, description="Probability of the winner that stops a vote with beta."),
-    ] = 0.95
-    at_once: Annotated[
-        bool, Meta(description="Draw all samples at once, and cancel the rest after the decision.")
-    ] = False
+    confidence: Annotated[float, Meta(gt=0.5, lt=1, description="Probability that ends a beta vote.")] = 0.95
+    at_once: Annotated[bool, Meta(description="Draw all at once; cancel the rest when decided.")] = False
     first: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
         Meta(
             description="Draw all samples at once and count only the first so many; the shortest wins a tie."
         ),
     ] = None
-    weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence that its path states.")] = (
-        False
-    )
-    group: Annotated[
-        bool, Meta(description="Let a judge group answers with the same meaning: one more call.")
-    ] = False
-    temperature: Annotated[
-        float, Meta(ge=0, le=2, description="Temperature of samples that one call draws.")
-    ] = 0.7
+    weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence of its path.")] = False
+    group: Annotated[bool, Meta(description="Let a judge group answers that agree: another call.")] = False
+    temperature: Annotated[float, Meta(ge=0, le=2, description="Temperature of samples of one call.")] = 0.7
 
 
 NO_ANSWER = 'it states no answer; end with "Answer: …"'
@@ -136,9 +125,7 @@ class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
 class AnswerGroups(Struct, frozen=True):
     """Which answers say the same, by their numbers."""
 
-    groups: Annotated[
-        tuple[tuple[int, ...], ...], Meta(description="The numbers of those that say the same.")
-    ]
+    groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 
 
 class State(Struct, frozen=True, omit_defaults=True):

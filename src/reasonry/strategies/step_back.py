@@ -90,9 +90,7 @@ class Abstraction(Struct, frozen=True, rename="camel"):
     """The question behind the question."""
 
     step_back_question: Annotated[str, Meta(min_length=1, description="The more general question.")]
-    general_principle: Annotated[
-        str, Meta(description="Its answer in general: principles, each with its conditions.")
-    ] = ""
+    general_principle: Annotated[str, Meta(description="Its answer: principles with their conditions.")] = ""
 
 
 class Principle(Struct, frozen=True, rename="camel"):

@@ -211,9 +211,7 @@ class PlannedTask(Struct, frozen=True, omit_defaults=True):
 
     resource_name: Annotated[str, Meta(description="Name of a resource from the list.")]
     task_query: Annotated[str, Meta(description="What the resource is to accomplish.")]
-    depends_on: Annotated[
-        tuple[int, ...], Meta(description="Numbers of the earlier tasks whose results it needs.")
-    ] = ()
+    depends_on: Annotated[tuple[int, ...], Meta(description="Earlier tasks whose results it needs.")] = ()
 
 
 class PlanReply(Struct, frozen=True):
@@ -243,9 +241,7 @@ class PlanScore(Struct, frozen=True, kw_only=True):
 class EvaluationReply(Struct, frozen=True):
     """What all plans are worth, side by side."""
 
-    evaluations: Annotated[
-        tuple[PlanScore, ...], Meta(min_length=1, description="One for each plan, in their order.")
-    ]
+    evaluations: Annotated[tuple[PlanScore, ...], Meta(min_length=1, description="One for each plan.")]
 
 
 class ConversionReply(Struct, frozen=True):
@@ -301,18 +297,14 @@ class ExecutionReply(Struct, frozen=True, omit_defaults=True):
     """  # noqa: D205
 
     answer: Annotated[str | None, Meta(description="`knowledge`: what is known.")] = None
-    confidence: Annotated[float | str | None, Meta(description="`knowledge`: how sure that is, 0 to 1.")] = (
-        None
-    )
+    confidence: Annotated[float | str | None, Meta(description="`knowledge`: how sure, 0 to 1.")] = None
     steps: Annotated[Texts | None, Meta(description="`logic_kernel`: one inference each, in order.")] = None
     conclusion: Annotated[str | None, Meta(description="`logic_kernel`: what follows.")] = None
     formal_claim: Annotated[
         str | dict[str, Any] | None,
         Meta(description="`logic_kernel`: the claim in the form the checker reads."),
     ] = None
-    code: Annotated[str | None, Meta(description="`py_executor`: Python; its last line is the result.")] = (
-        None
-    )
+    code: Annotated[str | None, Meta(description="`py_executor`: Python that ends with the result.")] = None
 
 
 class QualityReply(Struct, frozen=True, kw_only=True):
@@ -328,9 +320,7 @@ class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     quality_summary: Annotated[str, Meta(description="How good the work is so far.")] = ""
     decision_rationale: Annotated[str, Meta(description="Why to go on, or to stop.")] = ""
     continue_iterations: Annotated[bool, Meta(description="Whether more work is needed.")]
-    recommendations_for_next_iteration: Annotated[
-        Texts, Meta(description="What to focus on, if going on.")
-    ] = ""
+    recommendations_for_next_iteration: Annotated[Texts, Meta(description="What to focus on next.")] = ""
 
 
 class SynthesisReply(Struct, frozen=True, kw_only=True, omit_defaults=True):

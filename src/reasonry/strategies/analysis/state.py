@@ -60,14 +60,12 @@ class Options(AnswerOptions, frozen=True):
     ] = "quick"
     candidate_plans: Annotated[int, Meta(ge=1, le=5, description="Plans drafted side by side.")] = 3
     max_iterations: Annotated[
-        Iterations | None, Meta(description="Most iterations; none: set by `mode`, 2 in `quick`.")
+        Iterations | None, Meta(description="Most iterations; none: as `mode` says.")
     ] = None
     min_iterations: Annotated[
         Iterations | None, Meta(description="Iterations to aim for; none: set by `mode`, 1 in `quick`.")
     ] = None
-    enforce_iterations: Annotated[
-        bool, Meta(description="Continue to min_iterations regardless of the decision.")
-    ] = False
+    enforce_iterations: Annotated[bool, Meta(description="Continue to min_iterations in any case.")] = False
     execution_retry_limit: Annotated[
         int, Meta(ge=0, le=10, description="Further attempts at a failed task; each sees the error.")
     ] = 1
@@ -89,16 +87,12 @@ class Options(AnswerOptions, frozen=True):
     ] = False
     concurrent_tasks: Annotated[bool, Meta(description="Execute independent tasks side by side.")] = False
     judge_plans: Annotated[
-        Literal["together", "alone"],
-        Meta(description="Score all plans in one question, or each alone."),
+        Literal["together", "alone"], Meta(description="Score all plans in one question, or each alone.")
     ] = "together"
     enforce_task_counts: Annotated[
-        bool,
-        Meta(description="Require the number of tasks that fits the complexity; otherwise 1 to 24."),
+        bool, Meta(description="Require the number of tasks that fits the complexity; otherwise 1 to 24.")
     ] = True
-    votes: Annotated[
-        int, Meta(ge=1, le=15, description="Votes on each plan score and quality gate; an odd number.")
-    ] = 1
+    votes: Annotated[int, Meta(ge=1, le=15, description="Votes on each plan and result; an odd number.")] = 1
     cost_limit: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(
@@ -107,16 +101,12 @@ class Options(AnswerOptions, frozen=True):
     ] = None
     image: Annotated[bool, Meta(description="Ask for the caption of an image.")] = False
     context: Annotated[str, Meta(max_length=400_000, description="Context for the query.")] = ""
-    max_result_chars: Annotated[
-        int, Meta(ge=100, description="Characters of a result that later questions see.")
-    ] = 8_000
+    max_result_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 8_000
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
         Meta(description="Temperature of all questions; none: the model's own."),
     ] = None
-    tools: Annotated[
-        tuple[ToolCard, ...], Meta(description="Tools for tasks, besides the built-in resources.")
-    ] = ()
+    tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools besides the built-in resources.")] = ()
 
     def __post_init__(self) -> None:
         minimum, maximum = self.iterations

@@ -72,32 +72,14 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float,
         Meta(ge=0, le=1, description="Improvement of the best score over the window; 0 never converges."),
     ] = 0.02
-    max_parse_retries: Annotated[
-        int,
-        Meta(ge=0, le=10, description="Retries of a question whose reply is unreadable."),
-    ] = 1
-    samples_per_evaluation: Annotated[
-        int, Meta(ge=1, le=100, description="Scores for each thought, averaged.")
-    ] = 1
-    expand_width: Annotated[
-        int, Meta(ge=1, le=100, description="Nodes expanded side by side in a round.")
-    ] = 2
-    max_reasks: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=10,
-            description="Requests for other steps at a node whose steps all failed.",
-        ),
-    ] = 3
+    max_parse_retries: Annotated[int, Meta(ge=0, le=10, description="Retries after an unreadable reply.")] = 1
+    samples_per_evaluation: Annotated[int, Meta(ge=1, le=100, description="Scores for each thought.")] = 1
+    expand_width: Annotated[int, Meta(ge=1, le=100, description="Nodes expanded at once in a round.")] = 2
+    max_reasks: Annotated[int, Meta(ge=0, le=10, description="Requests for other steps at a dead end.")] = 3
     compare_depths: Annotated[
-        bool,
-        Meta(description="Compare leaves of all depths by score; otherwise deeper leaves come first."),
+        bool, Meta(description="Compare leaves of all depths by score; otherwise deeper leaves come first.")
     ] = False
-    value_single: Annotated[
-        bool,
-        Meta(description="Score a step even if no other is open."),
-    ] = False
+    value_single: Annotated[bool, Meta(description="Score a step even if no other is open.")] = False
     formulate_answer: Annotated[
         bool, Meta(description="Ask for the answer at the end; otherwise use the best thought's text.")
     ] = True
@@ -107,15 +89,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Let the run's verifier check each thought and the answer; on if the run has a verifier."
         ),
     ] = False
-    generation_prompt: Annotated[
-        Prompt | None, Meta(description="Replaces the default prompt that proposes.")
-    ] = None
-    evaluation_prompt: Annotated[
-        Prompt | None, Meta(description="Replaces the default prompt that scores.")
-    ] = None
-    formulation_prompt: Annotated[
-        Prompt | None, Meta(description="Replaces the default prompt that answers.")
-    ] = None
+    generation_prompt: Annotated[Prompt | None, Meta(description="Replaces the prompt that proposes.")] = None
+    evaluation_prompt: Annotated[Prompt | None, Meta(description="Replaces the prompt that scores.")] = None
+    formulation_prompt: Annotated[Prompt | None, Meta(description="Replaces the prompt that answers.")] = None
     score_with_proposals: Annotated[
         bool,
         Meta(
