@@ -19,7 +19,7 @@ _known, _asked = {known!r}, [0]
 def _locate(piece):
     text = str(piece)
     start = context.find(text)
-    return [start, len(text)] if text and start >= 0 else text[:{most}]
+    return [start, len(text)] if text and start >= 0 else text[:{max_chars}]
 
 def ask_all(question, pieces):
     pieces = list(pieces)
@@ -43,14 +43,14 @@ def _signal(*data):
 """
 
 
-def asking_program(program: str, context: str, known: Sequence[str], most: int) -> str:
+def asking_program(program: str, context: str, known: Sequence[str], max_chars: int) -> str:
     """Return a program that has a text as `context`, and may call `ask`, `ask_all` and `final`.
 
     Args:
         known: The answers to its questions so far, in the order asked.
-        most: Characters of a piece.
+        max_chars: Characters of a piece.
     """
-    return _PROLOGUE.format(context=context, known=list(known), most=most, signal=_SIGNAL) + program
+    return _PROLOGUE.format(context=context, known=list(known), max_chars=max_chars, signal=_SIGNAL) + program
 
 
 def signal_line(*data: Any) -> str:
@@ -67,10 +67,10 @@ def last_signal(printed: str) -> tuple[str, Any]:
         return printed, None
 
 
-def piece_of(context: str, place: Any, most: int) -> str:
+def piece_of(context: str, place: Any, max_chars: int) -> str:
     """Return a piece that a program asks about: a place of the context, or a text of its own."""
     match place:
         case [int(start), int(length)]:
-            return cut(context[start : start + length], most)
+            return cut(context[start : start + length], max_chars)
         case _:
-            return cut(str(place), most)
+            return cut(str(place), max_chars)

@@ -69,7 +69,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most turns before the answer.")] = 10
     max_observation_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 4000
     votes: Annotated[
-        int, Meta(ge=1, le=20, description="Replies for each turn, which vote on its actions.")
+        int,
+        Meta(ge=1, le=20, description="Replies for each turn; the engine takes the most frequent actions."),
     ] = 1
     verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
