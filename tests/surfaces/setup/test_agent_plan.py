@@ -535,6 +535,7 @@ def test_an_installation_of_uvx_is_started_by_uvx(tmp_path: Path, monkeypatch: p
     suffix = ".exe" if os.name == "nt" else ""
     for name in ("uv", "uvx"):
         write(tmp_path / f"{name}{suffix}", "")
+        (tmp_path / f"{name}{suffix}").chmod(0o755)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "k7Jx"))
     monkeypatch.setenv("UV", str(tmp_path / f"uv{suffix}"))
     launch = this_installation()

@@ -13,9 +13,7 @@ import pytest
 
 from reasonry.surfaces.setup.agents import Launch, Machine, find_agent
 from reasonry.surfaces.setup.checks import (
-    BrokenFile,
     ServerCheck,
-    SetUpEntry,
     agent_environ,
     agent_folder,
     check_server,
@@ -174,7 +172,7 @@ def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     write("codex", "[mcp_servers\n")
     write("claude", '{"mcpServers": {"r": {"command": "reasonry", "cwd": "/x"}}}', for_project=True)
     found = find_entries(machine)
-    entries = {(part.agent.name, part.name): part for part in found if isinstance(part, SetUpEntry)}
+    entries = {(part.agent.name, part.name): part for part in found if not part.fault}
     assert set(entries) == {
         *(("cursor", name) for name in ("thinking", "windows", "off", "filled in", "reasonry")),
         *(("opencode", "r"), ("goose", "r"), ("claude", "r")),
@@ -185,4 +183,4 @@ def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     assert entries["opencode", "r"].launch == Launch("reasonry", ("mcp",), {"A": "b"})
     assert entries["claude", "r"].folder == Path("/x")
     assert entries["claude", "r"].for_project
-    assert [part.agent.name for part in found if isinstance(part, BrokenFile)] == ["codex"]
+    assert [part.agent.name for part in found if part.fault] == ["codex"]

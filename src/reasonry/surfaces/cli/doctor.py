@@ -20,7 +20,7 @@ from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
-from ..setup.checks import DEADLINE_S, BrokenFile, ServerCheck, SetUpEntry, find_entries, try_entries
+from ..setup.checks import DEADLINE_S, ServerCheck, SetUpEntry, find_entries, try_entries
 from .arguments import ABOVE_0
 from .output import Column, print_line, print_table
 from .settings import Common, run_async
@@ -103,7 +103,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
     """Return the agents that are here, each with its entries, tried out."""
     found, installed = find_entries(machine), machine.agents()
-    entries = [entry for entry in found if isinstance(entry, SetUpEntry)]
+    entries = [entry for entry in found if not entry.fault]
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         SECRETS.keep_environment(
             {**launch.env, **{str(place): word for place, word in enumerate(launch.args)}}
@@ -118,9 +118,9 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
             "skills": _skills(machine, agent),
             "entries": [_entry_row(entry, check) for entry, check in results if entry.agent == agent],
             "unreadable": [
-                {"file": str(part.file), "message": part.message}
+                {"file": str(part.file), "message": part.fault}
                 for part in found
-                if isinstance(part, BrokenFile) and part.agent == agent
+                if part.fault and part.agent == agent
             ],
         }
         for agent in here.values()

@@ -123,10 +123,8 @@ def _describe(plan: AgentPlan) -> list[str]:
     lines = [f"{plan.agent.title}: {states[plan.state]}: {plan.file}{new}"]
     lines += [f"  {line}" for line in plan.diff]
     for skill in plan.skills:
-        if skill.change.does_something:
-            lines.append(f"  skill: {skill.state} {skill.change.path}")
-        elif skill.note:
-            lines.append(f"  skill: {skill.note}")
+        if skill.state != "unchanged":
+            lines.append(f"  skill: {skill.note or f'{skill.state} {skill.path}'}")
     return lines
 
 
@@ -156,7 +154,7 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
         "diff": list(plan.diff),
         "skills": [
             {
-                "file": str(skill.change.path),
+                "file": str(skill.path),
                 "state": skill.state,
                 **({"note": skill.note} if skill.note else {}),
             }

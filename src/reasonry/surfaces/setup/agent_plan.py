@@ -10,29 +10,9 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from ...errors import ConflictError, ReasonryError, UsageError
-from .agents import AGENTS, Agent, Launch, Machine, read_launch, starts_reasonry
-from .config_file import (
-    FileChange,
-    edit_text,
-    find_entry,
-    make_change,
-    read_config,
-    read_data,
-    read_servers,
-    real_path,
-)
-
-
-class SkillPlan(Struct, frozen=True):
-    """What is to become of a file of a skill.
-
-    Args:
-        state: `add`, `update`, `remove`, `unchanged`, or `kept`; `note` says why.
-    """
-
-    state: str
-    change: FileChange
-    note: str = ""
+from .agents import Agent, Launch, Machine, read_launch, starts_reasonry
+from .checks import find_entries
+from .config_file import FileChange, edit_text, find_entry, make_change, read_config, read_data
 
 
 @cache
@@ -87,14 +67,14 @@ class AgentPlan(Struct, frozen=True):
     state: str
     diff: tuple[str, ...] = ()
     change: FileChange | None = None
-    skills: tuple[SkillPlan, ...] = ()
+    skills: tuple[FileChange, ...] = ()
     error: ReasonryError | None = None
 
     @property
     def changes(self) -> list[FileChange]:
         """The changes of files, in their order."""
-        changes = [*([self.change] if self.change else []), *(skill.change for skill in self.skills)]
-        return [change for change in changes if change.does_something]
+        changes = (*([self.change] if self.change else []), *self.skills)
+        return [change for change in changes if change.before != change.after]
 
 
 def plan_setup(
@@ -129,7 +109,7 @@ def carry_out(plan: AgentPlan) -> None:
 
 
 def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tuple[str, ...], FileChange]:
-    path = real_path(path)
+    path = path.resolve()
     keys = (*agent.keys, wanted.name)
     text = read_config(path)
     shape = agent.entry_shape(for_project=wanted.for_project)
@@ -144,7 +124,11 @@ def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tu
         if there == (None if wanted.remove else entry):
             return "absent" if wanted.remove else "unchanged", (), FileChange(path, text, text)
         if there is not None and not is_ours and not wanted.force:
-            raise _conflict(path, wanted)
+            effect = "removes" if wanted.remove else "replaces"
+            message = (
+                f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {effect} it, "
+            )
+            raise ConflictError(f"{message}--name sets up another one beside it", file=str(path))
         after = edit_text(agent.format, text or "", keys, None if wanted.remove else entry)
     except ValueError as error:
         message = f"{path} cannot be edited as {agent.format.upper()}: {error}; nothing was changed"
@@ -156,18 +140,9 @@ def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tu
     return "add" if there is None else "update", tuple(f"+ {line}" for line in shown.splitlines()), change
 
 
-def _conflict(path: Path, wanted: SetupRequest) -> ConflictError:
-    effect = "removes" if wanted.remove else "replaces"
-    return ConflictError(
-        f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {effect} it, "
-        "--name sets up another one beside it",
-        file=str(path),
-    )
-
-
 def _plan_skills(
     machine: Machine, agent: Agent, wanted: SetupRequest, planned: set[Path]
-) -> Iterator[SkillPlan]:
+) -> Iterator[FileChange]:
     """Yield the changes that put the skills into the agent's folder, or take them out; the user's own stay."""
     folder = machine.skills_folder(agent, for_project=wanted.for_project)
     if folder is None or folder in planned or not wanted.with_skills:
@@ -175,7 +150,7 @@ def _plan_skills(
     planned.add(folder)
     users = _others_of(machine, agent, wanted, folder) if wanted.remove else ""
     for name, text in skill_files().items():
-        path = real_path(folder / name)
+        path = (folder / name).resolve()
         before = read_config(path)
         if before is None and wanted.remove:
             continue
@@ -186,26 +161,16 @@ def _plan_skills(
             note = f"{path} stays: it is not what this version writes; --force removes it"
         elif not wanted.remove and not wanted.force and before and "reasonry" not in before.casefold():
             note = f"{path} is another skill of that name; --force replaces it"
-        after = before if note else None if wanted.remove else text
-        state = "remove" if wanted.remove else "add" if before is None else "update"
-        state = "kept" if note else "unchanged" if before == after else state
-        yield SkillPlan(state, FileChange(path, before, after), note)
+        yield FileChange(path, before, before if note else None if wanted.remove else text, note)
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
     """Return the other agents that stay set up and read the same folder of skills."""
+    place = wanted.name, wanted.for_project
+    others = [entry.agent for entry in find_entries(machine) if (entry.name, entry.for_project) == place]
     return ", ".join(
         other.title
-        for other in AGENTS
+        for other in others
         if other.name not in (agent.name, *wanted.agents)
         and machine.skills_folder(other, for_project=wanted.for_project) == folder
-        and _is_set_up(machine, other, wanted)
     )
-
-
-def _is_set_up(machine: Machine, agent: Agent, wanted: SetupRequest) -> bool:
-    path = machine.config_file(agent, for_project=wanted.for_project)
-    try:
-        return path is not None and wanted.name in read_servers(agent, path)
-    except (ReasonryError, ValueError):
-        return False

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
 from ...extras import EXTRAS, has_extra
+from ...reading.names import find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"
@@ -89,10 +90,9 @@ def find_agent(name: str) -> Agent:
     Raises:
         NotFoundError: There is none; `choices` has the names.
     """
-    wanted = name.strip().casefold().replace(" ", "-").replace("_", "-")
-    for agent in AGENTS:
-        if wanted in (agent.name, agent.title.casefold().replace(" ", "-")):
-            return agent
+    named = {word: agent for agent in AGENTS for word in (agent.name, agent.title)}
+    if (found := find_named(name, named)) is not None:
+        return found
     names = [agent.name for agent in AGENTS]
     raise NotFoundError(f"no agent is called {name[:60]!r}; there are {', '.join(names)}", choices=names)
 
@@ -138,10 +138,7 @@ class Machine(Struct, frozen=True):
     def find(self, places: Iterable[str]) -> Path:
         """Return the place to take of several, as the table of agents says."""
         found = list(self._candidates(places))
-        for path, is_certain in found:
-            if is_certain or path.is_file():
-                return path
-        return found[0][0]
+        return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
     def has(self, agent: Agent) -> bool:
         """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
@@ -242,9 +239,11 @@ def this_installation() -> Launch:
     """Return what starts the MCP server of the installation that is running."""
     prefix = Path(sys.prefix)
     suffix = ".exe" if os.name == "nt" else ""
-    uvx = _find_uvx(suffix) if _UV_PARTS & set(prefix.parts) else None
-    if uvx is not None:
-        return Launch(uvx, (*_uvx_source(), "reasonry", "mcp"))
+    # `uvx` stands beside the `uv` that has started this, or on PATH.
+    beside = [str(Path(uv).parent)] if (uv := os.environ.get("UV")) else []
+    uvx = shutil.which("uvx", path=os.pathsep.join([*beside, *os.get_exec_path()]))
+    if uvx is not None and _UV_PARTS & set(prefix.parts):
+        return Launch(str(Path(uvx).absolute()), (*_uvx_source(), "reasonry", "mcp"))
     script = Path(sysconfig.get_path("scripts")) / f"reasonry{suffix}"
     if not script.is_file():
         return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
@@ -255,29 +254,20 @@ def this_installation() -> Launch:
     return Launch(str(script.absolute()), ("mcp",))
 
 
-def _find_uvx(suffix: str) -> str | None:
-    """Return the path of `uvx`: beside the `uv` that has started this, or on PATH."""
-    uv = os.environ.get("UV")
-    if uv and (beside := Path(uv).with_name(f"uvx{suffix}")).is_file():
-        return str(beside.absolute())
-    found = shutil.which("uvx")
-    return str(Path(found).absolute()) if found else None
-
-
 def _uvx_source() -> Sequence[str]:
-    """Return what `uvx` has to be given where more than the package from the index is wanted."""
+    """Return from where `uvx` takes the package, with the extras that are here."""
     extras = [name for name in EXTRAS if has_extra(name)]
     package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
     text = metadata.distribution("reasonry").read_text("direct_url.json")
     if text is None:
-        return ("--from", package) if extras else ()
+        return "--from", package
     origin = json.loads(text)
     url = str(origin["url"])
     vcs = origin.get("vcs_info")
     if vcs:
         revision = vcs.get("requested_revision")
         url = f"{vcs['vcs']}+{url}" + (f"@{revision}" if revision else "")
-    return ("--from", f"{package} @ {url}" if extras else url)
+    return "--from", f"{package} @ {url}"
 
 
 def server_options(
@@ -293,13 +283,7 @@ def server_options(
 
     open_store(store)
     AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
-    options: list[str] = []
-    if store is not None:
-        is_path = store != "memory" and "://" not in store
-        path = folder / Path(store.removeprefix("sqlite:")).expanduser()
-        options += ["--store", str(path) if is_path else store]
-    if model is not None:
-        options += ["--model", model]
-    for spec in models:
-        options += ["--models", spec]
-    return tuple(options)
+    if store not in (None, "memory") and "://" not in store:
+        store = str(folder / Path(store.removeprefix("sqlite:")).expanduser())
+    options = [("--store", store), ("--model", model), *(("--models", spec) for spec in models)]
+    return tuple(word for name, value in options if value is not None for word in (name, value))

@@ -41,28 +41,22 @@ class SetUpEntry(Struct, frozen=True):
     Args:
         launch: None: it starts no server as far as can be read.
         note: Why it is not tried out; empty if it is.
+        fault: Why the file cannot be read; then no more is known of it.
     """
 
     agent: Agent
     file: Path
-    name: str
     for_project: bool
-    launch: Launch | None
+    name: str = ""
+    launch: Launch | None = None
     folder: Path | None = None
     note: str = ""
+    fault: str = ""
 
 
-class BrokenFile(Struct, frozen=True):
-    """A file of an agent that cannot be read."""
-
-    agent: Agent
-    file: Path
-    message: str
-
-
-def find_entries(machine: Machine) -> list[SetUpEntry | BrokenFile]:
+def find_entries(machine: Machine) -> list[SetUpEntry]:
     """Return every entry for Reasonry, the user's before the project's, and the files that cannot be read."""
-    found = list[SetUpEntry | BrokenFile]()
+    found = list[SetUpEntry]()
     seen = set[tuple[Path, tuple[str, ...]]]()
     for agent in AGENTS:
         for for_project in (False, True):
@@ -73,25 +67,19 @@ def find_entries(machine: Machine) -> list[SetUpEntry | BrokenFile]:
     return found
 
 
-def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry | BrokenFile]:
+def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry]:
     try:
         servers = read_servers(agent, file)
     except (ReasonryError, ValueError) as error:
-        yield BrokenFile(agent, file, str(error))
+        yield SetUpEntry(agent, file, for_project, fault=str(error))
         return
     for name, entry in servers.items():
         launch = read_launch(entry, agent.entry_shape(for_project=for_project))
         if name == NAME or (launch is not None and starts_reasonry(launch)):
-            folder = entry.get("cwd") if isinstance(entry, dict) else None
-            yield SetUpEntry(
-                agent,
-                file,
-                str(name)[:100],
-                for_project,
-                launch,
-                Path(folder).expanduser() if isinstance(folder, str) else None,
-                _why_not_tried(entry, launch),
-            )
+            cwd = entry.get("cwd") if isinstance(entry, dict) else None
+            folder = Path(cwd).expanduser() if isinstance(cwd, str) else None
+            note = _why_not_tried(entry, launch)
+            yield SetUpEntry(agent, file, for_project, str(name)[:100], launch, folder, note)
 
 
 def _why_not_tried(entry: Any, launch: Launch | None) -> str:

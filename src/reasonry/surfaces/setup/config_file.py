@@ -43,21 +43,20 @@ class FileChange(Struct, frozen=True):
         path: Of the file itself, links followed.
         before: Its text now; None: there is no such file.
         after: Its text then; None: it goes, and its folder too if that is empty then.
+        note: Why it stays as it is, where it does not have the text that is wanted.
     """
 
     path: Path
     before: str | None
     after: str | None
+    note: str = ""
 
     @property
-    def does_something(self) -> bool:
-        """Whether the file would change."""
-        return self.before != self.after
-
-
-def real_path(path: Path) -> Path:
-    """Return the file that a path leads to, links followed."""
-    return Path(os.path.realpath(path))
+    def state(self) -> str:
+        """The word for it: `add`, `update`, `remove`, `unchanged`, or `kept`; `note` says why."""
+        if self.before == self.after:
+            return "kept" if self.note else "unchanged"
+        return "add" if self.before is None else "remove" if self.after is None else "update"
 
 
 def read_config(path: Path) -> str | None:
@@ -94,8 +93,6 @@ def make_change(change: FileChange) -> None:
         WorldError: The system does not allow it.
     """
     path = change.path
-    if not change.does_something:
-        return
     _check(path, change.before)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -294,24 +291,11 @@ def _with_comments(before: str, after: str) -> str:
 
 
 class _Member(NamedTuple):
-    """A member of an object, by its places in the text."""
+    """A member of an object, by the places in the text of its name, its value and its end."""
 
-    name: str
     start: int
     value: int
     end: int
-
-
-class _Object(NamedTuple):
-    """An object, by the places of its braces; `wanted` is the index of the member that is looked for, if there is one.
-
-    Of two members of the same name the last one counts, as it does for readers.
-    """
-
-    start: int
-    close: int
-    members: Sequence[_Member]
-    wanted: int | None
 
 
 def _read_json(text: str) -> dict[str, Any]:
@@ -333,50 +317,45 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
     if not plain.strip():
         lead = "\n" if text and not text.endswith("\n") else ""
         return f"{text}{lead}{_json_text(_nest(keys, entry), '  ', '')}\n"
-    path, start = list[_Object](), _skip(plain, 0)
-    for key in keys:
-        path.append(_read_object(plain, start, key))
-        if path[-1].wanted is None:
-            break
-        start = path[-1].members[path[-1].wanted].value
+    place, unit, found, alone = _skip(plain, 0), "", _Member(0, 0, 0), None
+    for depth, key in enumerate(keys):
+        members = _read_members(plain, place)
+        first = min(members.values(), default=None)
+        unit = unit or (first and _indent(text, first.start)) or "  "
+        if key not in members:
+            return _insert(text, place, first, key, _nest(keys[depth + 1 :], entry), unit)
+        found = members[key]
+        alone = alone if alone and len(members) == 1 else found
+        place = found.value
     if entry is None:
-        return _drop(text, commas, path)
-    first, found = path[0].members[:1], path[-1]
-    unit = (_indent(text, first[0].start) if first else None) or "  "
-    if found.wanted is None:
-        return _insert(text, found, keys[len(path) - 1], _nest(keys[len(path) :], entry), unit)
-    member = found.members[found.wanted]
-    return text[: member.value] + _json_text(entry, unit, _indent(text, member.start)) + text[member.end :]
+        return _drop(text, commas, alone or found)
+    return text[: found.value] + _json_text(entry, unit, _indent(text, found.start)) + text[found.end :]
 
 
-def _drop(text: str, commas: str, path: list[_Object]) -> str:
-    while len(path) > 1 and len(path[-1].members) == 1:
-        path.pop()
-    _, _, members, index = path[-1]
-    if index is None:
-        return text
-    before, end = text[: members[index].start], members[index].end
+def _drop(text: str, commas: str, member: _Member) -> str:
+    """Take out a member with the comma behind it, else with the one before it, and its line if that is empty then."""
+    before, end = text[: member.start], member.end
     comma = _skip(commas, end)
     if commas[comma] == ",":
         end = comma + 1
-    elif index > 0:
-        previous = commas.index(",", members[index - 1].end)
-        before = before[:previous] + before[previous + 1 :].rstrip(" \t")
+    elif commas[: member.start].rstrip().endswith(","):
+        comma = commas.rindex(",", 0, member.start)
+        before = before[:comma] + before[comma + 1 :].rstrip(" \t")
     after = text[end:]
     if (line := re.match(r"[ \t]*\n", after)) and not before.rpartition("\n")[2].strip(" \t"):
         return before.rstrip(" \t") + after[line.end() :]
     return before + after
 
 
-def _insert(text: str, found: _Object, name: str, value: Any, unit: str) -> str:
+def _insert(text: str, start: int, first: _Member | None, name: str, value: Any, unit: str) -> str:
     """Put a member before all others, so that no comma and no comment stands in its way."""
-    line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+    line = text[text.rfind("\n", 0, start) + 1 : start]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
-    place = found.start + 1
-    if found.members and "\n" not in text[place : found.members[0].start]:
+    place = start + 1
+    if first and "\n" not in text[place : first.start]:
         return f"{text[:place]}{json.dumps(name)}: {_json_text(value, unit, None)}, {text[place:]}"
     member = f"\n{outer}{unit}{json.dumps(name)}: {_json_text(value, unit, outer + unit)}"
-    end = "," if found.members else "" if "\n" in text[place : found.close] else "\n" + outer
+    end = "," if first else "" if "\n" in text[place:].partition("}")[0] else "\n" + outer
     return text[:place] + member + end + text[place:]
 
 
@@ -392,21 +371,20 @@ def _skip(plain: str, place: int) -> int:
     return place if found is None else found.end()
 
 
-def _read_object(plain: str, start: int, wanted: str) -> _Object:
-    if plain[start] != "{":
+def _read_members(plain: str, place: int) -> dict[str, _Member]:
+    """Return the members of the object at a place; of two of a name the last one counts, as it does for readers."""
+    if plain[place] != "{":
         raise ValueError("a value on the way to the servers is no object")
-    members = list[_Member]()
-    place = _skip(plain, start + 1)
+    members, place = dict[str, _Member](), _skip(plain, place + 1)
     while plain[place] != "}":
         name, end = _DECODER.raw_decode(plain, place)
         value = _skip(plain, _skip(plain, end) + 1)
         _, end = _DECODER.raw_decode(plain, value)
-        members.append(_Member(name, place, value, end))
+        members[name] = _Member(place, value, end)
         place = _skip(plain, end)
         if plain[place] == ",":
             place = _skip(plain, place + 1)
-    found = [index for index, member in enumerate(members) if member.name == wanted]
-    return _Object(start, place, members, found[-1] if found else None)
+    return members
 
 
 def _nest(keys: Sequence[str], value: Any) -> Any:
