@@ -124,7 +124,7 @@ def session(*thoughts: dict[str, Any], text: str = "x") -> dict[str, Any]:
 def everywhere(text: str) -> dict[str, Any]:
     """Return a session that has a text wherever a text can be."""
     first = thought(text, stage=text, data={text: text, "nested": {text: [text]}})
-    branch = {"branch_id": text, "branch_from_thought": 1, "merge_branch": text}
+    branch = {"branch_id": text, "branch_from_thought": 1, "branch_from_seq": 1, "merge_branch": text}
     return session(first, thought(text, seq=2, **branch), text=text)
 
 

@@ -14,7 +14,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.guided.findings import false_claims, keep, open_questions
 from reasonry.guided.lines import ThoughtRecord, encode
-from reasonry.guided.thinker import Thinker
+from reasonry.guided.which_session import Thinker
 from reasonry.records import ThoughtRow
 
 from .desk import desk

@@ -20,8 +20,7 @@ from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.replies import HistoryBound
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Thinker
-from reasonry.guided.which_session import Bound, Seen
+from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -290,9 +289,7 @@ async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_
     table = STRATEGIES["react"].by_name
     assert again["guidance"] == table["problem_reception"].guidance
     assert again["nextStages"][0]["guidance"] == table["initial_reasoning"].guidance
-    assert "thoughtHistory" not in await at.think(
-        3, sessionId=sid, thinker=Thinker(Bound(seen={sid: Seen()}))
-    )
+    assert "thoughtHistory" not in await at.think(3, sessionId=sid, thinker=Thinker(seen={sid: Seen()}))
     assert "thoughtHistory" not in await at.think(4, sessionId=sid, thinker=Thinker(), history=0)
     assert "thoughtHistory" not in await at.think(1, thinker=Thinker())
 

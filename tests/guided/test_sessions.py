@@ -18,8 +18,7 @@ from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.guided.thinker import Thinker
-from reasonry.guided.which_session import Bound
+from reasonry.guided.which_session import Thinker
 from reasonry.records import RunRow, SessionRow, ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -302,9 +301,9 @@ async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
 
 async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
     one, two = (await at.think(1))["sessionId"], (await at.think(1))["sessionId"]
-    assert (await at.think(2, thinker=Thinker(Bound([one]))))["sessionId"] == one
-    assert (await at.think(2, thinker=Thinker(Bound([one])), sessionId=two))["sessionId"] == two
-    lost = await at.think(1, thinker=Thinker(Bound([UNKNOWN])))
+    assert (await at.think(2, thinker=Thinker([one], seen=None)))["sessionId"] == one
+    assert (await at.think(2, thinker=Thinker([one], seen=None), sessionId=two))["sessionId"] == two
+    lost = await at.think(1, thinker=Thinker([UNKNOWN], seen=None))
     assert lost["notices"][0]["requestedSessionId"] == UNKNOWN
 
 
@@ -364,7 +363,7 @@ async def test_clearing_under_an_exact_id_keeps_the_old_thoughts_under_another_o
 
 async def test_clearing_without_an_id_clears_the_current_session(at: Desk) -> None:
     old = (await at.think(1))["sessionId"]
-    new = await at.think(1, thinker=Thinker(Bound([old])), clearSession=True)
+    new = await at.think(1, thinker=Thinker([old], seen=None), clearSession=True)
     assert [row.session_id for row in await at.store.sessions(status="active")] == [new["sessionId"]]
     assert _reasons(await at.think(1, clearSession=True)) == []
 

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from reasonry.app.wiring import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
-from reasonry.guided.thinker import Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import KnownSession, SessionRequest, choose
+from reasonry.guided.which_session import KnownSession, SessionRequest, Thinker, choose
 from reasonry.records import SessionRow, ThoughtRow
 
 from ..engine.answering import order
@@ -97,7 +96,7 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
     request = SessionRequest(
         call=thought,
         session_id=None,
-        bound=None,
+        thinker=None,
         target="new",
         new_id=str,
         strategy=thought.strategy,
@@ -143,7 +142,7 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
             at.clock.pass_minutes(40)
         elif step == "resume":
             with contextlib.suppress(NotFoundError):
-                await connections[which].resume(lambda: at.sessions.resume({}))
+                await at.sessions.manage({"action": "resume"}, connections[which])
         else:
             arguments = {
                 "thought": f"thought at {place}",

@@ -13,8 +13,9 @@ from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
+from reasonry.ids import now_ms
 from reasonry.masking import SECRETS
-from reasonry.records import JobOptions
+from reasonry.records import JobOptions, RequestKey
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.run_events import Feed
 
@@ -153,7 +154,7 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
     async with app(folder) as here:
         supervisor, ann, bob = Supervisor(here), here.for_owner("ann"), here.for_owner("bob")
         model = CountingModel(latency_s=0.001)
-        request = {"key": "k", "digest": b"d" * 32}
+        request = {"key": RequestKey("k", b"d" * 32, now_ms())}
         begun = await asyncio.gather(
             *(supervisor.start(ann, order(steps=2), Performers(model), **request) for _ in range(5))  # pyright: ignore
         )
@@ -162,7 +163,9 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
         other, is_new = await supervisor.start(bob, order(steps=2), Performers(model), **request)  # pyright: ignore
         assert is_new
         with pytest.raises(ConflictError, match="key"):
-            await supervisor.start(ann, order(steps=3), Performers(model), key="k", digest=b"e" * 32)
+            await supervisor.start(
+                ann, order(steps=3), Performers(model), key=RequestKey("k", b"e" * 32, now_ms())
+            )
         await supervisor.wait(ann, begun[0][0])
         await supervisor.wait(bob, other)
         assert model.calls == 4
@@ -170,15 +173,17 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
 
 async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder: Path) -> None:
     async with app(folder) as here:
-        model, request = CountingModel(latency_s=60), {"key": "k", "digest": b"d" * 32}
+        model, request = CountingModel(latency_s=60), {"key": RequestKey("k", b"d" * 32, now_ms())}
         supervisor = Supervisor(here, max_runs=1, reopen=reopening(model))
         begun, _ = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
         again = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
         assert again == (begun, False)
         with pytest.raises(OverloadedError):
-            await supervisor.start(here, order(steps=1), Performers(model), key="another", digest=b"d")
+            await supervisor.start(
+                here, order(steps=1), Performers(model), key=RequestKey("another", b"d", now_ms())
+            )
         await supervisor.cancel(here, begun)
-        fork = {"key": "f", "digest": b"f" * 32}
+        fork = {"key": RequestKey("f", b"f" * 32, now_ms())}
         forked, is_new = await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork)  # pyright: ignore
         assert is_new
         assert await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork) == (

@@ -29,13 +29,14 @@ class RowsOfRun:
     def _row(self, thought: Thought) -> ThoughtRow:
         self.count += 1
         number, numbers = self.count, self._numbers
+        left = None if thought.branch is None or thought.leaves is None else numbers.get(thought.leaves)
         record = ThoughtRecord(
             stage=thought.stage,
             is_revision=thought.revises is not None,
             revises=thought.revises,
-            branch_from=None
-            if thought.branch is None or thought.leaves is None
-            else numbers.get(thought.leaves),
+            revises_seq=thought.revises,
+            branch_from=left,
+            branch_from_seq=left,
             data=thought.data or None,
             score=thought.score,
         )

@@ -23,7 +23,7 @@ from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError
-from ..ids import new_id
+from ..ids import new_id, now_ms
 from ..masking import SECRETS
 from ..records import Checkpoint, JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
@@ -144,7 +144,7 @@ class Engine:
                 request.
         """
         check_budget(order.budget)
-        run_id, now = new_id(), _now_ms()
+        run_id, now = new_id(), now_ms()
         problem = SECRETS.mask(order.problem)
         begun = Begun(
             order.strategy.name,
@@ -184,7 +184,7 @@ class Engine:
         row = RunRow(
             run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
         )
-        row = replace(row_after(row, run, _now_ms()), unattended=job is not None)
+        row = replace(row_after(row, run, now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
         accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=_carrying(job))
@@ -624,7 +624,3 @@ class OpenRun(RunJournal):
 def _carrying(job: JobOptions | None) -> JobOptions | None:
     """Return a job as it stands in the trace of whoever begins it."""
     return None if job is None else replace(job, carried=carried_context())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

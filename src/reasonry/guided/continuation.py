@@ -62,7 +62,7 @@ class RunContinuations:
             UsageError: The call breaks a rule; nothing has changed.
         """
         if turn.call.clear_session:
-            turn.request = replace(turn.request, session_id=None, bound=None, target=turn.request.new_id())
+            turn.request = replace(turn.request, session_id=None, thinker=None, target=turn.request.new_id())
             return await self._store.change(turn.request.target, turn.decide)
         target = continuation_id(own_id)
         turn.request = replace(turn.request, session_id=target, target=target)

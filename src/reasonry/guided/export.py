@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..core.text import inert, inline_text, prose_lines
+from ..core.text import clip, inert, inline_text, prose_lines
 from ..patterns import lazy_pattern
 
 Format = Literal["json", "markdown", "mermaid"]
@@ -114,35 +114,24 @@ def mermaid(session: Document) -> str:
     """Return a session as a Mermaid flowchart: thoughts as boxes, branches as dashed arrows from theirs."""
     lines = ["flowchart TD"]
     ends: dict[str | None, str] = {}
-    numbers: dict[int, str] = {}
     for thought in session["thoughts"]:
         node, branch = f"t{thought['seq']}", thought.get("branch_id")
         lines.append(f'    {node}["{_label(thought)}"]')
-        lines += _arrows(thought, node, ends, numbers)
-        ends[branch], numbers[thought["thought_number"]] = node, node
+        lines += _arrows(thought, node, ends)
+        ends[branch] = node
     return "\n".join(lines) + "\n"
 
 
-def _arrows(
-    thought: Document, node: str, ends: Mapping[Any, str], numbers: Mapping[Any, str]
-) -> Iterator[str]:
-    branch = thought.get("branch_id")
-    left = _node(thought, "branch_from_seq", numbers.get(thought.get("branch_from_thought")))
-    revised = _node(thought, "revises_seq", numbers.get(thought.get("revises_thought")))
-    merged = thought.get("merge_branch")
+def _arrows(thought: Document, node: str, ends: Mapping[Any, str]) -> Iterator[str]:
+    branch, merged = thought.get("branch_id"), thought.get("merge_branch")
     if branch in ends:
         yield f"    {ends[branch]} --> {node}"
-    elif left is not None:
-        yield f'    {left} -.->|"{_safe(branch or "")}"| {node}'
-    if revised is not None:
-        yield f"    {node} -.->|revises| {revised}"
+    elif "branch_from_seq" in thought:
+        yield f'    t{thought["branch_from_seq"]} -.->|"{_safe(branch or "")}"| {node}'
+    if "revises_seq" in thought:
+        yield f"    {node} -.->|revises| t{thought['revises_seq']}"
     if merged is not None and merged in ends:
         yield f"    {ends[merged]} -.->|merges| {node}"
-
-
-def _node(thought: Document, seq: str, by_number: str | None) -> str | None:
-    """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
-    return f"t{thought[seq]}" if seq in thought else by_number
 
 
 def stages_of(thought: Document) -> Sequence[str]:
@@ -151,8 +140,7 @@ def stages_of(thought: Document) -> Sequence[str]:
 
 
 def _label(thought: Document) -> str:
-    text = " ".join(thought["thought"].split())
-    text = text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
+    text = clip(thought["thought"], _LABEL_CHARS)
     stage = f" {_safe(' → '.join(stages_of(thought)))}" if thought.get("stage") else ""
     return f"{thought['thought_number']}{stage}<br/>{_safe(text)}"
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..core.text import first_words
+from ..core.text import clip, first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
@@ -409,5 +409,4 @@ def _join(items: Sequence[str], between: str = ", ") -> str:
 
 
 def _short(name: str) -> str:
-    text = " ".join(name.split()) or '""'
-    return text if len(text) <= _NAME_CHARS else text[: _NAME_CHARS - 1] + "…"
+    return clip(name, _NAME_CHARS) or '""'

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
-from ..ids import find_id, may_be_short
+from ..ids import find_id, may_be_short, now_ms
 from ..ids import new_id as new_uuid
 from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
@@ -58,12 +58,11 @@ from .replies import (
     thought_document,
 )
 from .settings import SessionSettings
-from .thinker import Thinker
 from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
 from .turn import HistoryBound, Taken, ThinkingTurn, is_over
-from .which_session import Bound, Seen, SessionRequest, is_lost, no_session
+from .which_session import Seen, SessionRequest, Thinker, is_lost, no_session
 
 Arguments = Mapping[str, Any]
 
@@ -79,11 +78,6 @@ _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the thinker's own where none is named."""
 _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
-
-
-def now_ms() -> int:
-    """Return the time, UTC, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Sessions:
@@ -171,18 +165,15 @@ class Sessions:
         call, others = read.read_thought(arguments, self.settings)
         mark = read.call_mark(call, others) if forgives else 0
 
-        async def take() -> Document:
-            bound = None if thinker is None else thinker.bound
-            request = await self._request(call, bound, mark, exact_id, begins)
-            return await self._think(request, others, history)
-
-        document = await (take() if thinker is None else thinker.think(take))
+        async with nullcontext() if thinker is None else thinker.gate:
+            request = await self._request(call, thinker, mark, exact_id, begins)
+            document = await self._think(request, others, history)
         if "beforeYouEnd" in document:
             document["beforeYouEnd"] += f" {refuter} has other eyes look."
         return document
 
     async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
-        call, bound, now_ms = request.call, request.bound, self._clock()
+        call, thinker, now_ms = request.call, request.thinker, self._clock()
         turn = ThinkingTurn(
             request, others, self._lapses, self._directory, now_ms, self.settings, self.strategy, history
         )
@@ -198,25 +189,25 @@ class Sessions:
         if request.exact and call.session_id not in (None, request.session_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
             taken.notices.append(Notice("bound", message, call.session_id))
-        if bound is not None and taken.placed.head is not taken.earlier:
-            _learn(bound, call, taken)
+        if thinker is not None and taken.placed.head is not taken.earlier:
+            _learn(thinker, call, taken)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
         return reply_document(taken)
 
     async def _request(
-        self, call: ThinkingCall, bound: Bound | None, mark: int, exact_id: str | None, begins: bool
+        self, call: ThinkingCall, thinker: Thinker | None, mark: int, exact_id: str | None, begins: bool
     ) -> SessionRequest:
         """Return a call with the session that it names, however that is written."""
-        named = exact_id or (call.session_id if bound is None else bound.session_of(call))
+        named = exact_id or (call.session_id if thinker is None else thinker.session_of(call))
         if named and begins and exact_id is None and may_be_short(named):
             named = await self._id_of_guided(named)
-        current = None if bound is None else bound.current
+        current = None if thinker is None else thinker.current
         return SessionRequest(
             call=call,
             session_id=named,
-            bound=bound,
+            thinker=thinker,
             target=named or current or self._new_id(),
             new_id=self._new_id,
             strategy=None if call.strategy is None else self.strategy(call.strategy).name,
@@ -331,15 +322,15 @@ class Sessions:
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
-        if thinker is not None and action in _OF_THE_CURRENT and thinker.bound.current is not None:
-            named = {"session_id": thinker.bound.current, **named}
+        if thinker is not None and action in _OF_THE_CURRENT and thinker.current is not None:
+            named = {"session_id": thinker.current, **named}
         call, perform = read.read_form(ACTIONS[action], named), getattr(self, action)
-        if thinker is not None and action == "resume":
-            document = await thinker.resume(lambda: perform(call))
-        else:
+        async with thinker.gate if thinker is not None and action == "resume" else nullcontext():
             document = await perform(call)
+            if thinker is not None and action == "resume":
+                thinker.resume(document["session_id"])
         if thinker is not None and action == "delete":
-            thinker.bound.forget(document["session_id"])
+            thinker.forget(document["session_id"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
         if action == "get" and named.get("branch_id") == "" and document.get("branches"):
             notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
@@ -663,14 +654,14 @@ async def _no_thoughts(_: str) -> Sequence[ThoughtRow]:
     return ()
 
 
-def _learn(bound: Bound, call: ThinkingCall, taken: Taken) -> None:
+def _learn(thinker: Thinker, call: ThinkingCall, taken: Taken) -> None:
     """Have a caller keep in mind where a thought went."""
     session_id, head, choice = taken.row.session_id, taken.placed.head, taken.choice
-    is_copy = session_id not in bound.ids and any(
+    is_copy = session_id not in thinker.ids and any(
         notice.reason == "run_continued" for notice in taken.notices
     )
     now = Seen(not head.ended, head.thoughts == 1 < taken.thought.number)
-    bound.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)
+    thinker.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)
 
 
 def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) -> None:

@@ -20,7 +20,6 @@ from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
-from ..patterns import lazy_pattern
 from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
@@ -33,7 +32,6 @@ from .thinking_tool import Notice, ThinkingCall
 from .thought import open_session, submit
 from .turn import PURPOSE_CHARS, Find
 
-_INSTANT = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _REFERENCES = ("revises_thought", "branch_from_thought")
 
@@ -149,13 +147,11 @@ def _positive(value: Any) -> int | None:
 
 def instant_ms(written: Any, default: int) -> int:
     """Return an instant that is written as ISO 8601 text, in milliseconds since 1970."""
-    if not isinstance(written, str) or not _INSTANT.fullmatch(written):
-        return default
     try:
         at = datetime.fromisoformat(written)
-    except ValueError:
+        return max(int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
+    except (TypeError, ValueError, OverflowError):
         return default
-    return max(int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
 
 
 # -- files

@@ -145,7 +145,8 @@ class ThinkingTurn:
         choice: SessionChoice,
         asks: bool,
     ) -> Taken:
-        seen = None if self.request.bound is None else self.request.bound.seen
+        thinker = self.request.thinker
+        seen = None if thinker is None else thinker.seen
         recalls = choice.session is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
         is_end, revises = not placed.record.next_needed, placed.record.revises_seq is not None
@@ -185,8 +186,8 @@ class ThinkingTurn:
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
         """Return the sessions that a call which names none may continue."""
-        bound, target = self.request.bound, self.request.target
-        for session_id in bound.ids if bound is not None and self.request.session_id is None else ():
+        thinker, target = self.request.thinker, self.request.target
+        for session_id in thinker.ids if thinker is not None and self.request.session_id is None else ():
             # One that is damaged must not stand in the way of the others.
             with contextlib.suppress(StoreError):
                 seen = view if session_id == target else view.other(session_id)

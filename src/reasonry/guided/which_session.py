@@ -10,6 +10,7 @@ Rule 3: of several sessions that a thought may continue, the branch, `totalThoug
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -44,8 +45,8 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Bound:
-    """The sessions that a caller's thoughts may continue when they name none.
+class Thinker:
+    """A caller, such as the connection of an agent: the sessions that thoughts may continue which name none.
 
     A session becomes the current one when it is begun or resumed here. An existing one that a call names is for
     that call; where no other is open, or the current one is a stray, it becomes the current one.
@@ -53,14 +54,16 @@ class Bound:
     Attributes:
         ids: The current session first; empty for a caller that is new.
         seen: The sessions whose thoughts the caller knows; None: nothing is kept in mind between its calls.
+        gate: Has its calls reach the store one by one, so that each knows of the session that one before has begun.
         begun_for: The session that was begun for a name of which no session was known.
         pairs: The sessions that a notice has named together.
     """
 
     ids: list[str] = field(default_factory=list[str])
-    seen: dict[str, Seen] | None = None
+    seen: dict[str, Seen] | None = field(default_factory=dict[str, Seen])
     begun_for: dict[str, str] = field(default_factory=dict[str, str])
     pairs: set[Pair] = field(default_factory=set[Pair])
+    gate: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @property
     def current(self) -> str | None:
@@ -148,7 +151,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     call: ThinkingCall
     session_id: str | None
-    bound: Bound | None
+    thinker: Thinker | None
     target: str
     new_id: Callable[[], str]
     strategy: str | None = None
@@ -200,7 +203,7 @@ class SessionChoice(NamedTuple):
 
 def is_lost(request: SessionRequest) -> bool:
     """Whether a call that names no session continues thoughts of which its caller's new connection knows nothing."""
-    is_new = request.bound is not None and not request.bound.ids
+    is_new = request.thinker is not None and not request.thinker.ids
     call = request.call
     return is_new and request.session_id is None and call.thought_number > 1 and not call.clear_session
 
@@ -221,20 +224,20 @@ def which_session(
     """
     if request.session_id is not None:
         return _by_name(request, there)
-    bound, call = request.bound, request.call
-    if bound is None or not bound.ids:
+    thinker, call = request.thinker, request.call
+    if thinker is None or not thinker.ids:
         return _new(request, there)
     if call.clear_session:
         return _new(request, None) if there is None else _after_clearing(request, there)
-    choice = choose(request, known, bound.pairs)
+    choice = choose(request, known, thinker.pairs)
     if choice.session is not None:
         return choice
-    if known and known[0].id == bound.ids[0]:
+    if known and known[0].id == thinker.ids[0]:
         return _new(request, there, *choice.notices)
     if there is not None:
         return _after_expiry(request, there)
     message = "The session of this connection is not there any more; a new one was begun."
-    return _new(request, None, Notice("unknown", message, bound.ids[0]))
+    return _new(request, None, Notice("unknown", message, thinker.ids[0]))
 
 
 def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoice:

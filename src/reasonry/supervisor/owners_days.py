@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ..app.wiring import App
@@ -10,6 +9,7 @@ from ..engine.allowance import Allowance
 from ..engine.named_prices import check_priced
 from ..engine.policy import Performers
 from ..errors import UsageError
+from ..ids import now_ms
 
 
 class OwnersDays:
@@ -57,8 +57,3 @@ class OwnersDays:
 def owner_of(app: App) -> str:
     """Return whose runs an app sees; empty: the operator's, and everybody's."""
     return getattr(app.store, "owner", "")
-
-
-def now_ms() -> int:
-    """Return the time: milliseconds since 1970, UTC."""
-    return time.time_ns() // 1_000_000

@@ -28,7 +28,7 @@ from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..records import JobOptions, RequestKey
-from .owners_days import OwnersDays, now_ms, owner_of
+from .owners_days import OwnersDays, owner_of
 from .run_events import Feed, RunEvent, event_of
 
 LOOK_EVERY_S: Final = 0.5
@@ -147,8 +147,7 @@ class Supervisor:
         order: Order,
         performers: Performers,
         *,
-        key: str | None = None,
-        digest: bytes = b"",
+        key: RequestKey | None = None,
         text: bool = False,
         job: JobOptions | None = None,
     ) -> tuple[str, bool]:
@@ -156,8 +155,7 @@ class Supervisor:
 
         Args:
             job: It is a job, and waits so.
-            key: The same owner's start with the same key and digest begins nothing new, for a day.
-            digest: Of all that was asked for.
+            key: The same owner's start with the same key begins nothing new, for a day.
             text: Whether answers are streamed from the first on, for whoever is about to watch.
 
         Returns:
@@ -168,13 +166,12 @@ class Supervisor:
             ConflictError: `idempotency_conflict`: the key was used for another request.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-        request = request_key(key, digest)
-        if request is not None and (begun := await app.store.run_begun_with(request)):
+        if key is not None and (begun := await app.store.run_begun_with(key)):
             # However full it is here, and whatever has been spent.
             return begun, False
         with self._room(job):
             allowance = await self._days.check(app, performers)
-            accepted = await app.engine.accept_once(order, job=job, key=request, drive=job is None)
+            accepted = await app.engine.accept_once(order, job=job, key=key, drive=job is None)
             return await self._begin(app, accepted, performers, allowance, text=text, job=job)
 
     async def fork(
@@ -187,8 +184,7 @@ class Supervisor:
         budget: Budget | None = None,
         *,
         reworded: Mapping[str, str] | None = None,
-        key: str | None = None,
-        digest: bytes = b"",
+        key: RequestKey | None = None,
         text: bool = False,
         job: JobOptions | None = None,
     ) -> tuple[str, bool]:
@@ -199,15 +195,14 @@ class Supervisor:
             options: Those that are to be different.
             budget: None: that of the run.
         """
-        request = request_key(key, digest)
-        if request is not None and (begun := await app.store.run_begun_with(request)):
+        if key is not None and (begun := await app.store.run_begun_with(key)):
             return begun, False
         with self._room(job):
             named = participants or self._reopen(source.participants)
             order, performers = await app.order_fork(source, named, options or {}, budget)
             allowance = await self._days.check(app, performers)
             accepted = await app.engine.fork_once(
-                source, order, at, reworded, job=job, key=request, drive=job is None
+                source, order, at, reworded, job=job, key=key, drive=job is None
             )
             names = source.participants
             return await self._begin(app, accepted, performers, allowance, names, text=text, job=job)
@@ -599,8 +594,3 @@ def _check_known(run_id: str, known: int, last: int) -> None:
     """Check that a reader cannot know more of a run than there is."""
     if not 0 <= known <= last:
         raise UsageError(f"run {run_id} has no event {known}; its last one is {last}", field="after")
-
-
-def request_key(key: str | None, digest: bytes) -> RequestKey | None:
-    """Return what makes a request the same as an earlier one, if it has a key."""
-    return None if key is None else RequestKey(key, digest, now_ms())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...errors import ReasonryError
 from .. import present
-from .output import print_document, print_error
+from .output import print_document, print_note
 
 _CLOSED_PIPE = 128 + 13
 """The exit code of a command that SIGPIPE ends."""
@@ -69,5 +69,5 @@ def _report(error: ReasonryError, as_json: bool) -> int:
     if as_json:
         print_document(present.error_document(error))
     else:
-        print_error(error)
+        print_note(f"reasonry: {error.message}")
     return present.exit_code(error.code)

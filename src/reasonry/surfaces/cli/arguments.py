@@ -9,7 +9,6 @@ import asyncio
 import math
 import re
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from cyclopts.validators import Number
 
 from ...core.text import clip
 from ...errors import TooLargeError, UsageError
-from ...ids import shorten_ids
+from ...ids import now_ms, shorten_ids
 
 if TYPE_CHECKING:
     from ...app.wiring import App
@@ -72,15 +71,13 @@ def _list_latest(context: Any, kind: Literal["runs", "sessions"]) -> Candidates:
         async with app:
             store = app.store
             if kind == "runs":
-                rows = [
-                    (row.run_id, f"{row.status}, ", row.problem)
-                    for row in await store.runs(limit=MAX_OFFERED)
-                ]
+                runs, known = await store.runs(limit=MAX_OFFERED), store.run_ids
+                about = {row.run_id: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for row in runs}
             else:
-                rows = [(row.session_id, "", row.purpose) for row in await store.sessions(limit=MAX_OFFERED)]
-            known = store.run_ids if kind == "runs" else store.session_ids
-            short = await shorten_ids([row_id for row_id, _, _ in rows], known)
-            return {short[row_id]: status + clip(text, _TITLE_CHARS) for row_id, status, text in rows}
+                sessions, known = await store.sessions(limit=MAX_OFFERED), store.session_ids
+                about = {row.session_id: clip(row.purpose, _TITLE_CHARS) for row in sessions}
+            short = await shorten_ids([*about], known)
+            return {short[row_id]: text for row_id, text in about.items()}
 
     if not Path(app.store.name).is_file():
         return {}
@@ -210,7 +207,7 @@ def _read_since(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     if ago := _AGO.fullmatch(text):
-        return max(0, time.time_ns() // 1_000_000 - int(ago[1]) * _UNITS_MS[ago[2]])
+        return max(0, now_ms() - int(ago[1]) * _UNITS_MS[ago[2]])
     try:
         return read_instant(text)
     except ValueError:

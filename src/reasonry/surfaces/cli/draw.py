@@ -272,8 +272,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
         for thought in lines[name]:
             yield 2 * depth, tuple(_thought(thought))
             yield from _data(thought, 2 * depth + 4)
-            by_number = leaving.get(("thought", thought["thought_number"]), [])
-            for branch in (*leaving.get(("seq", thought["seq"]), []), *by_number):
+            for branch in leaving.get(thought["seq"], []):
                 if branch in waiting:
                     yield begin(branch, depth + 2)
 
@@ -292,15 +291,14 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
 
 def _lines_of(
     thoughts: Iterable[Document],
-) -> tuple[dict[str | None, list[Document]], dict[tuple[str, int], list[str]]]:
-    """Return the thoughts by line, and the branches by the thought they leave: its `seq`, in old records its number."""
+) -> tuple[dict[str | None, list[Document]], dict[int, list[str]]]:
+    """Return the thoughts by line, and the branches by the `seq` of the thought they leave."""
     lines: dict[str | None, list[Document]] = {None: []}
-    leaving: dict[tuple[str, int], list[str]] = {}
+    leaving: dict[int, list[str]] = {}
     for thought in thoughts:
         name = thought.get("branch_id")
-        if name is not None and name not in lines and "branch_from_thought" in thought:
-            by = "seq" if "branch_from_seq" in thought else "thought"
-            leaving.setdefault((by, thought[f"branch_from_{by}"]), []).append(name)
+        if name is not None and name not in lines and "branch_from_seq" in thought:
+            leaving.setdefault(thought["branch_from_seq"], []).append(name)
         lines.setdefault(name, []).append(thought)
     return lines, leaving
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import msgspec
 
 from ...core.text import escaped_json, inert
-from ...errors import ReasonryError, UsageError
+from ...errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,16 +179,6 @@ def confirm(question: str) -> bool | None:
     print_note(question)
     _write(sys.stderr, "yes or no [no]: ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def print_warnings(warnings: Iterable[str]) -> None:
-    """Print warnings as notes."""
-    print_notes(f"warning: {warning}" for warning in warnings)
-
-
-def print_error(error: ReasonryError) -> None:
-    """Print one clear message on standard error."""
-    print_note(f"reasonry: {error.message}")
 
 
 def _write(stream: Any, text: str, end: str = "\n") -> None:

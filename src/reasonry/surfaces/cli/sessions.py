@@ -15,9 +15,8 @@ from ...app.wiring import App
 from ...core.text import clip
 from ...errors import ConflictError, UsageError
 from ...guided.directory import Following
-from ...guided.thinker import Thinker
 from ...guided.thinking_tool import ThinkingCall, tool_schema
-from ...guided.which_session import Bound
+from ...guided.which_session import Thinker
 from ...ids import shorten_ids
 from .. import present
 from .arguments import (
@@ -346,7 +345,7 @@ def think(
         sessions = app.sessions()
         after = await sessions.following(arguments, begins=new)
         numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
-        caller = Thinker(Bound([*after.session_ids]))
+        caller = Thinker([*after.session_ids], seen=None)
         refuter = "`reasonry coach refute --session last`"
         return await sessions.think({**numbers, **arguments}, thinker=caller, refuter=refuter), after
 

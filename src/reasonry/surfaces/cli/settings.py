@@ -265,7 +265,7 @@ class Equipment:
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
-        return Participants(**_pick(self, "verifier", "tools", "mcp", "context", "sandbox"))
+        return Participants(**_shared_members(self, Participants))
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
@@ -394,8 +394,7 @@ class RunSettings(CoachSettings):
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
-        models = _pick(self.models, "model", "judge_model", "draft_model", "record", "price")
-        return replace(super().participants(), **models)
+        return replace(super().participants(), **_shared_members(self.models, Participants))
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
@@ -405,7 +404,7 @@ class RunSettings(CoachSettings):
             super().policy(),
             call_timeout_s=named.call_timeout,
             rates=self.rates.limits(models if named.model else ()),
-            **_pick(named, "max_output_tokens", "cache_warmup"),
+            **_shared_members(named, Policy),
         )
 
     def refuse_models(self) -> None:
@@ -423,8 +422,9 @@ class RunSettings(CoachSettings):
             raise UsageError(message, option=idle[0])
 
 
-def _pick(options: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in names}
+def _shared_members(options: object, kind: type) -> dict[str, Any]:
+    """Return the options that a class has members of the same names for."""
+    return {name: value for name, value in vars(options).items() if name in kind.__annotations__}
 
 
 def run_async(

@@ -17,7 +17,7 @@ from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, server_options, this_installation
 from .arguments import AgentName
-from .output import confirm, print_error, print_line, print_lines, print_note
+from .output import confirm, print_line, print_lines, print_note
 from .settings import OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
@@ -98,7 +98,7 @@ def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
             carry_out(plan)
     except ReasonryError as error:
         if not silent:
-            print_error(error)
+            print_note(f"reasonry: {error.message}")
         return structs.replace(plan, state="refused", error=error)
     return plan
 

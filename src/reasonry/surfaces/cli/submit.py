@@ -26,6 +26,7 @@ from ...core.text import escaped_json
 from ...engine.engine import Order
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
+from ...ids import now_ms
 from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow, Store
 from ...regular_files import read_regular_file
 from ...strategies import DEFAULT_STRATEGY
@@ -93,7 +94,7 @@ class Waiting:
         if others:
             raise UsageError("--queue takes one name", option="queue")
         try:
-            at_ms = None if self.at is None else max(time.time_ns() // 1_000_000, read_instant(self.at))
+            at_ms = None if self.at is None else max(now_ms(), read_instant(self.at))
         except ValueError:
             message = f"--at takes a time such as 2026-12-24T18:00, got {self.at:.60}"
             raise UsageError(message, option="at") from None
@@ -236,7 +237,7 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
     ]
     digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
     name = digest.hex() if line.id is None else f"{line.id}"
-    return order, RequestKey(f"submit:{name}"[:200], digest, time.time_ns() // 1_000_000)
+    return order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
 
 
 async def _accept(app: App, number: int, order: Order, job: JobOptions, key: RequestKey) -> str:

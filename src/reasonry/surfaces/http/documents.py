@@ -5,6 +5,7 @@ Under `/v1` an error also has the members that OpenAI's clients look for.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
@@ -22,9 +23,11 @@ from starlette.responses import Response
 
 from ...core.text import clip
 from ...errors import ReasonryError, StoreError, UsageError
+from ...ids import now_ms
 from ...masking import SECRETS
 from ...reading.arguments import MAX_INT
 from ...reading.names import did_you_mean
+from ...records import RequestKey
 from ..present import error_document, http_status
 
 _LOG = logging.getLogger("reasonry.http")
@@ -72,8 +75,11 @@ def snake_name(name: str) -> str:
     return _INNER_CAPITAL.sub(r"_\1", name).lower() if _INNER_CAPITAL.search(name) else name
 
 
-def read_key(request: Request) -> str | None:
+def read_key(request: Request, asked: bytes) -> RequestKey | None:
     """Return the key of a request, if it has one.
+
+    Args:
+        asked: All that is asked for.
 
     Raises:
         UsageError: It is empty, or too long.
@@ -81,7 +87,7 @@ def read_key(request: Request) -> str | None:
     key = request.headers.get(KEY)
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
         raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
-    return key
+    return None if key is None else RequestKey(key, hashlib.sha256(asked).digest(), now_ms())
 
 
 async def read_json(request: Request) -> Any:

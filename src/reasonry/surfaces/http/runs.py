@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Final
@@ -17,9 +16,8 @@ from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
-from ...records import JobOptions, Outcome
+from ...records import JobOptions, Outcome, RequestKey
 from ...supervisor.run_events import RunEvent
-from ...supervisor.supervisor import request_key
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
 from .context import RequestContext
@@ -102,21 +100,19 @@ class EventsQuery(Struct, frozen=True):
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Start a run; a model or the caller answers its questions."""
-    app, key, digest = context.app, read_key(context.request), await _digest(context.request)
+    app, key = context.app, await _read_key(context.request)
     order, performers = await app.receive(body.request())
     if body.mode == "driven":
-        started = await context.supervisor.start(
-            app, order, performers, key=key, digest=digest, job=JobOptions()
-        )
+        started = await context.supervisor.start(app, order, performers, key=key, job=JobOptions())
         return await _begun_reply(context, *started)
-    run_id, written = await app.engine.accept_once(order, key=request_key(key, digest), drive=True)
+    run_id, written = await app.engine.accept_once(order, key=key, drive=True)
     if written is not None:
         await app.coach().go_on(run_id, written, performers)
     return await _begun_reply(context, run_id, written is not None)
 
 
-async def _digest(request: Request) -> bytes:
-    return hashlib.sha256(request.url.path.encode() + b"\n" + await request.body()).digest()
+async def _read_key(request: Request) -> RequestKey | None:
+    return read_key(request, request.url.path.encode() + b"\n" + await request.body())
 
 
 async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Response:
@@ -126,7 +122,7 @@ async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Re
 
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
     """Start a run from a point of another; the reused answers cost nothing."""
-    app, key, digest = context.app, read_key(context.request), await _digest(context.request)
+    app, key = context.app, await _read_key(context.request)
     source = await app.engine.recorded_run(run_id)
     at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
@@ -139,7 +135,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
             limits,
             body.participants(),
             reworded=reworded,
-            key=request_key(key, digest),
+            key=key,
         )
         return await _begun_reply(context, document["run_id"], is_new)
     started = await context.supervisor.fork(
@@ -151,7 +147,6 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
         limits,
         reworded=reworded,
         key=key,
-        digest=digest,
         job=JobOptions(),
     )
     return await _begun_reply(context, *started)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import ReasonryError, UsageError, WorldError
-from ...guided.thinker import Thinker
+from ...guided.which_session import Thinker
 from . import frames
 from .frames import RefusedError, read_params
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, note_abilities, server_info

@@ -215,7 +215,7 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
 
 async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and not call.names_a_text() and context.thinker is not None:
-        call = structs.replace(call, session_id=context.thinker.bound.current)
+        call = structs.replace(call, session_id=context.thinker.current)
     document = await app.coach_start(call.request(), brief=True)
     if call.session_id is None:
         return document

@@ -109,7 +109,7 @@ def _current(context: CallContext) -> str:
     """Return what a call that names nothing means: what the connection worked on last, else the last of all."""
     if context.runs is not None and context.runs.ids:
         return context.runs.ids[-1]
-    own = context.thinker.bound.current if context.thinker is not None else None
+    own = context.thinker.current if context.thinker is not None else None
     return own or "last"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ReasonryError, UsageError
-from ...guided.thinker import Thinker
+from ...guided.which_session import Thinker
 from ...masking import SECRETS
 
 Document = dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -199,8 +198,7 @@ async def begin(
         context.app,
         order,
         performers,
-        key=read_key(context.request),
-        digest=hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest(),
+        key=read_key(context.request, msgspec.json.encode(asked, order="deterministic")),
         text=fields.stream,
         job=JobOptions() if background else None,
     )
