@@ -32,6 +32,12 @@ Options = Annotated[dict[str, Any], Meta(description="The strategy's options")]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE_ENTRIES)]
 
 
+def named_limits(call: Struct) -> dict[str, Any]:
+    """Return the limits that a call names, by unit."""
+    limits = {unit: getattr(call, f"max_{unit}", None) for unit in ("calls", "usd", "seconds")}
+    return {unit: limit for unit, limit in limits.items() if limit is not None}
+
+
 class ListedParts(Struct, frozen=True, kw_only=True):
     """What a call may name of what the operator listed."""
 
@@ -57,16 +63,14 @@ class NewRun(ListedParts, frozen=True, kw_only=True):
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
-        return self._request(Budget(calls=self.max_calls, seconds=self.max_seconds))
-
-    def _request(self, limits: Budget, model: str | None = None) -> RunRequest:
+        limits = named_limits(self)
         return RunRequest(
             problem=self.problem,
             session=self.session_id,
             strategy=self.strategy,
             options=self.options,
-            budget=None if limits == Budget() else limits,
-            participants=self.participants(model),
+            budget=Budget(**limits) if limits else None,
+            participants=self.participants(getattr(self, "model", None)),
         )
 
 
@@ -134,19 +138,9 @@ class ResumeRun(OpenedRun, frozen=True, kw_only=True):
     max_calls: Count | None = None
     max_seconds: Amount | None = None
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether a limit is named again."""
-        return self.max_calls is not None or self.max_seconds is not None
-
     def budget_after(self, recorded: Budget) -> Budget:
         """Return the run's limits with those that are named again; one on dollars holds nothing where none are paid."""
-        return structs.replace(
-            recorded,
-            calls=self.max_calls or recorded.calls,
-            seconds=self.max_seconds or recorded.seconds,
-            usd=None,
-        )
+        return structs.replace(recorded, usd=None, **named_limits(self))
 
 
 class ForkRun(ResumeRun, frozen=True, kw_only=True):
@@ -163,16 +157,10 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     max_usd: Amount | None = None
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
-    def request(self) -> RunRequest:
-        """Return what is asked for."""
-        limits = Budget(calls=self.max_calls, usd=self.max_usd, seconds=self.max_seconds)
-        return self._request(limits, self.model)
-
     def budget_after(self, recorded: Budget) -> Budget | None:
         """Return a run's limits with those that are named; None: none is."""
-        named = {"calls": self.max_calls, "usd": self.max_usd, "seconds": self.max_seconds}
-        changes = {name: limit for name, limit in named.items() if limit is not None}
-        return structs.replace(recorded, **changes) if changes else None
+        limits = named_limits(self)
+        return structs.replace(recorded, **limits) if limits else None
 
 
 CoachCall = NewRun | RefuteClaims | OneRun | OpenedRun | ListRuns

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
+from functools import partial
 from typing import Any, Final
 
 from ..app.participants import Participants
@@ -50,6 +51,8 @@ FULL_RETRY_S: Final = 5.0
 
 MAX_DEATHS: Final = 5
 """Processes that may die while they drive a run, one after the other, before it is set aside."""
+
+Accept = Callable[..., Awaitable[Accepted]]
 
 _log = logging.getLogger("reasonry")
 
@@ -166,13 +169,11 @@ class Supervisor:
             ConflictError: `idempotency_conflict`: the key was used for another request.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-        if key is not None and (begun := await app.store.run_begun_with(key)):
-            # However full it is here, and whatever has been spent.
-            return begun, False
-        with self._room(job):
-            allowance = await self._days.check(app, performers)
-            accepted = await app.engine.accept_once(order, job=job, key=key, drive=job is None)
-            return await self._begin(app, accepted, performers, allowance, text=text, job=job)
+
+        async def prepare() -> tuple[Performers, Accept]:
+            return performers, partial(app.engine.accept_once, order)
+
+        return await self._begin(app, prepare, key=key, text=text, job=job)
 
     async def fork(
         self,
@@ -195,17 +196,13 @@ class Supervisor:
             options: Those that are to be different.
             budget: None: that of the run.
         """
-        if key is not None and (begun := await app.store.run_begun_with(key)):
-            return begun, False
-        with self._room(job):
+
+        async def prepare() -> tuple[Performers, Accept]:
             named = participants or self._reopen(source.participants)
             order, performers = await app.order_fork(source, named, options or {}, budget)
-            allowance = await self._days.check(app, performers)
-            accepted = await app.engine.fork_once(
-                source, order, at, reworded, job=job, key=key, drive=job is None
-            )
-            names = source.participants
-            return await self._begin(app, accepted, performers, allowance, names, text=text, job=job)
+            return performers, partial(app.engine.fork_once, source, order, at, reworded)
+
+        return await self._begin(app, prepare, source.participants, key=key, text=text, job=job)
 
     async def resume(
         self,
@@ -352,29 +349,35 @@ class Supervisor:
     async def _begin(
         self,
         app: App,
-        accepted: Accepted,
-        performers: Performers,
-        allowance: Allowance | None,
+        prepare: Callable[[], Awaitable[tuple[Performers, Accept]]],
         names: ParticipantNames | None = None,
         *,
+        key: RequestKey | None,
         text: bool,
         job: JobOptions | None,
     ) -> tuple[str, bool]:
-        """Drive a run that has just been accepted, unless it is a job; return its id, and whether it is new.
+        """Accept a run, and drive it unless it is a job; see `start`.
 
         Args:
+            prepare: Returns who works on it, and what accepts it.
             names: Who worked on the run it is a fork of.
         """
-        run_id, written = accepted
-        if job is not None:
-            self.has_job.set()
-        elif written is not None:
-            async with AsyncExitStack() as held:
-                opened = await held.enter_async_context(app.engine.open(run_id, written=written))
-                if names is not None:
-                    rewind(performers, opened.run, names)
-                self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
-        return run_id, written is not None
+        if key is not None and (begun := await app.store.run_begun_with(key)):
+            # However full it is here, and whatever has been spent.
+            return begun, False
+        with self._room(job):
+            performers, accept = await prepare()
+            allowance = await self._days.check(app, performers)
+            run_id, written = await accept(job=job, key=key, drive=job is None)
+            if job is not None:
+                self.has_job.set()
+            elif written is not None:
+                async with AsyncExitStack() as held:
+                    opened = await held.enter_async_context(app.engine.open(run_id, written=written))
+                    if names is not None:
+                        rewind(performers, opened.run, names)
+                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+            return run_id, written is not None
 
     def _drive(
         self,

@@ -22,6 +22,7 @@ from ...app.agent_calls import (
     ResumeRun,
     SolveCall,
     name_known_arguments,
+    named_limits,
     read_coach_call,
     read_run_call,
 )
@@ -225,7 +226,8 @@ async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContex
 
 
 async def _resume(app: AgentApp, run_id: str, call: ResumeRun) -> Document:
-    budget = call.budget_after((await app.engine.recorded_run(run_id)).budget) if call.has_limits else None
+    source = await app.engine.recorded_run(run_id)
+    budget = call.budget_after(source.budget) if named_limits(call) else None
     document = await app.coach_take_over(run_id, call.participants(), budget, brief=True)
     return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
 
