@@ -14,7 +14,7 @@ const MOST = 1000; // rows that are read in order to sort or group them
 const FEW = 25; // rows on a screen
 const SINCE = [["", "Any time"], ["1", "Last hour"], ["24", "Last day"], ["168", "Last week"]]; // hours
 const COSTS = [["", "Any cost"], ["0.01", "$0.01 or more"], ["0.1", "$0.10 or more"], ["1", "$1 or more"]];
-const KINDS = [["", "Runs and sessions"], ["runs", "Runs"], ["sessions", "Sessions"]];
+const KINDS = [["", "Any kind"], ["runs", "Runs"], ["sessions", "Sessions"]];
 
 /** @param {HTMLElement} main */
 export function mountList(main, { query, onNavigate }) {
