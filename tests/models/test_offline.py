@@ -153,7 +153,7 @@ async def solve(problem: str, *, verify: bool = False, **options: Any) -> Conclu
 HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
-@pytest.mark.parametrize("hand", HANDS[::30], ids=str)
+@pytest.mark.parametrize("hand", HANDS[::60], ids=str)
 @pytest.mark.parametrize("verify", [False, True], ids=["bare", "verified"])
 async def test_a_search_solves_what_can_be_solved_and_answers_nothing_else(
     hand: tuple[int, ...], verify: bool

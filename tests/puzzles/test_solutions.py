@@ -47,7 +47,7 @@ def test_solving_agrees_with_brute_force(numbers: list[int], target: int) -> Non
 @pytest.mark.parametrize("numbers", [[0, 0, 3, 5, 7], [1, 1, 5, 7, 11], [2, 4, 6, 8, 10], [-2, 0, 1, 1, 3]])
 def test_what_five_numbers_make_is_all_found(numbers: list[int]) -> None:
     everything = values(tuple(sorted(map(Fraction, numbers))))
-    for target in range(-30, 130):
+    for target in range(-30, 130, 3):
         term = solve(puzzle(numbers, target))
         assert (term is not None) == (target in everything), target
 
