@@ -13,8 +13,8 @@ import pytest
 
 from reasonry.strategies import STRATEGIES
 
-SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
-FILES = sorted(SOURCE.rglob("*.py"))
+from .sources import FILES, SOURCE, tree_of
+
 REGISTRY = SOURCE / "strategies" / "__init__.py"
 
 DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
@@ -31,11 +31,6 @@ NAMED_ELSEWHERE = {
 
 EACH_STRATEGY_HAS = {"Options", "State", "result.py", "state.py"}
 """Names of parts that every strategy has of its own."""
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
 
 
 def name_of(path: Path) -> str:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +22,34 @@ from reasonry.tools.mcp_targets import split_command
 from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw
+from .sources import FILES, SOURCE, tree_of
 from .without_posix import MODULES, NAMES, without_posix
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "reasonry"
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
 LINUX_ONLY = {"sandbox_bubblewrap.py", "sandbox_runner.py"}
 
 
-@cache
-def trees() -> list[tuple[str, str, ast.Module]]:
-    texts = [(path.name, path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
-    return [(name, text, ast.parse(text)) for name, text in texts]
-
-
 def test_no_module_imports_what_only_posix_has() -> None:
-    for name, _, tree in trees():
+    for path in FILES:
+        tree = tree_of(path)
         imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
-        assert not imported & MODULES, name
+        assert not imported & MODULES, path.name
 
 
 def test_names_that_only_posix_has_are_looked_for_before_they_are_used() -> None:
     names = {(module.__name__, name) for module, listed in NAMES.items() for name in (*listed, "getuid")}
-    for file, text, tree in trees():
+    for path in FILES:
         used = {
             (node.value.id, node.attr)
-            for node in ast.walk(tree)
+            for node in ast.walk(tree_of(path))
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         }
-        if used & names and file not in LINUX_ONLY:
-            assert re.search(r"hasattr\((os|select|signal), ", text), f"{file}: {used & names}"
+        if used & names and path.name not in LINUX_ONLY:
+            text = path.read_text("utf-8")
+            assert re.search(r"hasattr\((os|select|signal), ", text), f"{path.name}: {used & names}"
 
 
 MODE = re.compile(r"[rwxa][+bt]{0,2}")
@@ -78,14 +73,14 @@ def wants_an_encoding(call: ast.Call, name: str) -> bool:
 
 def test_text_is_read_and_written_in_an_encoding_and_with_line_ends_that_are_named() -> None:
     wrong: list[str] = []
-    for file, _, tree in trees():
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    for path in FILES:
+        for call in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             newline = any(one.arg == "newline" for one in call.keywords)
             if wants_an_encoding(call, name) or (
                 name == "write_text" and len(call.args) == 1 and not newline
             ):
-                wrong.append(f"{file}:{call.lineno}: {name}")
+                wrong.append(f"{path.name}:{call.lineno}: {name}")
     # A distribution's metadata, which the standard library reads as UTF-8.
     assert [one for one in wrong if not one.startswith("launch.py")] == []
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
+from .sources import SOURCE, tree_of
+
 ROOMS = ("core", "reading", "strategies", "puzzles")
 PURE = sorted(
     [
@@ -21,7 +22,7 @@ FORBIDDEN = {"open", "print", "input", "eval", "exec", "compile", "__import__", 
 
 @pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_pure_module_calls_nothing_that_touches_the_world(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(path)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     named = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
     assert not named & FORBIDDEN
@@ -29,7 +30,7 @@ def test_a_pure_module_calls_nothing_that_touches_the_world(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_pure_module_keeps_no_state_between_calls(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(path)
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global | ast.AsyncFunctionDef)]
 
 

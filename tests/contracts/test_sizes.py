@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
-FILES = sorted(SOURCE.rglob("*.py"))
+from .sources import FILES, SOURCE, tree_of
 
 
 def bodies() -> Iterator[tuple[str, int]]:
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 statements = node.body
                 if ast.get_docstring(node) is not None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "reasonry"
+from .sources import SOURCE, files, tree_of
 
 ROOMS = sorted(
     path.name for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
@@ -39,15 +38,6 @@ PRIVATE_WORDS = re.compile(
 
 RECORDED = {"no focused answer was to be had: "}
 """Texts of results that stand in stores of 0.1.0; a replay has to give them to the letter."""
-
-
-def files(room: str) -> list[Path]:
-    place = SOURCE / room
-    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
-
-
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
 
 
 def function_names(tree: ast.Module) -> Iterator[str]:

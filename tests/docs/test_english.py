@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ..contracts.sources import SOURCE, files, tree_of
+
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "reasonry"
 ASSETS = SOURCE / "surfaces" / "web" / "assets"
 PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
@@ -68,7 +69,7 @@ def texts_of(path: Path) -> Iterator[str]:
     These are its messages, and in the command line also its docstrings, of which the help is made. A prompt to a model
     is no such text, so a strategy shows its errors alone.
     """
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(path)
     hidden = set[ast.expr]() if "cli" in path.parts else set(docstrings(tree))
     roots: list[ast.AST] = [tree]
     if "strategies" in path.parts:
@@ -86,9 +87,9 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_help_errors_and_other_messages_are_in_plain_english(room: str) -> None:
-    place = SOURCE / room
-    paths = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    found = {path.name: [fault for text in texts_of(path) for fault in faults_in(text)] for path in paths}
+    found = {
+        path.name: [fault for text in texts_of(path) for fault in faults_in(text)] for path in files(room)
+    }
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
