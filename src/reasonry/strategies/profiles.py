@@ -31,10 +31,10 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
-from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
+from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.events import Failed, Reply
+from ..core.events import Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
 
 FORM = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
@@ -146,9 +146,7 @@ def _work(prompts: Prompts, to: str) -> Callable[[State], Body]:
         outline = "\n".join(s.entries) if prompts.joins else ""
         asks = [_ask(s, prompts.work.format(entry=entry), problem, outline) for entry in s.entries]
         replies = yield request(s, *asks, give_failures=True)
-        lost = [reply for reply in replies if isinstance(reply, Failed)]
-        if len(lost) == len(replies):
-            return fail(s, "error", lost[0].message, lost[0].code)
+        raise_if_all_failed(replies)
         worked = tuple(
             reply.value.text if isinstance(reply, Reply) else f"(no answer: {reply.message})"
             for reply in replies

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
 from ..core.answering import Answer, AnswerReply, claim, rule
-from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, fail, go, request
+from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
 from ..core.details import Details
 from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, Reply, ToolReturned, Verified
@@ -174,12 +174,10 @@ def think(to: str) -> Callable[[State], Body]:
     return stage
 
 
-def _most_agreed(s: State, replies: Sequence[Reply | Failed]) -> TurnRead:
+def _most_agreed(s: State, replies: Answers) -> TurnRead:
     """Return the first of the replies whose actions, or whose answer, most of them have."""
+    raise_if_all_failed(replies)
     read: list[TurnRead] = [reply.value for reply in replies if isinstance(reply, Reply)]
-    if not read:
-        lost = next(reply for reply in replies if isinstance(reply, Failed))
-        raise EffectFailed(lost, tuple(replies))
     written = [
         " ".join(sorted(_key(s, action) for action in reply.actions)) or str(reply.answer) for reply in read
     ]
