@@ -26,6 +26,8 @@ in it, and take another approach where the approach is what is wrong."""
 SHOWN_CHARS: Final = 12_000
 """Characters of a draft that its review, or its writer, is shown."""
 
+FRESH: Final = (None, "")
+"""What a draft has before it that is written from the beginning."""
 PLAIN_WRITER: Final = "chain_of_thought"
 """The strategy inside by default."""
 
@@ -99,45 +101,35 @@ class Group(Struct, frozen=True):
         return self.draft.number
 
 
-def draw_drafts(state: Any, count: int, *, by: str = "") -> Generator[Request, Any, tuple[Any, Thought]]:
-    """Have drafts of the problem written side by side; return the state with them, and the thought that lists them.
+def draw_drafts(
+    state: Any, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
+) -> Generator[Request, Any, tuple[Any, Thought]]:
+    """Have drafts written side by side; return the state with them, and the thought that lists them.
+
+    One that is proved right cancels the rest.
 
     Args:
+        earlier: For each draft, the one that it is to be better than, with a review of that; `FRESH`: none.
         by: Who writes them, each with its number; empty: the writer.
     """
-    return (yield from _draw(state, [state.problem] * count, by))
-
-
-def improve_drafts(
-    state: Any, earlier: Sequence[tuple[Draft | None, str]]
-) -> Generator[Request, Any, tuple[Any, Thought]]:
-    """Have drafts written like `draw_drafts` does, each better than an earlier one, with a review of that one."""
-    problems = [_problem_to_improve(state.problem, draft, review) for draft, review in earlier]
-    return (yield from _draw(state, problems, "", [draft.number if draft else 0 for draft, _ in earlier]))
-
-
-def _draw(
-    state: Any, problems: Sequence[str], by: str, repairs: Sequence[int] = ()
-) -> Generator[Request, Any, tuple[Any, Thought]]:
-    """Draw a draft for each problem; one that is proved right cancels the rest."""
     options: DraftOptions = state.options
-    numbers = range(len(state.drafts) + 1, len(state.drafts) + len(problems) + 1)
+    numbers = range(len(state.drafts) + 1, len(state.drafts) + len(earlier) + 1)
     effects = [
         RunStrategy(
             options.over,
-            problem,
+            _problem_to_improve(state.problem, draft, review),
             options.drawn_with,
             number,
             f"sample-{number}",
             f"{by}-{number}" if by else "writer",
         )
-        for number, problem in zip(numbers, problems, strict=True)
+        for number, (draft, review) in zip(numbers, earlier, strict=True)
     ]
     brought = yield request(state, *effects, enough=_has_proof)
     is_checked = bool(options.drawn_with.get("verify"))
     drawn = [
-        replace(read_draft(number, each), checked=is_checked, repairs=repaired)
-        for number, each, repaired in zip(numbers, brought, repairs or [0] * len(problems), strict=True)
+        replace(read_draft(number, each), checked=is_checked, repairs=draft.number if draft else 0)
+        for number, each, (draft, _) in zip(numbers, brought, earlier, strict=True)
     ]
     return replace(state, drafts=(*state.drafts, *drawn)), list_drafts(drawn)
 
@@ -150,7 +142,7 @@ def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
     """Return the problem of a draft that is to be better than an earlier one; both stand below it, quoted."""
     written = [f"The earlier answer:\n{cut(draft.text, SHOWN_CHARS)}"] if draft and draft.answer else []
     earlier = "\n\n".join([*written, *([f"A review of it:\n{review}"] if review else [])])
-    return with_quoted(with_instructions(problem, IMPROVE), earlier)
+    return with_quoted(with_instructions(problem, IMPROVE), earlier) if earlier else problem
 
 
 def read_draft(number: int, brought: Finished | Failed) -> Draft:

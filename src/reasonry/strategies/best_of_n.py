@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.drafts import (
+    FRESH,
     Draft,
     DraftOptions,
     Group,
@@ -38,7 +39,6 @@ from ..core.drafts import (
     choose_draft,
     conclude_drafts,
     draw_drafts,
-    improve_drafts,
     verify_drafts,
 )
 from ..core.effects import Ask, CallTool
@@ -145,7 +145,7 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, s.options.n)
+    s, drafts = yield from draw_drafts(s, [FRESH] * s.options.n)
     return go(s, "draft_verification", drafts)
 
 
@@ -237,7 +237,7 @@ def repair(s: State) -> Body:
     """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
     by_number = {draft.number: draft for draft in s.drafts}
     chosen = [by_number[number] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    s, drafts = yield from improve_drafts(s, [(draft, _review(s, draft)) for draft in chosen])
+    s, drafts = yield from draw_drafts(s, [(draft, _review(s, draft)) for draft in chosen])
     return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 

@@ -29,6 +29,7 @@ from ..core.answering import OPEN_TASK, Answer, check_answer
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
+    FRESH,
     SHOWN_CHARS,
     Draft,
     DraftOptions,
@@ -121,7 +122,7 @@ def _of_seats(s: State) -> tuple[Group, ...]:
 
 def answer(s: State) -> Body:
     """y_i ~ π_i(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, len(s.options.members), by="seat")
+    s, drafts = yield from draw_drafts(s, [FRESH] * len(s.options.members), by="seat")
     return go(s, "answer_check", drafts)
 
 

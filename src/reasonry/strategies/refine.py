@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
+    FRESH,
     Draft,
     DraftOptions,
     best_draft,
@@ -34,7 +35,6 @@ from ..core.drafts import (
     choose_draft,
     conclude_drafts,
     draw_drafts,
-    improve_drafts,
     verify_drafts,
 )
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
@@ -98,7 +98,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_m ~ π(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, s.options.drafts)
+    s, drafts = yield from draw_drafts(s, [FRESH] * s.options.drafts)
     return go(s, "answer_check", drafts)
 
 
@@ -148,7 +148,7 @@ def _objections(s: State) -> str:
 
 def refine(s: State) -> Body:
     """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side."""
-    s, drafts = yield from improve_drafts(s, [(s.best, s.feedback)] * s.options.drafts)
+    s, drafts = yield from draw_drafts(s, [(s.best, s.feedback)] * s.options.drafts)
     return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
