@@ -166,9 +166,9 @@ class PerformerPool:
         seats = tuple(self._model(spec, problem) for spec in participants.seats)
         verifier = _open_verifier(participants.verifier, model, problem, self.environ)
         own = callers_cards(participants.tools)
-        price = self._prices(
-            participants, [other for other in (model, judge, draft, *seats) if other is not None]
-        )
+        prices, models = Prices.read(participants.prices), [*filter(None, (model, judge, draft, *seats))]
+        prices.check_models(models)
+        price = fix_prices((prices, Prices.from_environ(self.environ)), models)
         performers = Performers(
             model,
             judge,
@@ -192,12 +192,6 @@ class PerformerPool:
             tuple(seat.name for seat in seats),
         )
         return performers, names
-
-    def _prices(self, participants: Participants, models: Sequence[Model]) -> tuple[str, ...]:
-        """Return what the user or the environment says the models cost, each by its name."""
-        prices = Prices.read(participants.prices)
-        prices.check_models(models)
-        return fix_prices((prices, Prices.from_environ(self.environ)), models)
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from ..models.choose import default_model, open_model

@@ -15,7 +15,6 @@ from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
 from .lines import MAIN, Head, decode_head
-from .thinking_tool import Notice
 
 _LOOKED_AT = 200
 _SHOWN = 3
@@ -43,7 +42,7 @@ async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfin
                 continue
             if not head.ended:
                 found.append((row, head))
-    return sorted(found, key=lambda session: session[0].thoughts == 1 and _latest_number(session[1]) > 1)
+    return sorted(found, key=lambda pair: pair[0].thoughts == 1 and pair[1].line(pair[1].latest).number > 1)
 
 
 async def latest_unfinished(store: Store, directory: str) -> str | None:
@@ -62,22 +61,11 @@ async def begun_here(store: Store, directory: str, *, but: str | None = None) ->
 # -- as text
 
 
-def unfinished_notice(number: int, found: Sequence[Unfinished], now_ms: int) -> Notice:
-    """Return what to say where a new session begins with a later thought than the first."""
-    return Notice(
-        "unfinished_sessions", f"Thought {number} began a new session. {list_unfinished(found, now_ms)}"
-    )
-
-
 def list_unfinished(found: Sequence[Unfinished], now_ms: int) -> str:
     """Return the sessions in a sentence, each with the argument that continues it."""
     listed = "; ".join(_line(row, head, now_ms) for row, head in found)
     how = "To continue one, send the thought again with its sessionId."
     return f"Unfinished sessions begun in this directory: {listed}. {how}"
-
-
-def _latest_number(head: Head) -> int:
-    return head.line(head.latest).number
 
 
 def _line(row: SessionRow, head: Head, now_ms: int) -> str:

@@ -7,7 +7,7 @@ a session is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..core.text import clip, inert, inline_text, prose_lines
@@ -50,26 +50,16 @@ def markdown(session: Document) -> str:
         f"- Begun: {session['created_at']}, last used: {session['used_at']}",
         f"- Thoughts: {len(thoughts)}",
     ]
-    for branch in _branches(thoughts):
+    # The main line comes first.
+    branches = dict.fromkeys(thought.get("branch_id") for thought in thoughts)
+    for branch in sorted(branches, key=lambda name: name is not None):
         own = [thought for thought in thoughts if thought.get("branch_id") == branch]
-        lines += [
-            "",
-            "## Main line" if branch is None else f"## Branch {inline_text(branch)}{_leaving_point(own)}",
-        ]
+        left = own[0].get("branch_from_thought")
+        point = "" if left is None else f" (from thought {left})"
+        lines += ["", "## Main line" if branch is None else f"## Branch {inline_text(branch)}{point}"]
         for thought in own:
             lines += ["", *_thought_lines(thought)]
     return "\n".join(lines) + "\n"
-
-
-def _branches(thoughts: Iterable[Document]) -> list[str | None]:
-    """Return the lines there are, main line first."""
-    names = list(dict.fromkeys(thought.get("branch_id") for thought in thoughts))
-    return sorted(names, key=lambda name: name is not None)
-
-
-def _leaving_point(own: Sequence[Document]) -> str:
-    point = own[0].get("branch_from_thought") if own else None
-    return "" if point is None else f" (from thought {point})"
 
 
 def _thought_lines(thought: Document) -> Iterator[str]:

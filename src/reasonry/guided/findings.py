@@ -352,7 +352,8 @@ def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
                 continue
             known = [_words_of(" ".join(sentences[index + 2 :])), *later]
             if any(_is_open(_words_of(part), known) for part in _AND_ASKED.split(question)):
-                yield row.number, _last_words(question)
+                cut = f"…{question[-_QUOTED_CHARS:].partition(' ')[2]}"
+                yield row.number, question if len(question) <= _QUOTED_CHARS else cut
         later.append(_words_of(row.text))
 
 
@@ -360,10 +361,6 @@ def _is_open(words: set[str], known: Sequence[set[str]]) -> bool:
     """Whether no later text has half of the words of a question, and two of them."""
     needed = max(2, (len(words) + 1) // 2)
     return bool(words) and not any(len(words & others) >= needed for others in known)
-
-
-def _last_words(text: str) -> str:
-    return text if len(text) <= _QUOTED_CHARS else f"…{text[-_QUOTED_CHARS:].partition(' ')[2]}"
 
 
 def _words_of(text: str) -> set[str]:

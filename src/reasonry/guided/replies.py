@@ -14,13 +14,14 @@ from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
 from .findings import digest, keep, left_open, scoreboard
-from .lines import ClaimVerdict, Head, ThoughtLine, decode_head, decode_record
+from .lines import Head, ThoughtLine, decode_head, decode_record
 from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
 from .thought import guidance_due
 from .turn import HistoryBound, Taken
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
+_VERDICT = ("thought_number", "verdict", "claim", "reason")
 
 
 # -- the reply to a thought
@@ -57,19 +58,14 @@ def _place(taken: Taken) -> Document:
     """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
     strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
     due = guidance_due(strategy, record.stage, () if taken.recalls else earlier.guided)
-    entered = bool(due) or record.came_from is not None or bool(record.path) or _had_no_stage(taken)
+    line = earlier.main if taken.placed.branch is None else earlier.branches.get(taken.placed.branch)
+    had_no_stage = line is not None and not line.stage
+    entered = bool(due) or record.came_from is not None or bool(record.path) or had_no_stage
     members = _stage_members(strategy, head, record.stage, due, entered=entered, chosen=record.merges)
     members["branch_id"] = taken.placed.branch or ""
     if not earlier.has_stage or taken.recalls:
         members["strategy"] = strategy.name
     return members
-
-
-def _had_no_stage(taken: Taken) -> bool:
-    """Whether the thought's line was there before, in no stage."""
-    branch, earlier = taken.placed.branch, taken.earlier
-    line = earlier.main if branch is None else earlier.branches.get(branch)
-    return line is not None and not line.stage
 
 
 def _stage_members(
@@ -217,13 +213,12 @@ def position_document(row: SessionRow) -> Document:
             }
             for name, branch in head.branches.items()
         ],
-        **({"verdicts": [_verdict_document(verdict) for verdict in head.verdicts]} if head.verdicts else {}),
+        **(
+            {"verdicts": [dict(zip(_VERDICT, astuple(each), strict=False)) for each in head.verdicts]}
+            if head.verdicts
+            else {}
+        ),
     }
-
-
-def _verdict_document(verdict: ClaimVerdict) -> Document:
-    number, verdict_word, claim, reason, _ = astuple(verdict)
-    return {"thought_number": number, "verdict": verdict_word, "claim": claim, "reason": reason}
 
 
 def _stage_member(line: ThoughtLine) -> Document:

@@ -31,7 +31,6 @@ from .directory import (
     following,
     latest_unfinished,
     list_unfinished,
-    unfinished_notice,
 )
 from .findings import with_verdicts
 from .lines import Head, decode_head, encode
@@ -185,7 +184,10 @@ class Sessions:
             # The thought is kept, whatever can be said about earlier ones.
             with contextlib.suppress(StoreError):
                 if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
-                    taken.notices.append(unfinished_notice(call.thought_number, found, now_ms))
+                    message = (
+                        f"Thought {call.thought_number} began a new session. {list_unfinished(found, now_ms)}"
+                    )
+                    taken.notices.append(Notice("unfinished_sessions", message))
         if request.exact and call.session_id not in (None, request.session_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
             taken.notices.append(Notice("bound", message, call.session_id))

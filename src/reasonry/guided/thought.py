@@ -102,10 +102,18 @@ def submit(
     parts = data_by_stage(named, call.data or {})
     if demand_fields and stages:
         check_fields(parts)
-    facts = _facts_in([*(part.data for part in parts), call.data or {}])
-    total = _total(call)
+    # Of two values of a name, that of the later stage counts.
+    facts = {
+        name: value
+        for part in (*(part.data for part in parts), call.data or {})
+        for name, value in part.items()
+    }
+    # The estimate is raised to the thought's number, and past it where more are needed.
+    total = max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
+    takes_in = bool(call.merge_branch) and thinker.branch is None
+    score_taken_in = head.branches[call.merge_branch].score if takes_in and call.merge_branch else None
     line = replace(
-        _with_score(thinker.line, facts.get("score"), _score_taken_in(head, call, thinker.branch)),
+        _with_score(thinker.line, facts.get("score"), score_taken_in),
         stage=walked.stages[-1],
         number=call.thought_number,
         total=total,
@@ -139,26 +147,12 @@ def submit(
     return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record, filled, expected)
 
 
-def _total(call: ThinkingCall) -> int:
-    """Return the estimate, raised to the thought's number, and past it where more are needed."""
-    return max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
-
-
-def _facts_in(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the data of a thought without its stages; of two values of a name, the one of the later stage."""
-    return {name: value for part in parts for name, value in part.items()} if any(parts) else {}
-
-
 def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> ThoughtLine:
     """Return a line with the score that a thought gives it, else with that of a branch which it takes in."""
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     if is_number and abs(score) <= sys.float_info.max:
         return replace(line, score=float(score), score_before=line.score)
     return line if taken_in is None else replace(line, score=taken_in, score_before=None)
-
-
-def _score_taken_in(head: Head, call: ThinkingCall, branch: str | None) -> float | None:
-    return head.branches[call.merge_branch].score if call.merge_branch and branch is None else None
 
 
 def _take_in_selected(head: Head, call: ThinkingCall, branch: str | None) -> ThinkingCall:
@@ -232,7 +226,7 @@ def _thinker_of(
         return _OwnLine(None, head.main, left)
     if name in head.branches:
         return _OwnLine(name, head.branches[name], left)
-    base = base or _latest_thought(head, view, _parent_of(strategy, head, stages))
+    base = base or _thought_to_leave(strategy, head, view, stages)
     if base is None:
         return _OwnLine(name, ThoughtLine(head.main.stage))
     line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
@@ -267,22 +261,20 @@ def _continues_branch(
     )
 
 
-def _latest_thought(head: Head, view: SessionView, branch: str | None) -> ThoughtRow | None:
-    """Return the latest thought of a line; None: it has none."""
-    line = head.line(branch)
-    there = view.with_number(line.number) if line.thoughts else []
-    return next((thought for thought in reversed(there) if thought.branch == branch), None)
-
-
-def _parent_of(strategy: Strategy[Any, Any], head: Head, stages: Sequence[str]) -> str | None:
-    """Return the line that a new branch leaves if its call names no thought.
+def _thought_to_leave(
+    strategy: Strategy[Any, Any], head: Head, view: SessionView, stages: Sequence[str]
+) -> ThoughtRow | None:
+    """Return the thought that a new branch leaves if its call names none: the latest of a line; None: it has none.
 
     It is the latest thought's line; where the stages named cannot follow there, the nearest of the lines which that one
     left from which they can, so that branches are begun side by side.
     """
     lines = [branch for branch, _ in ancestry(head, head.latest)] if stages else []
     fits = (branch for branch in lines if walk(strategy, [head.line(branch).stage], stages) is not None)
-    return next(fits, head.latest)
+    parent = next(fits, head.latest)
+    line = head.line(parent)
+    there = view.with_number(line.number) if line.thoughts else []
+    return next((thought for thought in reversed(there) if thought.branch == parent), None)
 
 
 def _free_name(head: Head) -> str:

@@ -13,7 +13,6 @@ import io
 import os
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -172,7 +171,9 @@ class HttpSession:
             case aiohttp.ClientProxyConnectionError() if proxy:
                 return ModelError(f"no connection to the proxy {proxy}; check HTTPS_PROXY", retryable=True)
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-                return ModelError(f"no secure connection to {self.server}: {_tls_reason(error)}")
+                cause: Any = getattr(error, "certificate_error", error.os_error)
+                why = getattr(cause, "reason", None) or "TLS failed"
+                return ModelError(f"no secure connection to {self.server}: {why}")
             case aiohttp.ClientConnectorError():
                 number = error.os_error.errno
                 reason = os.strerror(number) if number and number > 0 else "the address cannot be used"
@@ -208,12 +209,6 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
         max_field_size=_HEADER_LIMIT,
     ) as session:
         yield session
-
-
-def _tls_reason(error: Any) -> str:
-    with suppress(AttributeError):
-        return error.certificate_error.reason or "TLS failed"
-    return getattr(error.os_error, "reason", None) or "TLS failed"
 
 
 def protocol_error(server: str, fault: str) -> ModelError:

@@ -31,7 +31,10 @@ class FunctionModel:
         text = _text_of(reply)
         if on_text is not None:
             on_text(text)
-        return Answered(text, usage=meter(_usage_of(reply), question.prompt, [text]), model=self.name)
+        stated = getattr(reply, "usage_metadata", None) or getattr(reply, "usage", None)
+        figures = stated if isinstance(stated, dict) else vars(stated) if stated else {}
+        took = Stated(figures.get("input_tokens") or None, figures.get("output_tokens") or None)
+        return Answered(text, usage=meter(took, question.prompt, [text]), model=self.name)
 
     async def close(self) -> None:
         """Do nothing: the function is its owner's."""
@@ -74,9 +77,3 @@ def _text_of(reply: Any) -> str:
     if isinstance(text, list):
         text = "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in text)
     return str(text() if callable(text) else text)
-
-
-def _usage_of(reply: Any) -> Stated:
-    stated = getattr(reply, "usage_metadata", None) or getattr(reply, "usage", None)
-    figures = stated if isinstance(stated, dict) else vars(stated) if stated else {}
-    return Stated(figures.get("input_tokens") or None, figures.get("output_tokens") or None)

@@ -166,7 +166,9 @@ class OpenAICompatibleModel:
     async def _refusal(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
         raw = await response.read(MAX_ERROR_BYTES)
         headers = response.headers
-        if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, _complaint(raw)):
+        message, code, _ = error_in(raw)
+        complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
+        if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, complaint):
             return asked_again_without(self.name, status=response.status)
         error = refusal_of_request(response.status, headers, raw, self.name)
         if error.code == "context_overflow":
@@ -185,11 +187,6 @@ class OpenAICompatibleModel:
 
 def _is_of(host: str, domains: Iterable[str]) -> bool:
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)
-
-
-def _complaint(raw: bytes) -> str:
-    message, code, _ = error_in(raw)
-    return f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
 
 
 def _authorization(api_key: str | None) -> dict[str, str]:

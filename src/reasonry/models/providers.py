@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimate_usage, meter
@@ -171,17 +170,14 @@ def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
         message = f"{provider}: its package is not installed ({error.name or 'SDK'}); pip install '{package}'"
         raise UsageError(message, option="model") from None
     except (UserError, ValueError) as error:
-        raise _unset(provider, str(error)) from None
+        names = re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]\b", str(error))
+        wanted = " or ".join(dict.fromkeys(names))
+        message = f"{provider}: {f'set {wanted}' if wanted else redact(str(error))}"
+        raise UsageError(message, option="model") from None
     sender: Any = getattr(model, "client", None)
     if hasattr(sender, "max_retries"):
         sender.max_retries = 0
     return client, model
-
-
-def _unset(provider: str, detail: str) -> UsageError:
-    names = re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]\b", detail)
-    wanted = " or ".join(dict.fromkeys(names))
-    return UsageError(f"{provider}: {f'set {wanted}' if wanted else redact(detail)}", option="model")
 
 
 def _request(ask: Ask) -> ModelRequest:
@@ -217,7 +213,9 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
     text = response.text or ""
     refusal = (response.provider_details or {}).get("refusal")
     reply = text or (refusal if isinstance(refusal, str) else "")
-    usage = _usage(response, reply, prompt, price)
+    took = response.usage
+    figures = Stated(took.input_tokens, took.output_tokens, took.cache_read_tokens, _cost(response))
+    usage = meter(figures, prompt, [reply], reasoning=response.thinking or "", price=price)
     refused = bool(refusal) or response.finish_reason == "content_filter"
     if not text and not refused and response.finish_reason is None:
         raise BrokenReplyError(ModelError(f"{name} sent a reply with nothing in it", retryable=True), usage)
@@ -229,12 +227,6 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
         truncated=response.finish_reason == "length",
         refused=refused,
     )
-
-
-def _usage(response: ModelResponse, reply: str, prompt: str, price: PriceOf) -> Usage:
-    stated = response.usage
-    figures = Stated(stated.input_tokens, stated.output_tokens, stated.cache_read_tokens, _cost(response))
-    return meter(figures, prompt, [reply], reasoning=response.thinking or "", price=price)
 
 
 def _cost(response: ModelResponse) -> float | None:

@@ -46,7 +46,8 @@ class Recorder:
         self.price: PriceOf = getattr(model, "price", no_price)
         self.is_free = bool(getattr(model, "is_free", False))
         try:
-            self._file = open(path, "ab+", opener=_open_private)  # noqa: SIM115, closed by `close`
+            # Others on the machine may not read it: replies may be confidential.
+            self._file = open(path, "ab+", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
             self._end_line()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -122,8 +123,3 @@ class RecordedModel:
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that others on the machine may not read: replies may be confidential."""
-    return os.open(path, flags, 0o600)

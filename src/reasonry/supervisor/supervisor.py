@@ -260,7 +260,10 @@ class Supervisor:
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
                 if opened.deaths >= MAX_DEATHS:
-                    await _set_aside(opened)
+                    # It would take all others down with it.
+                    died = f"those that drove it died {opened.deaths} times at the same place"
+                    await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
+                    _log.error("run %s is set aside: %s", run_id, died)
                     return None
                 held.enter_context(self._beside_others(opened))
                 allowance = await self._days.allowance(app)
@@ -580,13 +583,6 @@ class Supervisor:
                 break
             await self._wait_for_news()
         return await app.engine.result(run_id)
-
-
-async def _set_aside(opened: OpenRun) -> None:
-    """End a run that has cost too many processes their lives, before it takes all others down with it."""
-    why = f"those that drove it died {opened.deaths} times at the same place; resume it once the reason is found"
-    await opened.stop(SET_ASIDE, why)
-    _log.error("run %s is set aside: %s", opened.row.run_id, why)
 
 
 def _overload_error(message: str, retry_after_s: float = RETRY_AFTER_S) -> OverloadedError:

@@ -16,7 +16,7 @@ from ...compare.comparison import Comparison, Terms, TrialObserver, check_strate
 from ...compare.estimate import estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Report, Standing, Trial, cost_of, standings
+from ...compare.standings import Report, Trial, cost_of, standings
 from ...core.budget import Budget, Usage
 from ...core.composition import split_outside
 from ...core.text import clip
@@ -171,7 +171,11 @@ class Progress(TrialObserver):
 _COLUMNS = (
     Column("STRATEGY", lambda row: row.strategy),
     Column("FRONT", lambda row: "*" * row.front),
-    Column("RIGHT", lambda row: _right(row), align_right=True),
+    Column(
+        "RIGHT",
+        lambda row: f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
+        align_right=True,
+    ),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
     Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), rank=5, align_right=True),
@@ -181,10 +185,6 @@ _COLUMNS = (
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
     Column("SECONDS", lambda row: f"{row.seconds:.2f}", rank=2, align_right=True),
 )
-
-
-def _right(row: Standing) -> str:
-    return f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else "")
 
 
 def _format(value: float | None, form: str) -> str:

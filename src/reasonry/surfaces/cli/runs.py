@@ -455,15 +455,12 @@ def _show_parting(document: Mapping[str, Any]) -> None:
 
 
 def _show_sides(sides: Mapping[str, Any]) -> None:
-    texts = [_diff_text(sides[side]) for side in ("a", "b")]
-    print_lines(f"  {side}: {text}" for side, text in zip("AB", _from_difference(*texts), strict=True))
-
-
-def _from_difference(a: str, b: str) -> list[str]:
-    """Return two texts, each from a little before the first difference."""
+    """Print the text of each side, from a little before the first difference."""
+    a, b = (_diff_text(sides[side]) for side in ("a", "b"))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     start = max(0, same - _AROUND)
-    return [("…" if start else "") + clip(text[start:], _SHOWN) for text in (a, b)]
+    for side, text in (("A", a), ("B", b)):
+        print_line(f"  {side}: {'…' if start else ''}{clip(text[start:], _SHOWN)}")
 
 
 def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
