@@ -136,7 +136,7 @@ def test_instants_are_short_and_clear() -> None:
 
 
 def test_the_lines_of_a_thought_hang_beside_its_number(capsys: pytest.CaptureFixture[str]) -> None:
-    branch = {"branch_id": "b", "branch_from_thought": 1}
+    branch = {"branch_id": "b", "branch_from_thought": 1, "branch_from_seq": 1}
     thoughts = [
         {"seq": 1, "thought_number": 1, "thought": "one\ntwo"},
         {"seq": 2, "thought_number": 2, "thought": "word " * 20, **branch},
