@@ -22,6 +22,7 @@ from reasonry.app.wiring import App
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES, resolve
+from tests.forked import run_command
 
 from .mcp.raw import Raw
 from .plugin_packages import EXAMPLE, FAULTY, PACKAGE, install_example, install_faulty
@@ -69,16 +70,11 @@ def command(
     site: Path | None, store: Path, *arguments: str, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     path = {"PYTHONPATH": "" if site is None else str(site), "REASONRY_STORE": str(store / "store.db")}
-    done = subprocess.run(
-        [sys.executable, "-m", "reasonry", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "OLLAMA_HOST": "127.0.0.1:9", **path, **environ},
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    environ = {**os.environ, "OLLAMA_HOST": "127.0.0.1:9", **path, **environ}
+    done = run_command(arguments, env=environ, cwd=store)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert "Traceback" not in err, err
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
 
 def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tmp_path: Path) -> None:
@@ -161,13 +157,20 @@ atexit.register(look)
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch" / "sitecustomize.py").write_text(seen, "utf-8")
     path = os.pathsep.join([str(tmp_path / "watch"), str(site)])
+    environ = {**os.environ, "PYTHONPATH": path, "REASONRY_STORE": str(tmp_path / "store.db")}
+
+    def tell_imported(*words: str) -> str:
+        # A real start: a forked process has no sitecustomize.
+        program = [sys.executable, "-m", "reasonry", *words]
+        return subprocess.run(program, capture_output=True, text=True, env=environ, check=True).stderr
+
     for words in (
         ["--help"],
         ["solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline"],
         ["think", "x", "--number", "1", "--total", "2", "--next"],
     ):
-        assert command(None, tmp_path, *words, PYTHONPATH=path).stderr.endswith("IMPORTED\n"), words
-    named = command(None, tmp_path, "strategies", STRATEGY, PYTHONPATH=path).stderr
+        assert tell_imported(*words).endswith("IMPORTED\n"), words
+    named = tell_imported("strategies", STRATEGY)
     assert named == "IMPORTED reasonry_example_plugin reasonry_example_plugin.least_to_most\n"
 
 
