@@ -19,7 +19,7 @@ from ..test_every_strategy import DRIVEN, options, world
 
 
 @pytest.mark.parametrize("strategy", DRIVEN, ids=[strategy.name for strategy in DRIVEN])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed: int) -> None:
     chosen, rng = options(strategy, seed), random.Random(seed)

@@ -20,7 +20,7 @@ from reasonry.strategies import STRATEGIES
 
 from ..test_every_strategy import each_driven, options, seeds, world
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def play(strategy: Strategy[Any, Any], seed: int, events: int) -> Run:

@@ -26,7 +26,7 @@ from ...test_every_strategy import each_driven, options, seeds, world
 from . import making
 from .laws import check_page
 
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PROBLEM = "What is 6 times 7?"
 MAX_EVENTS = 120
 
