@@ -325,7 +325,8 @@ LISTS = {
 DROPPED = re.compile(
     r"steps?|final|the|so|answers?|is|note|that|recommendation|solution|result|total|question|conclusion|in|all|boxed"
     r"|text|correct|choice|version|reasoning|plan|antwort|respuesta|réponse|la|est|donc|soluzione|ergebnis|alternativa|correta"
-    r"|答案|答え|python|sql|json|yaml|csv|\d{1,2}",
+    r"|conjunto|solução|solución|lösungsmenge"
+    r"|答案|答え|答|python|sql|json|yaml|csv|\d{1,2}",
     re.IGNORECASE,
 )
 """Words of labels and of sentences that state an answer, numbers of lists, the language of a fence."""

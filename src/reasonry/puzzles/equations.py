@@ -155,6 +155,7 @@ def _has_own_arithmetic(problem: str) -> bool:
 def _plain(text: str) -> str:
     """Return a text without markup, with its signs in one writing."""
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
+    text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
     text = _TEX.sub(_replace_command, text)
     text = re.sub(r"(?<=[\d)])(?:\*\*| \*\* )(?=\d)", "^", _BULLET.sub("", text)).replace("**", " ")

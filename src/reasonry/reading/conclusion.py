@@ -60,7 +60,8 @@ EPILOGUE: Final = lazy_pattern(
     r"|note\b|tip\b|warning\b|caution\b|bonus\b|remark|(?:in )?summary|in other words|in detail|working\b"
     r"|verification|vérification|verific\w+|comprobación|kontrolle|probe\b|验证|检验|検算|注|hinweis|tipp?\b|nota\b"
     r"|remarque|astuce|consejo|consiglio|dica\b|observ\w+|warum\b|pourquoi\b|por qu[eé]\b|perché\b|fun fact\b"
-    r"|(?:you|we|one) (?:can|could|may|might) also\b|i\.e|that said\b|that is[, ]|question\b|relative to|for comparison"
+    r"|(?:you|we|one) (?:can|could|may|might) (?:also|round)\b|i\.e|that said\b|that is[, ]|question\b"
+    r"|relative to|for comparison"
     r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to |(?:you|we|one) can )?"
     r"(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
@@ -74,14 +75,16 @@ _ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
 BEGINS: Final = lazy_pattern(
     r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok"
     r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume|you(?:['’]re| are) asking"
-    r"|the (?:question|problem) asks|die (?:frage|aufgabe) (?:lautet|ist)|el enunciado|l['’]énoncé|la domanda chiede"
+    r"|mi chiedi|vous (?:souhaitez|voulez) savoir|vous demandez|sie möchten wissen|me preguntas|quieres saber"
+    r"|você quer saber|the (?:question|problem) asks|die (?:frage|aufgabe) (?:lautet|ist)|el enunciado"
+    r"|l['’]énoncé|la domanda chiede"
     r"|o enunciado|um (?:dies|das|die|den)\w* |para (?:resolver|calcular|responder)|pour (?:résoudre|calculer|répondre)"
     r"|per (?:risolvere|calcolare|rispondere))\b|这是一道|我们先|要(?:求|计算|解)",
     re.IGNORECASE,
 )
 """How a sentence of the working begins, and none that concludes."""
 _COMES_TO: Final = lazy_pattern(
-    r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
+    r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind|est|es|è|é|son|sont)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
 )
 _NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
 _NAMES: Final = lazy_pattern(rf"(?<![\w^]){_NAME}")
@@ -108,6 +111,16 @@ _CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
 _VALUE: Final = r"[^\w(]*[\d.,'\s/·×*^+−%√π()-]*\d"
 _BESIDE: Final = lazy_pattern(
     r"\b(?:by the way|incidentally|interesting(?:ly)?|(?:for|in) comparison|would|verify|check|if|unlike|also|probe)\b",
+    re.IGNORECASE,
+)
+_BECAUSE: Final = lazy_pattern(
+    r",? (?:because|since|weil|parce que|porque|puesto que|ya que|perché|poiché|omdat)\b"
+    r"|, (?:denn|da|car|pues|pois|want|bo)\b",
+    re.IGNORECASE,
+)
+_IN_OTHER_WORDS: Final = lazy_pattern(
+    r"\W*(?:or about|that is|i\.e\.|das heißt|d\.\s?h\.|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè"
+    r"|ovvero|即|つまり)[^.]{0,60}\.?\Z",
     re.IGNORECASE,
 )
 _OTHERS: Final = lazy_pattern(
@@ -142,6 +155,12 @@ _YES_NO_ASKED: Final = lazy_pattern(
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\b(?:yes or no|true or false|ja oder nein|oui ou non"
     r"|sí o no|sì o no|sim ou não|vrai ou faux|verdadero o falso|vero o falso|verdadeiro ou falso)\b|吗[？?]"
     r"|是否|对还是错",
+    re.IGNORECASE,
+)
+_QUESTION_WORD: Final = lazy_pattern(
+    r"\b(?:wh(?:at|ich|o|ose|om|en|ere|y)|how|w(?:er|as|ie|en|em|o|ann|arum)|welche\w*|qu[ie]|quel\w*|combien|comment|où|quand"
+    r"|pourquoi|qué|cuál\w*|cuánt\w*|quién|dónde|cuándo|cómo|ch[ei]|qual[ei]?|quant\w*|dove|quando|come|quem|onde|como|or"
+    r"|oder|ou)\b",
     re.IGNORECASE,
 )
 _YES_NO: Final = lazy_pattern(
@@ -196,7 +215,12 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
     lead, last = _find_lead(text, subject), _find_last(text, subject)
     if lead and last and not says_the_same(lead.answer, last.answer):
         return None
-    return last or lead or _find_result(text, subject)
+    found = last or lead or _find_result(text, subject)
+    bold = BOLD.findall(text)
+    # The one number that is marked as the result and what is said last must not differ.
+    if found and len(bold) == 1 and _is_number(bold[0]) and bold[0] not in found.answer:
+        return found if says_the_same(bold[0], found.answer) else None
+    return found
 
 
 def _find_result(text: str, subject: Subject) -> Found | None:
@@ -219,8 +243,8 @@ def _find_result(text: str, subject: Subject) -> Found | None:
         numbers = [str(abs(part.number)) for _, _, part in quantities(without_latex(" ".join(sides)))]
         is_result = normalise(before).number in numbers
     else:
-        unit = value.rpartition(" ")[2]
-        is_result = begins_asked or len(sides) > 1 or (unit.isalpha() and unit in subject.problem)
+        unit = re.sub(_VALUE, "", value).strip()
+        is_result = begins_asked or len(sides) > 1 or (unit != "" and unit in subject.problem.split())
     return Found(tidy(value), text) if is_result else None
 
 
@@ -260,7 +284,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     # Other numbers may be the answer as well, unless the one in bold is among them again.
     is_only = is_only and (not _NUMBERS.search(line[len(sentence) :]) or _repeats(bold[0][1], rest))
     is_result = is_only and is_about(sentence, subject.problem)
-    is_named = _names_asked(sentence, subject.problem)
+    is_named = _names_asked(sentence, subject.problem) or _is_worked_out(sentence, rest, subject.problem)
     is_option = len(bold) == 1 and (
         (line.strip() == bold[0][0] and bold[0][1] in subject.problem)
         or re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem)
@@ -361,12 +385,16 @@ def is_about(text: str, problem: str) -> bool:
 def _find_first(text: str, subject: Subject) -> Found | None:
     """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
     line, _, below = text.partition("\n\n")
-    if below and _is_number(line.strip(" .")) and says_the_same(_last_number(below), line):
+    line = re.sub(r"です|でした", "", line).strip(" .。")
+    if below and _is_number(line) and ("=" not in below or says_the_same(_last_number(below), line)):
         return Found(tidy(line), text)
     if len(shown := list(_SHOWS.finditer(text))) == 1 and text.count("```") == 2:
         return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
     bold = _only_bold(text)
-    first = _YES_NO.match(text) if _YES_NO_ASKED.search(subject.problem) else None
+    asks_it = _YES_NO_ASKED.search(subject.problem) or (
+        "?" in subject.problem and not _QUESTION_WORD.search(subject.problem)
+    )
+    first = _YES_NO.match(text) if asks_it else None
     if first is not None:
         rest = text[first.end() :]
         is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) and not _YES_NO.search(rest)
@@ -388,6 +416,8 @@ def _only_bold(text: str) -> re.Match[str] | None:
     if len(bold) != 1:
         return None
     rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
+    if _IN_OTHER_WORDS.match(rest):
+        return bold[0]
     return None if _OTHERS.search(rest) or (is_number and _NUMBERS.search(rest)) else bold[0]
 
 
@@ -398,6 +428,8 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if _YES_NO_ASKED.search(subject.problem) and (found := _YES_NO.match(sentence)):
         return found["answer"]
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
+    if is_only and (reason := _BECAUSE.search(sentence)):
+        sentence = sentence[: reason.start()]
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]", "", sentence))
     several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
@@ -467,6 +499,17 @@ def essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
     bold = BOLD.findall(answer)
     return tidy(bold[0]) if len(bold) == 1 and len(answer) <= MAX_BARE else answer
+
+
+def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
+    """Whether a sentence gives one number that the problem does not have, and a text works it out."""
+    if "=" in sentence:
+        return False
+    given = {part.number for _, _, part in quantities(problem)}
+    new = {part.number for _, _, part in quantities(sentence)} - given
+    return len(new) == 1 and new <= {
+        part.number for _, _, part in quantities(" ".join(re.findall(r"[=≈][^=≈\n]+", text)))
+    }
 
 
 def _repeats(answer: str, text: str) -> bool:

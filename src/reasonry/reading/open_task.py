@@ -85,7 +85,9 @@ _VALUE_ASKED: Final = lazy_pattern(
     r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
     r"|by |to |from |of )?(?:who|when|where|which|what(?:'s| is| was))\b[^?]*\?"
     r"|(?:^|[.!?:;]\s+|\b(?:to|please|(?<!how can )(?<!how do )(?<!how could )you|and|then)\s+)"
-    r"(?:solve|calculate|compute|evaluate|determine|find)\b|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
+    r"(?:solve|calculate|compute|evaluate|determine|find|berechne|löse|bestimme|ermittle|calcule[zr]?|résou[sd]\w*"
+    r"|trouve[zr]?|calcula|resuelve|halla|encuentra|resolva|encontre|calcola|risolvi|trova|oblicz|bereken)\b"
+    r"|[求几谁]|计算|多少|解方程|哪[个些里]|何[人個年時本日枚]|いくつ|いくら|いつ|どこ|誰|答えなさい|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
     r"|\b(?:[A-D]\)|\([A-D]\))|(?<!\w)A[.．、][^\n]*?\n?[^\n]*?(?<!\w)B[.．、]",

@@ -54,11 +54,12 @@ class _Statement(Struct, frozen=True):
 
 _ANSWER: Final = (
     r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
-    r"|ответ|答案|答え|回答|정답|(?:option|choice|(?<=correct )(?:options|choices))\b)"
+    r"|ответ|答案|答え|回答|答(?=[：:])|정답|(?:option|choice|(?<=correct )(?:options|choices))\b)"
 )
 _RESULT: Final = (
     r"(?:result|total|solution|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione"
-    r"|resultado|risultato|soluzione|solución|结论|結論)"
+    r"|resultado|risultato|soluzione|solución|solution set|lösungsmenge|conjunto (?:solução|solución)"
+    r"|ensemble des solutions|结论|結論|解集)"
 )
 _FINAL: Final = (
     r"(?:final|correct(?:ed)?|revised|overall|full|short|richtige|endgültige|finale|correct[ao]|最终)"
@@ -115,6 +116,8 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"|\bwhat are (?:its|the|their) [\w' -]+ and [\w' -]+\?"
     r"|\band (?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
     r"|in (?:which|what))\b"
+    r"|\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b[^.?!]{0,60}\b(?:from|to|by|largest"
+    r"|smallest|von|nach|de|par|por|in|beginn\w+)\b"
     r"|\b(?:y|et|e|und) (?:en (?:qué|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
     re.IGNORECASE,
 )
@@ -132,8 +135,11 @@ _LIST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
-_BROKEN_OFF: Final = lazy_pattern(r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z")
-"""A heading, or a sentence without an end after others, as a last line."""
+_BROKEN_OFF: Final = lazy_pattern(
+    r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z|\s(?:is|are|the|an|of|and|to|that|with|by|for|as|we|get|equals|gives"
+    r"|ist|sind|der|die|das|und|von|mit|est|sont|le|les|de|et|que|es|el|los|con|os|do|da|il|lo|di|che|per)\Z"
+)
+"""A heading, or a sentence without an end after others or after a word that goes on, as a last line."""
 _DOCUMENT: Final = lazy_pattern(r"```|^\|.*\|\s*$", re.MULTILINE)
 _HEADING: Final = lazy_pattern(
     r"^[ \t]*(?:#{1,6}[ \t]+[^\n]+?|[*_]{2}[^*\n]{1,80}?[*_]{2}[:.]?)[ \t]*$", re.MULTILINE
@@ -225,8 +231,7 @@ def blocks(text: str) -> tuple[str, ...]:
 
 
 def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
-    is_broken = _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) or text.count("```") % 2
-    if is_broken or not may_be_text(text, subject.problem) or withholds(text, subject, is_text=True):
+    if _breaks_off(text) or not may_be_text(text, subject.problem) or withholds(text, subject, is_text=True):
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
@@ -235,6 +240,10 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     if found is None and text and not (subject.alone and not _is_document(text)):
         return Found(text)
     return found
+
+
+def _breaks_off(text: str) -> bool:
+    return _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) is not None or text.count("```") % 2 == 1
 
 
 def _below_label(text: str) -> Found | None:
@@ -281,7 +290,11 @@ def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
 
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
-    is_broken = text.count("$$") % 2 or text.count(r"\[") != text.count(r"\]")
+    is_broken = (
+        _breaks_off(text)
+        or text.count("$$") % 2
+        or len(re.findall(r"[(\[{]", text)) > len(re.findall(r"[)\]}]", text))
+    )
     if is_broken or withholds(
         text, subject, is_text=bool(subject.problem) and not asks_anything(subject.problem)
     ):

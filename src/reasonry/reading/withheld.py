@@ -70,7 +70,8 @@ _DECLINES: Final = lazy_pattern(
 )
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
-    r"(?:i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t| won['’]t) (?:help|assist|provide|fulfil"
+    r"(?:something went wrong while|i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t"
+    r"| won['’]t) (?:help|assist|provide|fulfil"
     r"|complete|write|create|produce|do that)|preferisco non|prefiero no|prefiro não|je préfère ne pas)\b",
     re.IGNORECASE,
 )
@@ -94,7 +95,8 @@ _REQUESTS: Final = lazy_pattern(
             r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
             r"\b(?:könnt(?:est|en|et)|kannst|können) (?:du|sie|ihr)\b[^.!?\n]{0,80}\?|\b(?:meinen sie|meinst du)\b",
             r"\bbitte (?:noch |kurz |hier )?(?:nenn|geb|gib|schick|send|lad|teil|sag|füg|kopier|ergänz|präzisier)\w*",
-            r"\bbrauche ich (?:noch |dafür )?[^.!?\n]{0,20}(?:angaben|infos?|informationen|daten)\b",
+            r"\bbrauche ich (?:noch|dafür|von dir|von ihnen)\b|\bwäre es hilfreich\b"
+            r"|\bbrauche ich [^.!?\n]{0,20}(?:angaben|infos?|informationen|daten)\b",
             r"\bschick(?:e|t|en sie)? mir\b",
             r"\b(?:pou(?:vez|rriez)-vous|peux-tu|pourrais-tu|merci de|veuillez|dites-moi|dis-moi)\b",
             r"\b(?:s['’]agit-il|il me faut)\b",
@@ -109,7 +111,7 @@ _REQUESTS: Final = lazy_pattern(
             r"\b(?:уточните|пришлите|сообщите|укажите|подскажите)\b",
             r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]",
             r"(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
-            r"いただけますか|教えて|お知らせ|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
+            r"いただけますか|(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
         )
     ),
     re.IGNORECASE,
@@ -146,7 +148,7 @@ _WILL_DO: Final = lazy_pattern(
     r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will|['’]m ready)|let me|happy to help)\b", re.IGNORECASE
 )
 _STARTS_LATER: Final = lazy_pattern(
-    r"\b(?:(?:ein(?:en)? )?moment(?:,| bitte)|une? (?:petit )?(?:instant|moment)|(?:un|só um"
+    r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|(?:un|só um"
     r"|um) (?:moment(?:o|inho)|minuti\w+|attimo)"
     r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
     r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
@@ -165,6 +167,14 @@ _PLANS: Final = lazy_pattern(
 )
 _PLANS_ON: Final = lazy_pattern(
     r"\bi(?:['’]ll| will| would)\b|\b(?:shall|should) i\b[^.!?]*\?", re.IGNORECASE
+)
+_POLITE: Final = lazy_pattern(
+    r"\W*(?:thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure|i(?:['’]m"
+    r"| am) (?:always )?(?:glad|happy)"
+    r"|(?:please )?(?:don['’]t|do not) hesitate|feel free|have a (?:great|wonderful|nice|lovely)|happy to help"
+    r"|(?:great|good|excellent|interesting) question|vielen dank|gern geschehen|merci|avec plaisir|gracias"
+    r"|grazie|obrigad)",
+    re.IGNORECASE,
 )
 _LETTER: Final = lazy_pattern(
     r"^\W*(?:dear|hi|hello|hey|subject|betreff|objet|asunto|oggetto|sehr geehrte|liebe|bonjour|chère?|madame|estimad"
@@ -188,6 +198,8 @@ _VERSE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Texts that may say anything, in several lines."""
+_PLACEHOLDER: Final = lazy_pattern(r"\[[^\]\n]{1,60}\]")
+"""What is left for the user to fill in: `[please add]`."""
 _MAX_SHORT: Final = 600
 """Characters of a reply of which each sentence may decline or ask."""
 _MAX_QUESTION: Final = 250
@@ -209,10 +221,13 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         subject: What it replies to.
         is_text: Whether a text is asked for, which may decline or ask for something itself.
     """
+    text = _PLACEHOLDER.sub("", text)
     parts = paragraphs(text) or [""]
     first, last = parts[0], parts[-1]
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
-    if is_text and text.count("\n") > 1 and _VERSE.search(subject.problem):
+    if all(map(_POLITE.match, re.split(r"(?<=[.!?])\s+", text))):
+        return True
+    if is_text and text.count("\n") > 1 and _VERSE.search(subject.problem) and not _AGREES.match(first):
         return False
     asks = _asks_most(text, subject)
     if _STARTS_LATER.search(text) or _ASKS_LEAVE.search(last) or (asks and not may_ask):
