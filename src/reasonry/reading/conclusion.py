@@ -58,13 +58,14 @@ EPILOGUE: Final = lazy_pattern(
     r"(?:(?:here(?:'s| is) (?:why|how)|because|explanations?|reason(?:ing)?\b"
     r"|this (?:is because|follows|is (?:about|approximately|roughly))|to see|proof\b|justification\b|begründung\b"
     r"|note\b|tip\b|warning\b|caution\b|bonus\b|remark|(?:in )?summary|in other words|in detail|working\b"
-    r"|verification|vérification|verific\w+|comprobación|kontrolle|probe\b|验证|检验|検算|注|hinweis|tipp?\b|nota\b"
-    r"|remarque|astuce|consejo|consiglio|dica\b|observ\w+|warum\b|pourquoi\b|por qu[eé]\b|perché\b|fun fact\b"
+    r"|verification|vérification|verific\w+|comprobación|kontrolle|probe\b|※|验证|检验|検算|注|hinweis|tipp?\b|nota\b"
+    r"|keep in mind|bear in mind|please note|remarque|astuce|consejo|consiglio|dica\b|observ\w+|warum\b"
+    r"|pourquoi\b|por qu[eé]\b|perché\b|fun fact\b"
     r"|(?:you|we|one) (?:can|could|may|might) (?:also|round)\b|i\.e|that said\b|that is[, ]|question\b"
     r"|relative to|for comparison"
     r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to |(?:you|we|one) can )?"
-    r"(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
+    r"(?:quick |sanity )?(?:double[- ]?check|verify|check|verifying|checking)\b(?=[^\n]*[\d✓✔])|✓|✔)|\Z)",
     re.IGNORECASE,
 )
 """What may follow an answer that is given first."""
@@ -74,7 +75,8 @@ _ASIDE: Final = lazy_pattern(r"\([A-ZÀ-Þ][^()]*[.!]\)")
 """A paragraph that is a remark."""
 BEGINS: Final = lazy_pattern(
     r"\W*(?:first|next|let|we (?:need|have to|must|can|start|know)|to \w+|step|now|okay|ok"
-    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume|you(?:['’]re| are) asking"
+    r"|i(?:'ll| will| would|'d| should| need|'m)|given|start|if|consider|suppose|assume|you(?:['’]re"
+    r"| are) asking|we(?:['’]re| are) asked"
     r"|mi chiedi|vous (?:souhaitez|voulez) savoir|vous demandez|sie möchten wissen|me preguntas|quieres saber"
     r"|você quer saber|the (?:question|problem) asks|die (?:frage|aufgabe) (?:lautet|ist)|el enunciado"
     r"|l['’]énoncé|la domanda chiede"
@@ -105,6 +107,7 @@ _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
+_OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
 _TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
 _CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
 """A few words that wish something: `Enjoy your meal!`"""
@@ -289,6 +292,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
         (line.strip() == bold[0][0] and bold[0][1] in subject.problem)
         or re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem)
     )
+    is_option = is_option or (_OPTION.match(line) is not None and line.strip() in subject.problem)
     is_number = len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!"
     is_number = is_number or (is_only and line.strip() == bold[0][0] and _is_number(bold[0][1]))
     if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
@@ -356,7 +360,7 @@ def _find_bold(text: str, subject: Subject) -> str | None:
     is_first = bold and not (BEGINS.match(sentence) or _ITEM.match(sentence) or BOLD.search(rest))
     if not is_first or sentence[-1] in ":?" or re.search(r"[=\n]", rest):
         return None
-    goes_on = _NUMBERS.search(rest) and is_about(rest, subject.problem)
+    goes_on = _NUMBERS.search(rest) and is_about(rest, subject.problem) and not LEADS.match(sentence)
     return None if goes_on or _OTHERS.search(rest) or LEADS.match(rest) else sentence
 
 
@@ -431,7 +435,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if is_only and (reason := _BECAUSE.search(sentence)):
         sentence = sentence[: reason.start()]
     content = LEADS.sub("", sentence)
-    plain = without_latex(re.sub(r"\\[()]", "", sentence))
+    plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
     several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
     bold = _only_bold(sentence)
     ends_bold = bold is not None and not sentence[bold.end() :].strip(" .!")

@@ -118,7 +118,8 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"|in (?:which|what))\b"
     r"|\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b[^.?!]{0,60}\b(?:from|to|by|largest"
     r"|smallest|von|nach|de|par|por|in|beginn\w+)\b"
-    r"|\b(?:y|et|e|und) (?:en (?:qué|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
+    r"|\b(?:y|et|e|und) (?:(?:in |dans |en |na? )?(?:quel|qual|cuál|welche)\w*|où|dove|wo|onde|en (?:qué"
+    r"|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
     re.IGNORECASE,
 )
 """A question for several things: `Find the mean, the median and …`, `How long does it take, and how fast is it?`."""
@@ -135,6 +136,7 @@ _LIST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
+_LABEL_LINE: Final = lazy_pattern(r"^\s*[-*•]\s+\*\*[^*\n]+[:：]\*\*", re.MULTILINE)
 _BROKEN_OFF: Final = lazy_pattern(
     r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z|\s(?:is|are|the|an|of|and|to|that|with|by|for|as|we|get|equals|gives"
     r"|ist|sind|der|die|das|und|von|mit|est|sont|le|les|de|et|que|es|el|los|con|os|do|da|il|lo|di|che|per)\Z"
@@ -310,8 +312,9 @@ def _conclude(text: str, subject: Subject) -> Found | None:
     is_begun = _WORKING.match(text) or ("\n" not in text and BEGINS.match(text))
     if found or not _wants_several(subject) or text[-1] in ":?…" or is_begun:
         return found
-    gives_several = len(_numbers(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
-    return Found(text) if gives_several else None
+    is_list = len(_LABEL_LINE.findall(text)) > 1
+    gives_several = is_list or len(_numbers(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
+    return Found(text) if gives_several and may_answer(text, subject.problem) else None
 
 
 # -- stated
@@ -338,7 +341,12 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
     if last.rank == 0 and not is_first and not set(_numbers(text[last.end :])) <= set(_numbers(last.answer)):
         # A total in the middle of a reply is that of a step.
         return None
-    if TAKES_BACK.match(text[last.end :][:200].lstrip(". \n")) or _UNDECIDED.match(last.answer):
+    after = text[last.end :].lstrip(". \n")
+    if TAKES_BACK.match(after[:200]):
+        found = _conclude(after, subject)
+        is_new = found is not None and found.is_stated and found.answer != after
+        return found if is_new else Unreadable("it takes its answer back; state one")
+    if _UNDECIDED.match(last.answer):
         return Unreadable("it leaves its answer open; state one")
     answer = essence(LEADS.sub("", last.answer))
     # A sentence of which a word is the answer is also what leads to it.

@@ -21,7 +21,7 @@ _I_CANNOT: Final = "|".join(
         r"i (?:really |honestly |just )?(?:can(?:no|['’])t|could(?:n['’]t| not)|won['’]t"
         r"|have no (?:way|access|information)"
         r"|do(?:n['’]t| not) (?:know|have|see|find|retain|remember)|(?:prefer|choose) not)"
-        r"|i(?:['’]d| would) (?:rather|prefer) not|i(?:['’]m| am) torn",
+        r"|i(?:['’]d| would) (?:rather|prefer) not|i(?:['’]m| am) torn|fico (?:mesmo )?dividid",
         r"sorry\b|i apologi[sz]e|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
         r"leider\b|(?:es )?tut mir leid"
         r"|(?:(?:das )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
@@ -31,7 +31,7 @@ _I_CANNOT: Final = "|".join(
         r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo)|prefiero no|dudo entre)\b|lo siento"
         r"|lamentablemente|desafortunadamente|por desgracia",
         r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono in grado)|preferisco non)\b|mi dispiace|purtroppo",
-        r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo)|prefiro não)\b|desculpe|sinto muito"
+        r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo|saberia)|prefiro não)\b|desculpe|sinto muito"
         r"|lamento|infelizmente",
         r"ik (?:kan|weet|heb|zie)\b[^.!?\n]{0,40}\b(?:niet|geen)|helaas\b",
         r"nie (?:mogę|wiem|mam|widzę|jestem w stanie)|niestety\b|(?:я )?не (?:могу|знаю|вижу|имею)|к сожалению",
