@@ -46,6 +46,8 @@ class Writer(World):
         rng, form = random.Random(f"{self.seed} {question}"), one.effect.form or {}
         example = self.examples.get(one.stage)
         data: Any = example if example is not None and rng.random() < 0.5 else fill(form, rng, whole=True)
+        if isinstance(data, str):
+            return Answered(data)
         clothes = random.Random(f"{self.seed} {one.id} clothes")
         change = SAME_MEANING[clothes.choice(list(SAME_MEANING))] if clothes.random() < self.rate else None
         return Answered((change(data, form) if change else None) or json.dumps(data))
@@ -65,7 +67,7 @@ def main() -> int:
         answers, calls = [0, 0], [0, 0]
         for seed in range(settings.runs if strategy.is_driven else 0):
             for place, rate in enumerate((0.0, settings.rate)):
-                writer = Writer(seed, 0.0, examples, rate)
+                writer = Writer(seed, examples=examples, rate=rate)
                 options = {"samples": 8} if "samples" in strategy.options.__struct_fields__ else {}
                 played = play(strategy, writer, STRATEGIES, strategy.options(**options))
                 conclusion = played.snapshot.conclusion

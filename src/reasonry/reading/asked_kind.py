@@ -12,25 +12,13 @@ from typing import Final
 
 from ..patterns import lazy_pattern
 from .conclusion import is_about
+from .open_task import asks_for_number
 
-_NUMBER_ASKED: Final = lazy_pattern(
-    r"\bhow (?:many|much|old|far|long|fast|tall|high|deep|wide|heavy|often|big|large)\b"
-    r"|\b(?:what|which|in which) year\b"
-    r"|\bwhat(?:['’]s| is| was) the (?:\w+ ){0,2}(?:sum|total|average|mean|median|difference|product|number"
-    r"|population|integer"
-    r"|price|cost|area|volume|distance|speed|probability|percentage|age|height|length|weight|temperature)\b"
-    r"|\bwie ?(?:viele?|alt|lange?|hoch|weit|groß|schwer|schnell|tief|breit|teuer|oft)\b|\b(?:in )?welche[ms] jahr\b"
-    r"|\bcombien\b|\bquel(?:le)? (?:année|âge|prix|distance|est le (?:nombre|total|prix))\b"
-    r"|\bcuánt[oa]s?\b|\b(?:en )?qué año\b|\bquant[oaie]\b|\b(?:in )?(?:che|quale) anno\b|\bquant[oa]s\b"
-    r"|\b(?:em )?(?:que|qual) ano\b|\bile\b|\bhoe(?:veel| (?:oud|lang|ver|hoog|groot|snel))\b|\bсколько\b"
-    r"|几[个岁年天时分小块米公]|多少|いくつ|いくら|何(?:個|人|年|歳|時|分|度|日|円|本|枚|匹|回|キロ|メートル|パーセント)",
-    re.IGNORECASE,
-)
 _NUMBER: Final = lazy_pattern(
     r"[\d零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
     r"thousands?|millions?|infinite(?:ly)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
     r"|\w+ty|keine?r?|null|ein(?:e[nrms]?|s)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn"
-    r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w+ante?"
+    r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w{3,}ante?"
     r"|vingt|cent|mille|ningun[oa]?|cero|uno|una?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|veinte"
     r"|nessun[oa]?|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|venti|nenhuma?|dois|duas|três"
     r"|quatro|sete|oito|dez|doze|vinte|cem|dwa|trzy|cztery|pięć|sześć|geen|twee|drie|vijf|zes|zeven|tien)\b",
@@ -77,7 +65,7 @@ def may_answer(text: str, problem: str) -> bool:
         return True
     if _restates(text, problem):
         return False
-    if _NUMBER_ASKED.search(problem) and not _NUMBER.search(text):
+    if asks_for_number(problem) and not _NUMBER.search(text):
         return False
     choice = _CHOICE.search(problem)
     if choice is None or _NO_CHOICE.match(choice["second"]):
@@ -99,8 +87,8 @@ def _restates(text: str, problem: str) -> bool:
     asked, words = (re.findall(r"[^\W_]{3,}|\d+", each.casefold()) for each in (problem, text))
     stems = {word[:5] for word in asked}
     new = [word for word in words if word[:5] not in stems]
-    is_known = len(new) < _MIN_WORDS and not any(map(str.isdigit, new)) and "**" not in text
-    return is_known and _NUMBER_ASKED.search(problem) is not None and 3 * len(words) > 2 * len(asked)
+    is_known = 2 * len(new) < len(words) and not any(map(_NUMBER.search, new)) and "**" not in text
+    return is_known and asks_for_number(problem) and 3 * len(words) > 2 * len(asked)
 
 
 def may_be_text(text: str, problem: str) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .numbers import quantities, without_latex
-from .open_task import asks_for_value
+from .open_task import asks_for_number, asks_for_value
 from .vote import normalise, says_the_same, tidy
 
 
@@ -103,11 +103,15 @@ _SOLUTIONS: Final = lazy_pattern(
 _VALUE_LINE: Final = lazy_pattern(
     r"[\s*_$•-]{0,40}(?:\d+[.)]\s)?[\s*_$]{0,8}(?P<name>[^\W\d]\w{0,2})\s*=\s*[-+−]?[\d.,/√]+[\s*_$.,;]*\Z"
 )
+_NAMED_ITEM: Final = lazy_pattern(r"[\s*_•・-]*(?P<name>[^:：–—=\n]{1,40}?)[*_]*\s*[:：–—]\s*[^=\n]{1,80}\Z")
 _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
+_ORDER: Final = lazy_pattern(
+    r"\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b", re.IGNORECASE
+)
 _TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
 _CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
 """A few words that wish something: `Enjoy your meal!`"""
@@ -131,7 +135,7 @@ _OTHERS: Final = lazy_pattern(
 )
 """What contrasts something with an answer that was given first."""
 _NUMBERS: Final = lazy_pattern(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half)\b", re.IGNORECASE
+    r"\d+|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half)\b", re.IGNORECASE
 )
 _GENERAL: Final = lazy_pattern(
     r"\b(?:total|answer|result|value|number|solution|difference|product|quotient|amount|this|that|there|they|which|then"
@@ -190,7 +194,7 @@ _NAMED_LINE: Final = lazy_pattern(
 _DISPLAY: Final = lazy_pattern(r"(?:\$\$|\\\[)(?P<value>.+?)(?:\$\$|\\\])", re.DOTALL)
 _LEADS_TO: Final = lazy_pattern(
     r"\b(?:so|hence|thus|therefore|gives?|get|obtain|have|is|are|also|ergibt|ist|sind|donc|donne)\b[^.\n]{0,40}[:,]?\Z"
-    r"|:\Z",
+    r"|[:,]\Z",
     re.IGNORECASE,
 )
 """How a paragraph ends before the formula that it comes to."""
@@ -294,6 +298,8 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     )
     is_option = is_option or (_OPTION.match(line) is not None and line.strip() in subject.problem)
     is_number = len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!"
+    is_chain = "=" not in line and max(map(line.count, (" → ", " > ", " < "))) > 1
+    is_option = is_option or (is_chain and _ORDER.search(subject.problem) is not None)
     is_number = is_number or (is_only and line.strip() == bold[0][0] and _is_number(bold[0][1]))
     if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
         is_name = not _GENERAL.search(heading[1]) and not is_about(heading[1], subject.problem)
@@ -326,7 +332,9 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         before = text[: end - len(bold) if answer == tidy(bold) else end]
         return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
-    if len(lines) > 1 and (several := _values_side_by_side(lines, subject)):
+    if len(lines) > 1 and (
+        several := _values_side_by_side(lines, subject) or _named_side_by_side(lines, subject)
+    ):
         start = text.rindex(several)
         return Found(several, text[:start].strip(), text[start + len(several) :].strip())
     line = lines[-1].strip()
@@ -356,7 +364,7 @@ def _find_bold(text: str, subject: Subject) -> str | None:
     if (bold := BOLD.match(text)) and bold[1][-1] in ".!":
         return bold[0] if len(BOLD.findall(text)) == 1 and not BEGINS.match(bold[1]) else None
     sentence = _SENTENCE.split(text.partition("\n")[0], maxsplit=1)[0].strip()
-    bold, rest = _only_bold(sentence), text[len(sentence) :].strip()
+    bold, rest = _only_bold(sentence, subject.problem), text[len(sentence) :].strip()
     is_first = bold and not (BEGINS.match(sentence) or _ITEM.match(sentence) or BOLD.search(rest))
     if not is_first or sentence[-1] in ":?" or re.search(r"[=\n]", rest):
         return None
@@ -370,6 +378,14 @@ def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
     names = {match["name"] for match in found if match}
     is_asked = all(re.search(rf"(?<![^\W\d]){re.escape(name)}(?!\w)", subject.problem) for name in names)
     return "\n".join(lines[-len(found) :]) if len(found) > 1 and (len(names) == 1 or is_asked) else None
+
+
+def _named_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
+    """Return the last lines, where each gives something to what the problem names: `Anna: parrot`."""
+    found = list(takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))))[::-1]
+    names = [_letters(match["name"])[:5] for match in found if match]
+    are_asked = len(names) > 1 and all(name in _letters(subject.problem) for name in names)
+    return "\n".join(lines[-len(found) :]) if are_asked and not asks_for_number(subject.problem) else None
 
 
 def _is_aside(text: str, subject: Subject) -> bool:
@@ -394,7 +410,7 @@ def _find_first(text: str, subject: Subject) -> Found | None:
         return Found(tidy(line), text)
     if len(shown := list(_SHOWS.finditer(text))) == 1 and text.count("```") == 2:
         return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
-    bold = _only_bold(text)
+    bold = _only_bold(text, subject.problem)
     asks_it = _YES_NO_ASKED.search(subject.problem) or (
         "?" in subject.problem and not _QUESTION_WORD.search(subject.problem)
     )
@@ -414,7 +430,7 @@ def _find_first(text: str, subject: Subject) -> Found | None:
     return Found(tidy(first[1]), text)
 
 
-def _only_bold(text: str) -> re.Match[str] | None:
+def _only_bold(text: str, problem: str = "") -> re.Match[str] | None:
     """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
     bold = list(BOLD.finditer(text))
     if len(bold) != 1:
@@ -422,7 +438,8 @@ def _only_bold(text: str) -> re.Match[str] | None:
     rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
     if _IN_OTHER_WORDS.match(rest):
         return bold[0]
-    return None if _OTHERS.search(rest) or (is_number and _NUMBERS.search(rest)) else bold[0]
+    new = [each for each in _NUMBERS.findall(rest) if each not in re.findall(r"\d+", problem)]
+    return None if _OTHERS.search(rest) or (is_number and new) else bold[0]
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
@@ -437,7 +454,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
     several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
-    bold = _only_bold(sentence)
+    bold = _only_bold(sentence, subject.problem)
     ends_bold = bold is not None and not sentence[bold.end() :].strip(" .!")
     is_step = is_only and not (several or leads or ends_bold) and "=" in _REMARK.sub("", sentence)
     is_none = is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE)
@@ -449,7 +466,9 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         return None
     if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
         value = tidy(found["value"].rstrip("$. "))
-        is_named = _LABELLED.fullmatch(sentence) and is_about(sentence.partition(":")[0], subject.problem)
+        is_named = _LABELLED.fullmatch(sentence) and (
+            leads or is_about(sentence.partition(":")[0], subject.problem)
+        )
         is_value = is_named or _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
         may_be = leads or several or _may_be_asked(_SO_THAT.split(sentence)[-1], subject.problem)
         if is_value or ("=" in found[0] and not leads):
@@ -509,8 +528,8 @@ def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence gives one number that the problem does not have, and a text works it out."""
     if "=" in sentence:
         return False
-    given = {part.number for _, _, part in quantities(problem)}
-    new = {part.number for _, _, part in quantities(sentence)} - given
+    known = {part.number for _, _, part in quantities(problem)}
+    new = {part.number for _, _, part in quantities(sentence)} - known
     return len(new) == 1 and new <= {
         part.number for _, _, part in quantities(" ".join(re.findall(r"[=≈][^=≈\n]+", text)))
     }

@@ -19,7 +19,8 @@ _BEGINS: Final = rf"(?:^|[.!?:;)\n]\s+|^\W+){_POLITE}"
 """Where a sentence begins, and how it may."""
 _WRITE: Final = (
     r"(?:write|draft|compose|rewrite|rephrase|reword|paraphrase|summari[sz]e|translate|explain|describe|define|outline"
-    r"|proofread|brainstorm|refactor|shorten|polish|make (?:this|it|the following)\b|fix (?:the|this|my)\b"
+    r"|proofread|review|critique|brainstorm|refactor|shorten|polish|make (?:this|it|the following)\b"
+    r"|fix (?:the|this|my)\b"
     r"|implement|prove|discuss|advise|compare|(?:answer|reply|respond) to"
     r"|answer this (?!\w* ?(?:question|problem|riddle|quiz))"
     r"|(?:turn|convert|put) (?:this|these|the following)\b[^.?!\n]{0,90}?\binto"
@@ -36,7 +37,7 @@ _WRITE: Final = (
 )
 """Verbs that ask for words, but where a value is wanted: `Write 0.75 as a fraction`, `explain your reasoning`."""
 _MAKE: Final = (
-    r"(?:create|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|tell|code|draw|edit"
+    r"(?:create|produce|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|tell|code|draw|edit"
     r"|improve|provide|list|name|come up with|erstelle|mach|gib|nenne|crée|faites?|donne[zr]?|cr[ei]a|cree|haz|dame"
     r"|crie|prepar[ae]|prépare[zr]?|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
     r"(?:an?|some|several|two|three|four|five|six|seven|eight|nine|ten|twelve|\d+|eine[nr]?|einige|drei|vier|fünf"
@@ -71,7 +72,7 @@ _ASKED_TO: Final = lazy_pattern(
     rf"{_BEGINS}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
     r"|\bwhat does (?:this|the following) \w+ (?:do|mean)"
-    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|翻訳|説明|挙げて)|に(?:訳|直)して",
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|作って|翻訳|説明|挙げて)|に(?:訳|直)して",
     re.IGNORECASE,
 )
 _EXPLAINED: Final = lazy_pattern(
@@ -91,6 +92,21 @@ _VALUE_ASKED: Final = lazy_pattern(
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
     r"|\b(?:[A-D]\)|\([A-D]\))|(?<!\w)A[.．、][^\n]*?\n?[^\n]*?(?<!\w)B[.．、]",
+    re.IGNORECASE,
+)
+
+
+_NUMBER_ASKED: Final = lazy_pattern(
+    r"\bhow (?:many|much|old|far|long|fast|tall|high|deep|wide|heavy|often|big|large)\b"
+    r"|\b(?:what|which|in which) year\b"
+    r"|\bwhat(?:['’]s| is| was) the (?:\w+ ){0,2}(?:sum|total|average|mean|median|difference|product|number"
+    r"|population|integer"
+    r"|price|cost|area|volume|distance|speed|probability|percentage|age|height|length|weight|temperature)\b"
+    r"|\bwie ?(?:viele?|alt|lange?|hoch|weit|groß|schwer|schnell|tief|breit|teuer|oft)\b|\b(?:in )?welche[ms] jahr\b"
+    r"|\bcombien\b|\bquel(?:le)? (?:année|âge|prix|distance|est le (?:nombre|total|prix))\b"
+    r"|\bcuánt[oa]s?\b|\b(?:en )?qué año\b|\bquant[oaie]\b|\b(?:in )?(?:che|quale) anno\b|\bquant[oa]s\b"
+    r"|\b(?:em )?(?:que|qual) ano\b|\bile\b|\bhoe(?:veel| (?:oud|lang|ver|hoog|groot|snel))\b|\bсколько\b"
+    r"|几[个岁年天时分小块米公]|多少|いくつ|いくら|何(?:個|人|年|歳|時|分|度|日|円|本|枚|匹|回|キロ|メートル|パーセント)",
     re.IGNORECASE,
 )
 
@@ -122,3 +138,8 @@ def asks_for_value(problem: str) -> bool:
 def asks_anything(problem: str) -> bool:
     """Whether a problem asks a question or for a value; one that does not names the text that is wanted."""
     return asks_for_value(problem) or any(mark in problem for mark in "?？=か")
+
+
+def asks_for_number(problem: str) -> bool:
+    """Whether the words of a problem ask for a number."""
+    return _NUMBER_ASKED.search(problem) is not None

@@ -116,6 +116,7 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"|\bwhat are (?:its|the|their) [\w' -]+ and [\w' -]+\?"
     r"|\band (?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
     r"|in (?:which|what))\b"
+    r"|\b(?:wie \w+ sind|was sind|cuáles son|quali sono|quais são|quel(?:le)?s sont)\b[^.?!]{1,80}\b(?:und|y|e|et)\b"
     r"|\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b[^.?!]{0,60}\b(?:from|to|by|largest"
     r"|smallest|von|nach|de|par|por|in|beginn\w+)\b"
     r"|\b(?:y|et|e|und) (?:(?:in |dans |en |na? )?(?:quel|qual|cuál|welche)\w*|où|dove|wo|onde|en (?:qué"
@@ -138,7 +139,9 @@ _LIST: Final = lazy_pattern(
 """A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
 _LABEL_LINE: Final = lazy_pattern(r"^\s*[-*•]\s+\*\*[^*\n]+[:：]\*\*", re.MULTILINE)
 _BROKEN_OFF: Final = lazy_pattern(
-    r"\A#{1,6} .*\Z|[.!?] .{20,}\s[a-zà-ÿ]+,?\Z|\s(?:is|are|the|an|of|and|to|that|with|by|for|as|we|get|equals|gives"
+    r"\A#{1,6} .*\Z|[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{8,}[\u3040-\u9fff]\Z|[=+×·−]\Z|\s(?:is|are"
+    r"|the|an|of|and|to|that|with|by"
+    r"|for|as|we|get|equals|gives"
     r"|ist|sind|der|die|das|und|von|mit|est|sont|le|les|de|et|que|es|el|los|con|os|do|da|il|lo|di|che|per)\Z"
 )
 """A heading, or a sentence without an end after others or after a word that goes on, as a last line."""

@@ -24,7 +24,7 @@ _I_CANNOT: Final = "|".join(
         r"|i(?:['’]d| would) (?:rather|prefer) not|i(?:['’]m| am) torn|fico (?:mesmo )?dividid",
         r"sorry\b|i apologi[sz]e|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
         r"leider\b|(?:es )?tut mir leid"
-        r"|(?:(?:das )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
+        r"|(?:(?:das |dabei |dazu |da )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
         r"[^.!?\n]{0,40}\b(?:nicht|kein)|[^.!?\n]{0,40}\blieg(?:t|en) mir (?:leider )?(?:nicht|kein\w*)|ich schwanke",
         r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai))|j['’]hésite"
         r"|désolée?\b|malheureusement",
@@ -88,7 +88,8 @@ _REQUESTS: Final = lazy_pattern(
             r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
             r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|(?:go ahead and )?send me|upload (?:the|it|your)"
             r"|tell me (?!about))\b",
-            r"\bplease go ahead and\b|\b(?:doesn['’]t|does not|didn['’]t) (?:appear|seem) to (?:be"
+            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b|\b(?:doesn['’]t|does not"
+            r"|didn['’]t) (?:appear|seem) to (?:be"
             r"|have been) attached\b",
             r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
             r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
@@ -150,7 +151,8 @@ _WILL_DO: Final = lazy_pattern(
 _STARTS_LATER: Final = lazy_pattern(
     r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|(?:un|só um"
     r"|um) (?:moment(?:o|inho)|minuti\w+|attimo)"
-    r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
+    r"|ich melde mich|melde mich gleich|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち"
+    r"|请?稍(?:等|候)"
     r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
     r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
     re.IGNORECASE,
@@ -171,7 +173,8 @@ _PLANS_ON: Final = lazy_pattern(
 _POLITE: Final = lazy_pattern(
     r"\W*(?:thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure|i(?:['’]m"
     r"| am) (?:always )?(?:glad|happy)"
-    r"|(?:please )?(?:don['’]t|do not) hesitate|feel free|have a (?:great|wonderful|nice|lovely)|happy to help"
+    r"|(?:please )?(?:don['’]t|do not) hesitate|(?:please )?feel free|have a (?:great|wonderful|nice|lovely)"
+    r"|happy to help"
     r"|(?:great|good|excellent|interesting) question|vielen dank|gern geschehen|merci|avec plaisir|gracias"
     r"|grazie|obrigad)",
     re.IGNORECASE,
