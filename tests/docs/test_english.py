@@ -70,7 +70,7 @@ def texts_of(path: Path) -> Iterator[str]:
     is no such text, so a strategy shows its errors alone.
     """
     tree = tree_of(path)
-    hidden = set[ast.expr]() if "cli" in path.parts else set(docstrings(tree))
+    hidden = set[ast.expr]() if "cli" in path.relative_to(SOURCE).parts else set(docstrings(tree))
     roots: list[ast.AST] = [tree]
     if "strategies" in path.parts:
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))

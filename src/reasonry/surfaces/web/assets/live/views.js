@@ -87,7 +87,7 @@ function makeMenu(what, path, onNavigate) {
       trouble.textContent = api.say(error);
     }
   });
-  const alike = element("a", { class: "button", hidden: true }, "Other runs of this problem");
+  const alike = element("a", { class: "button", hidden: true }, "Forks and other runs of this problem");
   const menu = element("details", { class: "menu", hidden: true }, element("summary", { "aria-label": "More" }, "⋯"), element("div", {}, alike, button, trouble));
   menu.show = (page) => {
     menu.hidden = false;
