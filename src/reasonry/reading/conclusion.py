@@ -438,8 +438,10 @@ def _only_bold(text: str, problem: str = "") -> re.Match[str] | None:
     rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
     if _IN_OTHER_WORDS.match(rest):
         return bold[0]
-    new = [each for each in _NUMBERS.findall(rest) if each not in re.findall(r"\d+", problem)]
-    return None if _OTHERS.search(rest) or (is_number and new) else bold[0]
+    known = re.findall(r"\d+", problem)
+    new = [each for each in _NUMBERS.findall(rest) if each not in known]
+    is_option = problem.rstrip().endswith("?") and set(re.findall(r"\d+", bold[0][1])) <= set(known)
+    return None if _OTHERS.search(rest) or (is_number and new and not is_option) else bold[0]
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:

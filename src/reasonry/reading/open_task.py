@@ -44,7 +44,7 @@ _MAKE: Final = (
     r"|sechs|sieben|acht|neun|zehn|une?|des|trois|quatre|cinq|sept|huit|dix|una?|tres|cuatro|cinco|seis|siete|ocho"
     r"|diez|tre|quattro|cinque|sei|sette|otto|dieci|uma?|três|quatro|sete|oito|dez)\s+"
     r"(?!(?:as|is|from|with|using|out)\b|(?:\w+ )?(?:number|integer|value|fraction|decimal|percentage|date|letter"
-    r"|digit|word|figure)s?\b)(?:to-do|(?:\w+-)*[^\W\d_]{3,})"
+    r"|digit|word|figure|choice|option|answer|choix|réponse|respuesta|risposta|resposta)s?\b)(?:to-do|(?:\w+-)*[^\W\d_]{3,})"
 )
 """Verbs that ask for something new, and not for a value: `make a table`, `give me three reasons`."""
 _TEXT: Final = (

@@ -53,6 +53,8 @@ _UNKNOWN: Final = "|".join(
         r"(?:ça|cela|tout) dépend|(?:c['’]est )?difficile (?:à|da) dire|nessuno (?:può|sa)\b|dipende (?:da|dal)",
         r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|(?:eso )?depende de",
         r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível (?:saber|prever|dizer)",
+        r"je n['’]arrive pas à|(?:les deux ont|beide haben|both have|ambos tienen|entrambi hanno) [^.!?\n]{0,60}"
+        r"(?:avantages|vorteile|merits|advantages|strengths|ventajas|vantaggi|pregi)\b",
         r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать|没有人(?:能|知道)|这取决于|难以?(?:说"
         r"|下定论)",
     )
