@@ -497,6 +497,14 @@ def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> 
     assert found.answer == "# Title\n\nText."
 
 
+def test_an_answer_that_is_taken_back_leads_to_the_next() -> None:
+    reply = "100 / 5 = 20. So the answer would be 20.\n\nWait, 25 counts twice: 4 more.\n\nSo it ends in **24** zeros."
+    found = find_answer(reply, Subject("How many zeros does 100! end in?"))
+    assert isinstance(found, Found)
+    assert found.answer == "24"
+    assert found.before == reply
+
+
 @pytest.mark.parametrize("mark", ["*", " ", "- ", "# ", "**a** ", "= ", "I will ", "? "])
 @pytest.mark.parametrize("is_open", [False, True])
 def test_the_same_over_and_over_is_read_in_a_moment(mark: str, is_open: bool) -> None:

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from ..core.effects import Verify
 from ..errors import UsageError
 from ..puzzles import Puzzle, read_puzzle
-from ..reading.numbers import quantities, without_latex
+from ..reading.numbers import numbers_in, without_latex
 from ..reading.vote import agree, normalise
 from ..tools.verifiers import judge
 
@@ -135,7 +135,7 @@ def number_in(text: str) -> Fraction | None:
     key = normalise(text)
     if key.number is not None:
         return Fraction(key.number)
-    numbers = [quantity.number for _, _, quantity in quantities(without_latex(text.lower()))]
+    numbers = numbers_in(without_latex(text.lower()))
     return numbers[-1] if numbers else None
 
 

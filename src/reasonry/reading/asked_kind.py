@@ -12,6 +12,7 @@ from typing import Final
 
 from ..patterns import lazy_pattern
 from .conclusion import is_about
+from .names import plain_name
 from .open_task import asks_for_number
 
 _NUMBER: Final = lazy_pattern(
@@ -25,7 +26,7 @@ _NUMBER: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _NAME_ASKED: Final = lazy_pattern(
-    r"(?:^|[.!?:;,¿]\s*)\W*(?:(?:in|at|on|by|from|to|de|en|em|in|por|par|à|a|w|z|von|aus) )?(?:who|whose|whom|where"
+    r"(?:^|[.!?:;,¿]\s*)\W*(?:(?:in|at|on|by|from|to|de|en|em|por|par|à|a|w|z|von|aus) )?(?:who|whose|whom|where"
     r"|which (?:person|city|country|town|river|artist|author|writer|company|president|king|queen|language)"
     r"|what is the (?:capital|name)|wer|wo|wen|wem|welche[rs]? (?:stadt|land|fluss|autor\w*|person)|qui|où"
     r"|quelle (?:ville|personne)|quién|dónde|qué (?:ciudad|país)|chi|dove|quale (?:città|paese)|quem|onde"
@@ -37,12 +38,12 @@ _NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\
 _CHOICE: Final = lazy_pattern(
     r"(?P<first>[^\s,;:?]+),? (?:or|oder|ou|czy|или) (?P<second>[^?;:.]{1,40}?)\?", re.IGNORECASE
 )
-_NO_CHOICE: Final = lazy_pattern(r"\A(?:not|no|nein|non|non|não|nicht|pas|nie|more|less|fewer|mehr|plus)\b")
+_NO_CHOICE: Final = lazy_pattern(r"\A(?:not|no|nein|non|não|nicht|pas|nie|more|less|fewer|mehr|plus)\b")
 _LONG_TEXT: Final = lazy_pattern(
     r"(?:\b(?:write|draft|compose|schreib\w*|verfass\w*|rédige\w*|écri\w+|escrib\w*|redact\w*|scriv\w*|escrev\w*|napisz"
     r"|schrijf)\b[^.?!\n]{0,60}\b(?:essay|letter|speech|story|report|article|e-?mail|review|recipe|blog post|brief|rede"
     r"|aufsatz|bericht|geschichte|lettre|discours|histoire|rapport|carta|discurso|ensayo|informe|reseña|cuento|lettera"
-    r"|discorso|tema|recensione|racconto|redação|resenha|conto|list|przemówienie|brief)\b)"
+    r"|discorso|tema|recensione|racconto|redação|resenha|conto|list|przemówienie)\b)"
     r"|写[^。？！\n]{0,20}(?:信|文章|作文|演讲|报告|故事|邮件)|(?:手紙|作文|スピーチ|レポート|物語|メール)を?書",
     re.IGNORECASE,
 )
@@ -73,13 +74,10 @@ def may_answer(text: str, problem: str) -> bool:
             _NAME_ASKED.search(problem) is None or _NAME.search(text) is not None or is_about(text, problem)
         )
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
-    ends = _letters(f"{sentences[0]} {sentences[-1]}")
+    ends = f"{sentences[0]} {sentences[-1]}"
     options = (choice["first"], choice["second"].rpartition(" ")[2])
-    return "**" in text or any(_letters(option)[:5] in ends for option in options)
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text).casefold())
+    ends, *names = (plain_name(unicodedata.normalize("NFKC", each)) for each in (ends, *options))
+    return "**" in text or any(name[:5] in ends for name in names)
 
 
 def _restates(text: str, problem: str) -> bool:

@@ -14,7 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .numbers import quantities, without_latex
+from .names import plain_name
+from .numbers import numbers_in, quantities, without_latex
 from .open_task import asks_for_number, asks_for_value
 from .vote import normalise, says_the_same, tidy
 
@@ -109,13 +110,13 @@ _TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
-_ORDER: Final = lazy_pattern(
-    r"\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b", re.IGNORECASE
-)
+ORDER: Final = r"(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)"
+_ORDER: Final = lazy_pattern(rf"\b{ORDER}\b", re.IGNORECASE)
 _TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
 _CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
 """A few words that wish something: `Enjoy your meal!`"""
-_VALUE: Final = r"[^\w(]*[\d.,'\s/·×*^+−%√π()-]*\d"
+_VALUE: Final = lazy_pattern(r"[^\w(]*[\d.,'\s/·×*^+−%√π()-]*\d")
+"""How a value begins, up to its last digit."""
 _BESIDE: Final = lazy_pattern(
     r"\b(?:by the way|incidentally|interesting(?:ly)?|(?:for|in) comparison|would|verify|check|if|unlike|also|probe)\b",
     re.IGNORECASE,
@@ -242,21 +243,17 @@ def _find_result(text: str, subject: Subject) -> Found | None:
         return None
     before = next((line for line in reversed(lines[:-1]) if "=" in line), "").rpartition("=")[2].strip(" $*.")
     *sides, value = map(str.strip, lines[-1].strip(" $*.").split("="))
-    left = _letters(sides[0])
-    begins_asked = len(left) > 1 and left in _letters(subject.problem)
-    if not begins_asked and not (_is_number(value) and re.match(_VALUE, value)):
+    left = plain_name(sides[0])
+    begins_asked = len(left) > 1 and left in plain_name(subject.problem)
+    if not begins_asked and not (_is_number(value) and _VALUE.match(value)):
         return None
     if len(lines) > 1:
-        numbers = [str(abs(part.number)) for _, _, part in quantities(without_latex(" ".join(sides)))]
+        numbers = [str(abs(number)) for number in numbers_in(without_latex(" ".join(sides)))]
         is_result = normalise(before).number in numbers
     else:
-        unit = re.sub(_VALUE, "", value).strip()
+        unit = _VALUE.sub("", value).strip()
         is_result = begins_asked or len(sides) > 1 or (unit != "" and unit in subject.problem.split())
     return Found(tidy(value), text) if is_result else None
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]", "", text.casefold())
 
 
 def _without_asides(text: str, subject: Subject) -> list[str]:
@@ -286,33 +283,31 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     line = text.partition("\n")[0]
     sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
+    if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
+        is_name = not _GENERAL.search(heading[1]) and not is_about(heading[1], subject.problem)
+        return Found(tidy(heading[1]), text) if is_name else None
+    begins = re.match(r"[|#]", text) or _ITEM.match(text) or BEGINS.match(sentence)
+    if begins or sentence.endswith((":", "?")) or TAKES_BACK.search(rest) or not rest.strip():
+        return None
     bold = list(BOLD.finditer(sentence))
     is_only = len(bold) == 1 and not BOLD.search(rest)
     # Other numbers may be the answer as well, unless the one in bold is among them again.
     is_only = is_only and (not _NUMBERS.search(line[len(sentence) :]) or _repeats(bold[0][1], rest))
-    is_result = is_only and is_about(sentence, subject.problem)
-    is_named = _names_asked(sentence, subject.problem) or _is_worked_out(sentence, rest, subject.problem)
-    is_option = len(bold) == 1 and (
-        (line.strip() == bold[0][0] and bold[0][1] in subject.problem)
-        or re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem)
+    is_all = len(bold) == 1 and line.strip() == bold[0][0]
+    leads = (
+        is_only and is_about(sentence, subject.problem),
+        is_only and is_all and _is_number(bold[0][1]),
+        is_all and bold[0][1] in subject.problem,
+        len(bold) == 1 and re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem),
+        _OPTION.match(line) and line.strip() in subject.problem,
+        "=" not in line
+        and max(map(line.count, (" → ", " > ", " < "))) > 1
+        and _ORDER.search(subject.problem),
+        len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!",
+        _names_asked(sentence, subject.problem),
+        _is_worked_out(sentence, rest, subject.problem),
     )
-    is_option = is_option or (_OPTION.match(line) is not None and line.strip() in subject.problem)
-    is_number = len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!"
-    is_chain = "=" not in line and max(map(line.count, (" → ", " > ", " < "))) > 1
-    is_option = is_option or (is_chain and _ORDER.search(subject.problem) is not None)
-    is_number = is_number or (is_only and line.strip() == bold[0][0] and _is_number(bold[0][1]))
-    if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
-        is_name = not _GENERAL.search(heading[1]) and not is_about(heading[1], subject.problem)
-        return Found(tidy(heading[1]), text) if is_name else None
-    if (
-        re.match(r"[|#]", text)
-        or _ITEM.match(text)
-        or BEGINS.match(sentence)
-        or sentence.endswith((":", "?"))
-        or not (is_result or is_named or is_option or is_number)
-    ):
-        return None
-    return None if TAKES_BACK.search(rest) or not rest.strip() else Found(essence(tidy(sentence)), text)
+    return Found(essence(tidy(sentence)), text) if any(leads) else None
 
 
 def _find_last(text: str, subject: Subject) -> Found | None:
@@ -374,18 +369,23 @@ def _find_bold(text: str, subject: Subject) -> str | None:
 
 def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
     """Return the last lines, where they give several values of one unknown, or of those that the problem names."""
-    found = list(takewhile(bool, map(_VALUE_LINE.match, reversed(lines))))[::-1]
-    names = {match["name"] for match in found if match}
+    found = _names_of_last(_VALUE_LINE, lines)
+    names = set(found)
     is_asked = all(re.search(rf"(?<![^\W\d]){re.escape(name)}(?!\w)", subject.problem) for name in names)
     return "\n".join(lines[-len(found) :]) if len(found) > 1 and (len(names) == 1 or is_asked) else None
 
 
 def _named_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
     """Return the last lines, where each gives something to what the problem names: `Anna: parrot`."""
-    found = list(takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))))[::-1]
-    names = [_letters(match["name"])[:5] for match in found if match]
-    are_asked = len(names) > 1 and all(name in _letters(subject.problem) for name in names)
-    return "\n".join(lines[-len(found) :]) if are_asked and not asks_for_number(subject.problem) else None
+    names, asked = _names_of_last(_NAMED_ITEM, lines), plain_name(subject.problem)
+    are_asked = len(names) > 1 and all(plain_name(name)[:5] in asked for name in names)
+    return "\n".join(lines[-len(names) :]) if are_asked and not asks_for_number(subject.problem) else None
+
+
+def _names_of_last(pattern: re.Pattern[str], lines: Sequence[str]) -> list[str]:
+    """Return the names in the last lines, as far back as a pattern fits them."""
+    found = takewhile(bool, map(pattern.match, reversed(lines)))
+    return [match["name"] for match in found if match]
 
 
 def _is_aside(text: str, subject: Subject) -> bool:
@@ -430,7 +430,7 @@ def _find_first(text: str, subject: Subject) -> Found | None:
     return Found(tidy(first[1]), text)
 
 
-def _only_bold(text: str, problem: str = "") -> re.Match[str] | None:
+def _only_bold(text: str, problem: str) -> re.Match[str] | None:
     """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
     bold = list(BOLD.finditer(text))
     if len(bold) != 1:
@@ -482,7 +482,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         r"[.!)\"”»。][\s\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]*\Z", sentence
     )
     is_last = f"\n\n{sentence}" in text
-    is_result = is_only or (is_last and _may_answer(sentence, text, subject.problem))
+    is_result = is_only or (is_last and _gives_result(sentence, text, subject.problem))
     is_result = is_result or (is_last and "**" in sentence and is_about(sentence, subject.problem))
     return (
         tidy(sentence)
@@ -491,15 +491,13 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     )
 
 
-def _may_answer(sentence: str, text: str, problem: str) -> bool:
+def _gives_result(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence says what a text came to about what is asked for, or names the thing that is."""
     if not is_about(sentence, problem):
         return _names_asked(sentence, problem)
-    results = [number for _, _, number in quantities(text[: text.rindex(sentence)].rpartition("=")[2])]
-    if "=" in text and results and results[0].number in [part.number for _, _, part in quantities(sentence)]:
-        return True
-    is_number = normalise(sentence).number is not None and not ("=" in text and results)
-    return is_number or _names_asked(sentence, problem)
+    results = numbers_in(text[: text.rindex(sentence)].rpartition("=")[2]) if "=" in text else []
+    gives = results[0] in numbers_in(sentence) if results else normalise(sentence).number is not None
+    return gives or _names_asked(sentence, problem)
 
 
 def _may_be_asked(sentence: str, problem: str) -> bool:
@@ -530,19 +528,14 @@ def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence gives one number that the problem does not have, and a text works it out."""
     if "=" in sentence:
         return False
-    known = {part.number for _, _, part in quantities(problem)}
-    new = {part.number for _, _, part in quantities(sentence)} - known
-    return len(new) == 1 and new <= {
-        part.number for _, _, part in quantities(" ".join(re.findall(r"[=≈][^=≈\n]+", text)))
-    }
+    new = {*numbers_in(sentence)}.difference(numbers_in(problem))
+    return len(new) == 1 and new.issubset(numbers_in(" ".join(re.findall(r"[=≈][^=≈\n]+", text))))
 
 
 def _repeats(answer: str, text: str) -> bool:
     """Whether a text gives the number of an answer again."""
     key = normalise(answer)
-    return key.quantity is not None and any(
-        number.number == key.quantity.number for _, _, number in quantities(text)
-    )
+    return key.quantity is not None and key.quantity.number in numbers_in(text)
 
 
 def _last_number(text: str) -> str:

@@ -157,6 +157,11 @@ def quantities(text: str) -> Iterator[tuple[int, int, Quantity]]:
             yield match.start(), match.end(), quantity
 
 
+def numbers_in(text: str) -> list[Fraction]:
+    """Return the numbers in a text in their order, without their units."""
+    return [quantity.number for _, _, quantity in quantities(text)]
+
+
 def _sum(parts: Sequence[tuple[int, int, Quantity]], text: str) -> Quantity | None:
     """Return what quantities side by side come to, the largest unit first; None: they are not parts of one."""
     if len(parts) < 2:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +25,7 @@ from .conclusion import (
     LEADS,
     MAX_BARE,
     MONTH,
+    ORDER,
     SO,
     TAKES_BACK,
     Found,
@@ -36,7 +36,7 @@ from .conclusion import (
 )
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
-from .numbers import quantities
+from .numbers import numbers_in
 from .open_task import asks_anything, asks_for_value
 from .vote import agree, normalise, tidy
 from .withheld import withholds
@@ -117,7 +117,7 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"|\band (?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
     r"|in (?:which|what))\b"
     r"|\b(?:wie \w+ sind|was sind|cuáles son|quali sono|quais são|quel(?:le)?s sont)\b[^.?!]{1,80}\b(?:und|y|e|et)\b"
-    r"|\b(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)\b[^.?!]{0,60}\b(?:from|to|by|largest"
+    rf"|\b{ORDER}\b[^.?!]{{0,60}}\b(?:from|to|by|largest"
     r"|smallest|von|nach|de|par|por|in|beginn\w+)\b"
     r"|\b(?:y|et|e|und) (?:(?:in |dans |en |na? )?(?:quel|qual|cuál|welche)\w*|où|dove|wo|onde|en (?:qué"
     r"|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
@@ -186,7 +186,7 @@ def _wants_several(subject: Subject) -> bool:
 
 def _is_one_of_several(found: Found) -> bool:
     """Whether an answer is one number, with several before it."""
-    return len(_numbers(found.answer)) < 2 <= len(_numbers(found.before))
+    return len(numbers_in(found.answer)) < 2 <= len(numbers_in(found.before))
 
 
 def _is_text_by_name(text: str, subject: Subject) -> bool:
@@ -316,7 +316,7 @@ def _conclude(text: str, subject: Subject) -> Found | None:
     if found or not _wants_several(subject) or text[-1] in ":?…" or is_begun:
         return found
     is_list = len(_LABEL_LINE.findall(text)) > 1
-    gives_several = is_list or len(_numbers(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
+    gives_several = is_list or len(numbers_in(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
     return Found(text) if gives_several and may_answer(text, subject.problem) else None
 
 
@@ -340,25 +340,27 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
         return Found(text)
-    is_first = last.start == 0 and set(_numbers(last.answer)) <= set(_numbers(text[last.end :]))
-    if last.rank == 0 and not is_first and not set(_numbers(text[last.end :])) <= set(_numbers(last.answer)):
+    is_first = last.start == 0 and set(numbers_in(last.answer)) <= set(numbers_in(text[last.end :]))
+    if (
+        last.rank == 0
+        and not is_first
+        and not set(numbers_in(text[last.end :])) <= set(numbers_in(last.answer))
+    ):
         # A total in the middle of a reply is that of a step.
         return None
     after = text[last.end :].lstrip(". \n")
     if TAKES_BACK.match(after[:200]):
         found = _conclude(after, subject)
         is_new = found is not None and found.is_stated and found.answer != after
-        return found if is_new else Unreadable("it takes its answer back; state one")
+        if found is None or not is_new:
+            return Unreadable("it takes its answer back; state one")
+        return Found(found.answer, text[: len(text) - len(after)] + found.before, found.after)
     if _UNDECIDED.match(last.answer):
         return Unreadable("it leaves its answer open; state one")
     answer = essence(LEADS.sub("", last.answer))
     # A sentence of which a word is the answer is also what leads to it.
     before = text[: last.start if answer == last.answer else last.end]
     return Found(answer, before.strip(), text[last.end :].strip(" .。\n"))
-
-
-def _numbers(text: str) -> list[Fraction]:
-    return [quantity.number for _, _, quantity in quantities(text)]
 
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:

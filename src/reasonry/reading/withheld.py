@@ -47,16 +47,16 @@ _UNKNOWN: Final = "|".join(
         r"(?:it|that) (?:really |all |would )?(?:depends? on|comes down to)",
         r"(?:it['’]s|it is|that['’]s) (?:hard|difficult) to (?:say|tell)|(?:the|this|your) question is ambiguous",
         r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)",
-        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt"
-        r"|kommt) (?:ganz )?(?:davon|darauf) (?:ab|an)",
+        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)"
+        r"|(?:das )?(?:hängt|kommt) (?:ganz )?(?:davon|darauf) (?:ab|an)",
         r"(?:das ist )?schwer zu sagen|personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de",
         r"(?:ça|cela|tout) dépend|(?:c['’]est )?difficile (?:à|da) dire|nessuno (?:può|sa)\b|dipende (?:da|dal)",
         r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|(?:eso )?depende de",
         r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível (?:saber|prever|dizer)",
         r"je n['’]arrive pas à|(?:les deux ont|beide haben|both have|ambos tienen|entrambi hanno) [^.!?\n]{0,60}"
         r"(?:avantages|vorteile|merits|advantages|strengths|ventajas|vantaggi|pregi)\b",
-        r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать|没有人(?:能|知道)|这取决于|难以?(?:说"
-        r"|下定论)",
+        r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать",
+        r"没有人(?:能|知道)|这取决于|难以?(?:说|下定论)",
     )
 )
 """How a writer says that nobody has an answer."""
@@ -72,9 +72,9 @@ _DECLINES: Final = lazy_pattern(
 )
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
-    r"(?:something went wrong while|i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t"
-    r"| won['’]t) (?:help|assist|provide|fulfil"
-    r"|complete|write|create|produce|do that)|preferisco non|prefiero no|prefiro não|je préfère ne pas)\b",
+    r"(?:something went wrong while|i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t| won['’]t) "
+    r"(?:help|assist|provide|fulfil|complete|write|create|produce|do that)"
+    r"|preferisco non|prefiero no|prefiro não|je préfère ne pas)\b",
     re.IGNORECASE,
 )
 """How a model declines to write a text; a letter that declines something says first to whom."""
@@ -90,9 +90,8 @@ _REQUESTS: Final = lazy_pattern(
             r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
             r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|(?:go ahead and )?send me|upload (?:the|it|your)"
             r"|tell me (?!about))\b",
-            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b|\b(?:doesn['’]t|does not"
-            r"|didn['’]t) (?:appear|seem) to (?:be"
-            r"|have been) attached\b",
+            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b",
+            r"\b(?:doesn['’]t|does not|didn['’]t) (?:appear|seem) to (?:be|have been) attached\b",
             r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
             r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
             r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
@@ -130,7 +129,7 @@ _MISSES: Final = lazy_pattern(
 )
 _PROMISES: Final = lazy_pattern(
     r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
-    r"|farei|faccio|traduco|scrivo|faço|farei|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
+    r"|farei|faccio|traduco|scrivo|faço|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
     r"|我(?:们先|就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
     re.IGNORECASE,
 )
@@ -151,10 +150,9 @@ _WILL_DO: Final = lazy_pattern(
     r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will|['’]m ready)|let me|happy to help)\b", re.IGNORECASE
 )
 _STARTS_LATER: Final = lazy_pattern(
-    r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|(?:un|só um"
-    r"|um) (?:moment(?:o|inho)|minuti\w+|attimo)"
-    r"|ich melde mich|melde mich gleich|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち"
-    r"|请?稍(?:等|候)"
+    r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)"
+    r"|(?:un|só um|um) (?:moment(?:o|inho)|minuti\w+|attimo)|ich melde mich|melde mich gleich"
+    r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
     r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
     r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
     re.IGNORECASE,
@@ -173,12 +171,10 @@ _PLANS_ON: Final = lazy_pattern(
     r"\bi(?:['’]ll| will| would)\b|\b(?:shall|should) i\b[^.!?]*\?", re.IGNORECASE
 )
 _POLITE: Final = lazy_pattern(
-    r"\W*(?:thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure|i(?:['’]m"
-    r"| am) (?:always )?(?:glad|happy)"
-    r"|(?:please )?(?:don['’]t|do not) hesitate|(?:please )?feel free|have a (?:great|wonderful|nice|lovely)"
-    r"|happy to help"
-    r"|(?:great|good|excellent|interesting) question|vielen dank|gern geschehen|merci|avec plaisir|gracias"
-    r"|grazie|obrigad)",
+    r"\W*(?:thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
+    r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|(?:please )?(?:don['’]t|do not) hesitate|(?:please )?feel free"
+    r"|have a (?:great|wonderful|nice|lovely)|happy to help|(?:great|good|excellent|interesting) question"
+    r"|vielen dank|gern geschehen|merci|avec plaisir|gracias|grazie|obrigad)",
     re.IGNORECASE,
 )
 _LETTER: Final = lazy_pattern(
@@ -198,8 +194,8 @@ _SPEAKS_TO: Final = lazy_pattern(
 )
 """Texts that may speak to somebody, as a reply speaks to the user."""
 _VERSE: Final = lazy_pattern(
-    r"\b(?:poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo"
-    r")\b|诗|詩|対話",
+    r"\b(?:poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo)\b"
+    r"|诗|詩|対話",
     re.IGNORECASE,
 )
 """Texts that may say anything, in several lines."""
