@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
@@ -72,18 +71,16 @@ def setup(
         raise UsageError(f"no agent was found on this machine; name one: {names}", option="agents")
     by_name = {agent.name: agent for agent in chosen}
     wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
-    planned = set[Path]()
-    plans = [plan_setup(machine, agent, wanted, planned) for agent in by_name.values()]
+    plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
     if not output.as_data:
         _show(plans)
     is_asked = not agents and not yes
     may_ask = not output.as_data and any(plan.changes for plan in plans)
     is_done = not dry_run and (not is_asked or (may_ask and confirm("Make these changes?") is True))
     if is_done:
-        planned.clear()
-        # Of several agents one may have done a part of what another shares with it.
+        # Of several agents, an earlier one may have done what a later one shares with it.
         plans = [
-            _carry_out(plan_setup(machine, agent, wanted, planned), silent=output.as_data)
+            _carry_out(plan_setup(machine, agent, wanted), silent=output.as_data)
             for agent in by_name.values()
         ]
     errors = [plan.error for plan in plans if plan.error is not None]

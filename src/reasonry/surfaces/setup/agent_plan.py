@@ -31,9 +31,7 @@ def skill_files() -> dict[PurePosixPath, str]:
 def compare_skills(folder: Path) -> str:
     """Return whether the skills of a folder are those of this version: `current`, `different` or `missing`."""
     found = {name: read_config(folder / name) for name in skill_files()}
-    if None in found.values():
-        return "missing"
-    return "current" if found == skill_files() else "different"
+    return "missing" if None in found.values() else "current" if found == skill_files() else "different"
 
 
 class SetupRequest(Struct, frozen=True):
@@ -77,22 +75,15 @@ class AgentPlan(Struct, frozen=True):
         return [change for change in changes if change.before != change.after]
 
 
-def plan_setup(
-    machine: Machine, agent: Agent, wanted: SetupRequest, planned: set[Path] | None = None
-) -> AgentPlan:
-    """Return the changes of an agent's files. Nothing is written.
-
-    Args:
-        planned: The folders of skills that other plans of the request have; that of this one is added.
-    """
+def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
+    """Return the changes of an agent's files. Nothing is written."""
     path = machine.config_file(agent, for_project=wanted.for_project)
     try:
         if path is None:
-            raise UsageError(
-                f"{agent.title} has no file for a project; leave --project out", option="project"
-            )
+            message = f"{agent.title} has no file for a project; leave --project out"
+            raise UsageError(message, option="project")
         state, diff, change = _plan_entry(agent, path, wanted)
-        skills = tuple(_plan_skills(machine, agent, wanted, set() if planned is None else planned))
+        skills = tuple(_plan_skills(machine, agent, wanted))
     except ReasonryError as error:
         return AgentPlan(agent, path, "refused", error=error)
     return AgentPlan(agent, path, state, diff, change, skills)
@@ -124,11 +115,11 @@ def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tu
         if there == (None if wanted.remove else entry):
             return "absent" if wanted.remove else "unchanged", (), FileChange(path, text, text)
         if there is not None and not is_ours and not wanted.force:
-            effect = "removes" if wanted.remove else "replaces"
-            message = (
-                f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {effect} it, "
+            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force"
+            message += (
+                f" {'removes' if wanted.remove else 'replaces'} it, --name sets up another one beside it"
             )
-            raise ConflictError(f"{message}--name sets up another one beside it", file=str(path))
+            raise ConflictError(message, file=str(path))
         after = edit_text(agent.format, text or "", keys, None if wanted.remove else entry)
     except ValueError as error:
         message = f"{path} cannot be edited as {agent.format.upper()}: {error}; nothing was changed"
@@ -140,14 +131,11 @@ def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tu
     return "add" if there is None else "update", tuple(f"+ {line}" for line in shown.splitlines()), change
 
 
-def _plan_skills(
-    machine: Machine, agent: Agent, wanted: SetupRequest, planned: set[Path]
-) -> Iterator[FileChange]:
+def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:
     """Yield the changes that put the skills into the agent's folder, or take them out; the user's own stay."""
     folder = machine.skills_folder(agent, for_project=wanted.for_project)
-    if folder is None or folder in planned or not wanted.with_skills:
+    if folder is None or not wanted.with_skills:
         return
-    planned.add(folder)
     users = _others_of(machine, agent, wanted, folder) if wanted.remove else ""
     for name, text in skill_files().items():
         path = (folder / name).resolve()

@@ -12,7 +12,7 @@ import sysconfig
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata, resources
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 import msgspec
@@ -142,9 +142,10 @@ class Machine(Struct, frozen=True):
 
     def has(self, agent: Agent) -> bool:
         """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
-        if any(path.exists() for path, _ in self._candidates(agent.signs)):
-            return True
-        return any(shutil.which(name, path=self.environ.get("PATH", "")) for name in agent.programs)
+        path = self.environ.get("PATH", "")
+        return any(sign.exists() for sign, _ in self._candidates(agent.signs)) or any(
+            shutil.which(name, path=path) for name in agent.programs
+        )
 
     def agents(self) -> list[Agent]:
         """Return the agents that are installed."""
@@ -166,20 +167,17 @@ class Machine(Struct, frozen=True):
         """Yield each place that counts, and whether it is to be taken even if there is nothing."""
         folders = self.folders()
         for place in places:
-            named = _VARIABLE.search(place)
-            if named is not None:
-                value = self.environ.get(named[1], "").strip()
-                if value:
+            if named := _VARIABLE.search(place):
+                if value := self.environ.get(named[1], "").strip():
                     yield Path(place.replace(named[0], value)).expanduser(), True
                 continue
-            first, *rest = place.split("/")
-            path = folders[first.strip("{}")]
-            if "*" not in place:
-                yield path.joinpath(*rest), False
-                continue
-            star = next(index for index, part in enumerate(rest) if "*" in part)
-            for found in sorted(path.joinpath(*rest[:star]).glob(rest[star])):
-                yield found.joinpath(*rest[star + 1 :]), True
+            folder, _, path = place.partition("/")
+            start, star, rest = path.partition("*")
+            root = folders[folder.strip("{}")]
+            if not star:
+                yield root / path, False
+            for found in sorted(root.glob(start + star)) if star else ():
+                yield found / rest.lstrip("/"), True
 
 
 def _folder(environ: Mapping[str, str], name: str, default: Path) -> Path:
@@ -199,16 +197,10 @@ class Launch(Struct, frozen=True):
 
     def entry(self, shape: EntryShape, name: str) -> dict[str, Any]:
         """Return it as an agent writes it down."""
-        entry: dict[str, Any] = {
-            key: name if value == "{name}" else value for key, value in shape.fixed.items()
-        }
-        if shape.args:
-            entry |= {shape.command: self.command, shape.args: list(self.args)}
-        else:
-            entry[shape.command] = [self.command, *self.args]
-        if self.env:
-            entry[shape.env] = dict(self.env)
-        return entry
+        fixed = {key: name if value == "{name}" else value for key, value in shape.fixed.items()}
+        apart = {shape.command: self.command, shape.args: list(self.args)}
+        command = apart if shape.args else {shape.command: [self.command, *self.args]}
+        return {**fixed, **command, **({shape.env: dict(self.env)} if self.env else {})}
 
 
 def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
@@ -228,11 +220,8 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
 def starts_reasonry(launch: Launch) -> bool:
     """Whether a command, or a word after it, is Reasonry."""
     words = (launch.command, *launch.args)
-    return any(
-        path(word).stem == NAME or word.startswith("reasonry.")
-        for word in words
-        for path in (PurePosixPath, PureWindowsPath)
-    )
+    # On Windows, both kinds of slashes divide a path.
+    return any(PureWindowsPath(word).stem == NAME or word.startswith("reasonry.") for word in words)
 
 
 def this_installation() -> Launch:
@@ -262,12 +251,10 @@ def _uvx_source() -> Sequence[str]:
     if text is None:
         return "--from", package
     origin = json.loads(text)
-    url = str(origin["url"])
-    vcs = origin.get("vcs_info")
-    if vcs:
-        revision = vcs.get("requested_revision")
-        url = f"{vcs['vcs']}+{url}" + (f"@{revision}" if revision else "")
-    return "--from", f"{package} @ {url}"
+    vcs = origin.get("vcs_info", {})
+    kind, revision = vcs.get("vcs"), vcs.get("requested_revision")
+    url = f"{kind}+{origin['url']}" if kind else origin["url"]
+    return "--from", f"{package} @ {url}{f'@{revision}' if revision else ''}"
 
 
 def server_options(

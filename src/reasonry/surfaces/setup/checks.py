@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import shutil
 import time
@@ -16,7 +17,7 @@ from ...child import ChildEnd, Output, bare_environment, run_child
 from ...errors import ReasonryError
 from ...masking import SECRETS
 from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_reasonry
-from .config_file import read_servers
+from .config_file import find_entry, read_config, read_data
 
 _CLIENT = {"name": "reasonry doctor", "version": "1"}
 # The version is one that agents of today know.
@@ -58,22 +59,21 @@ def find_entries(machine: Machine) -> list[SetUpEntry]:
     """Return every entry for Reasonry, the user's before the project's, and the files that cannot be read."""
     found = list[SetUpEntry]()
     seen = set[tuple[Path, tuple[str, ...]]]()
-    for agent in AGENTS:
-        for for_project in (False, True):
-            file = machine.config_file(agent, for_project=for_project)
-            if file is not None and (file, agent.keys) not in seen:
-                seen.add((file, agent.keys))
-                found += _entries_of(agent, file, for_project=for_project)
+    for agent, for_project in itertools.product(AGENTS, (False, True)):
+        file = machine.config_file(agent, for_project=for_project)
+        if file is not None and (file, agent.keys) not in seen:
+            seen.add((file, agent.keys))
+            found += _entries_of(agent, file, for_project=for_project)
     return found
 
 
 def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry]:
     try:
-        servers = read_servers(agent, file)
+        servers = find_entry(read_data(agent.format, read_config(file) or ""), agent.keys)
     except (ReasonryError, ValueError) as error:
         yield SetUpEntry(agent, file, for_project, fault=str(error))
         return
-    for name, entry in servers.items():
+    for name, entry in servers.items() if isinstance(servers, dict) else ():
         launch = read_launch(entry, agent.entry_shape(for_project=for_project))
         if name == NAME or (launch is not None and starts_reasonry(launch)):
             cwd = entry.get("cwd") if isinstance(entry, dict) else None
@@ -141,10 +141,8 @@ def agent_environ(agent: Agent, machine: Machine) -> dict[str, str]:
     """Return the environment that an agent's servers get, before their entries add to it."""
     if agent.environment == "all":
         return dict(machine.environ)
-    environ = bare_environment(machine.environ)
-    if agent.environment == "desktop" and machine.system == "Darwin":
-        environ["PATH"] = _MACOS_PATH
-    return environ
+    is_bare = agent.environment == "desktop" and machine.system == "Darwin"
+    return {**bare_environment(machine.environ), **({"PATH": _MACOS_PATH} if is_bare else {})}
 
 
 def agent_folder(agent: Agent, machine: Machine) -> Path:
@@ -181,26 +179,26 @@ async def check_server(
     return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
 
 
-def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> list[dict[str, Any]]:
-    """Return the results of `_REQUESTS`, from all that a server wrote to its standard output."""
+def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
+    """Yield the results of `_REQUESTS`, from all that a server wrote to its standard output."""
     if reply.truncated:
         raise _NoAnswer("the server wrote a message that is too long")
-    results = list[dict[str, Any]]()
-    for line in reply.text().splitlines():
-        try:
-            message = json.loads(line)
-        except ValueError:
-            beginning = repr(line[:80].strip())
-            raise _NoAnswer(f"the server wrote to standard output what is no protocol: {beginning}") from None
-        if isinstance(message, dict) and message.get("id") == len(results) + 1:
-            if not isinstance(message.get("result"), dict):
-                request = _REQUESTS[len(results)]
-                raise _NoAnswer(f"the server refused {request}: {str(message.get('error'))[:200]}")
-            results.append(message["result"])
-        if len(results) == len(_REQUESTS):
-            return results
-    if end.overran:
-        raise _NoAnswer(f"the server did not answer within {deadline_s:g} s")
-    raise _NoAnswer(
-        f"the server ended with exit code {end.code} before it answered {_REQUESTS[len(results)]}"
-    )
+    messages = map(_read_message, reply.text().splitlines())
+    for number, request in enumerate(_REQUESTS, 1):
+        message = next((message for message in messages if message.get("id") == number), None)
+        if message is None and end.overran:
+            raise _NoAnswer(f"the server did not answer within {deadline_s:g} s")
+        if message is None:
+            raise _NoAnswer(f"the server ended with exit code {end.code} before it answered {request}")
+        if not isinstance(message.get("result"), dict):
+            raise _NoAnswer(f"the server refused {request}: {str(message.get('error'))[:200]}")
+        yield message["result"]
+
+
+def _read_message(line: str) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        written = repr(line[:80].strip())
+        raise _NoAnswer(f"the server wrote to standard output what is no protocol: {written}") from None
+    return message if isinstance(message, dict) else {}

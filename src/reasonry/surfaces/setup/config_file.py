@@ -15,6 +15,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,15 +23,9 @@ from msgspec import Struct
 
 from ...errors import ConflictError, UsageError, WorldError
 from ...regular_files import read_regular_file
-from .agents import Agent
 
 MAX_CONFIG_BYTES = 64 << 20
 BACKUP_SUFFIX = ".reasonry.bak"
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
-_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_TRAILING = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-_SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
 _MARK = "\ufeff"
 _PREAMBLE = re.compile(r"(?:[ \t]*(?:#.*)?\n)*---[ \t]*\n")
 _COMMENTS_AT_END = re.compile(r"(?:^[ \t]*(?:#.*)?\n)*\Z", re.MULTILINE)
@@ -74,17 +69,6 @@ def read_config(path: Path) -> str | None:
         raise UsageError(f"{path} is not UTF-8 text; nothing was changed", file=str(path)) from None
 
 
-def read_servers(agent: Agent, path: Path) -> Mapping[str, Any]:
-    """Return the entries of the servers in an agent's file, by name.
-
-    Raises:
-        ValueError: It is not valid in the agent's format.
-        UsageError: It cannot be read.
-    """
-    found = find_entry(read_data(agent.format, read_config(path) or ""), agent.keys)
-    return found if isinstance(found, Mapping) else {}
-
-
 def make_change(change: FileChange) -> None:
     """Make a change; the earlier text of a file that was there is in the backup then.
 
@@ -92,21 +76,17 @@ def make_change(change: FileChange) -> None:
         ConflictError: Another program has changed the file since the change was planned.
         WorldError: The system does not allow it.
     """
-    path = change.path
-    _check(path, change.before)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _check(change.path, change.before)
+        change.path.parent.mkdir(parents=True, exist_ok=True)
         if change.after is not None:
-            _replace(path, change.before, change.after)
-            return
-        path.unlink()
+            return _replace(change.path, change.before, change.after)
+        change.path.unlink()
         with contextlib.suppress(OSError):
-            path.parent.rmdir()
+            change.path.parent.rmdir()
     except OSError as error:
-        why = error.strerror or str(error)
-        raise WorldError(
-            f"{path} cannot be written: {why}", code="config_unwritable", file=str(path)
-        ) from None
+        message = f"{change.path} cannot be written: {error.strerror or error}"
+        raise WorldError(message, code="config_unwritable", file=str(change.path)) from None
 
 
 def _replace(path: Path, before: str | None, after: str) -> None:
@@ -150,27 +130,25 @@ def _check(path: Path, text: str | None) -> None:
 
 
 def read_data(form: str, text: str) -> dict[str, Any]:
-    """Return the data of a text in a format: `json`, `toml` or `yaml`.
+    """Return the data of a text in a format: `json`, `toml` or `yaml`; an empty mapping where nothing is in it.
 
     Raises:
         ValueError: It is not valid, or no mapping.
     """
-    text = text.removeprefix(_MARK)
     try:
-        if form == "json":
-            return _read_json(text)
-        return tomllib.loads(text) if form == "toml" else _read_yaml(text)
+        data = {"json": _read_json, "toml": tomllib.loads, "yaml": _read_yaml}[form](text.removeprefix(_MARK))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError("it holds no mapping")
+    return data
 
 
 def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """Return the value at the keys, or None."""
     found: Any = data
     for key in keys:
-        if not isinstance(found, Mapping) or key not in found:
-            return None
-        found = found[key]
+        found = found.get(key) if isinstance(found, Mapping) else None
     return found
 
 
@@ -237,17 +215,15 @@ def _edit_toml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
     return after[:-1] if after.endswith("\n\n") and not text.endswith("\n\n") else after
 
 
-def _read_yaml(text: str) -> dict[str, Any]:
+def _read_yaml(text: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         data = YAML(typ="safe", pure=True).load(text)
+        return {} if data is None else data
     except YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
-    if data is not None and not isinstance(data, dict):
-        raise ValueError("it holds no mapping")
-    return data or {}
 
 
 def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
@@ -277,9 +253,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 def _with_comments(before: str, after: str) -> str:
     """Return a text that a part was taken out of with the comments at the end of that part: they are about the rest."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    start = 0
-    while start < min(len(lines), len(rest)) and lines[start] == rest[start]:
-        start += 1
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
     comments = _COMMENTS_AT_END.search("".join(lines[start:end]))
     if comments is None or not comments[0].strip() or lines[:start] + lines[end:] != rest:
@@ -288,6 +262,13 @@ def _with_comments(before: str, after: str) -> str:
 
 
 # -- JSON with comments and trailing commas: all other text stays as it is written
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_NAME = re.compile(rf"[\s,]*(?P<name>{_STRING})\s*:\s*", re.DOTALL)
+_UNIT = re.compile(r'^[ \t]+(?=")', re.MULTILINE)
+_DECODER = json.JSONDecoder()
 
 
 class _Member(NamedTuple):
@@ -298,13 +279,9 @@ class _Member(NamedTuple):
     end: int
 
 
-def _read_json(text: str) -> dict[str, Any]:
-    """Return the data of a text; an empty object for a text with nothing but comments."""
+def _read_json(text: str) -> Any:
     plain = _blank(_TRAILING, _blank(_COMMENTS, text))
-    data = _DECODER.decode(plain) if plain.strip() else {}
-    if not isinstance(data, dict):
-        raise ValueError("it holds no object")
-    return data
+    return _DECODER.decode(plain) if plain.strip() else {}
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
@@ -317,27 +294,49 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
     if not plain.strip():
         lead = "\n" if text and not text.endswith("\n") else ""
         return f"{text}{lead}{_json_text(_nest(keys, entry), '  ', '')}\n"
-    place, unit, found, alone = _skip(plain, 0), "", _Member(0, 0, 0), None
+    unit = found[0] if (found := _UNIT.search(plain)) else "  "
+    place, member, alone = plain.index("{"), _Member(0, 0, 0), None
     for depth, key in enumerate(keys):
         members = _read_members(plain, place)
-        first = min(members.values(), default=None)
-        unit = unit or (first and _indent(text, first.start)) or "  "
         if key not in members:
-            return _insert(text, place, first, key, _nest(keys[depth + 1 :], entry), unit)
-        found = members[key]
-        alone = alone if alone and len(members) == 1 else found
-        place = found.value
+            return _insert(text, place, min(members.values(), default=None), _nest(keys[depth:], entry), unit)
+        member = members[key]
+        alone = alone if alone and len(members) == 1 else member
+        place = member.value
     if entry is None:
-        return _drop(text, commas, alone or found)
-    return text[: found.value] + _json_text(entry, unit, _indent(text, found.start)) + text[found.end :]
+        return _drop(text, commas, alone or member)
+    before = text[: member.start].rpartition("\n")[2]
+    return text[:place] + _json_text(entry, unit, None if before.strip() else before) + text[member.end :]
+
+
+def _read_members(plain: str, place: int) -> dict[str, _Member]:
+    """Return the members of the object at a place; of two of a name the last one counts, as it does for readers."""
+    if plain[place] != "{":
+        raise ValueError("a value on the way to the servers is no mapping")
+    members, place = dict[str, _Member](), place + 1
+    while found := _NAME.match(plain, place):
+        _, place = _DECODER.raw_decode(plain, found.end())
+        members[json.loads(found["name"])] = _Member(found.start("name"), found.end(), place)
+    return members
+
+
+def _insert(text: str, start: int, first: _Member | None, value: Any, unit: str) -> str:
+    """Put a member before all others, so that no comma and no comment stands in its way."""
+    place = start + 1
+    if first and "\n" not in text[place : first.start]:
+        return f"{text[:place]}{_json_text(value, unit, None)[1:-1]}, {text[place:]}"
+    line = text[:start].rpartition("\n")[2]
+    written = _json_text(value, unit, line[: len(line) - len(line.lstrip())])[1:-1]
+    if first or "\n" in text[place:].partition("}")[0]:
+        written = written.rstrip() + ("," if first else "")
+    return text[:place] + written + text[place:]
 
 
 def _drop(text: str, commas: str, member: _Member) -> str:
     """Take out a member with the comma behind it, else with the one before it, and its line if that is empty then."""
     before, end = text[: member.start], member.end
-    comma = _skip(commas, end)
-    if commas[comma] == ",":
-        end = comma + 1
+    if commas[end:].lstrip().startswith(","):
+        end = commas.index(",", end) + 1
     elif commas[: member.start].rstrip().endswith(","):
         comma = commas.rindex(",", 0, member.start)
         before = before[:comma] + before[comma + 1 :].rstrip(" \t")
@@ -347,18 +346,6 @@ def _drop(text: str, commas: str, member: _Member) -> str:
     return before + after
 
 
-def _insert(text: str, start: int, first: _Member | None, name: str, value: Any, unit: str) -> str:
-    """Put a member before all others, so that no comma and no comment stands in its way."""
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    outer = line[: len(line) - len(line.lstrip(" \t"))]
-    place = start + 1
-    if first and "\n" not in text[place : first.start]:
-        return f"{text[:place]}{json.dumps(name)}: {_json_text(value, unit, None)}, {text[place:]}"
-    member = f"\n{outer}{unit}{json.dumps(name)}: {_json_text(value, unit, outer + unit)}"
-    end = "," if first else "" if "\n" in text[place:].partition("}")[0] else "\n" + outer
-    return text[:place] + member + end + text[place:]
-
-
 def _blank(pattern: re.Pattern[str], text: str) -> str:
     """Return the text with spaces for comments, or commas, so that all else stays at its place."""
     return pattern.sub(
@@ -366,37 +353,10 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
     )
 
 
-def _skip(plain: str, place: int) -> int:
-    found = _SPACE.match(plain, place)
-    return place if found is None else found.end()
-
-
-def _read_members(plain: str, place: int) -> dict[str, _Member]:
-    """Return the members of the object at a place; of two of a name the last one counts, as it does for readers."""
-    if plain[place] != "{":
-        raise ValueError("a value on the way to the servers is no object")
-    members, place = dict[str, _Member](), _skip(plain, place + 1)
-    while plain[place] != "}":
-        name, end = _DECODER.raw_decode(plain, place)
-        value = _skip(plain, _skip(plain, end) + 1)
-        _, end = _DECODER.raw_decode(plain, value)
-        members[name] = _Member(place, value, end)
-        place = _skip(plain, end)
-        if plain[place] == ",":
-            place = _skip(plain, place + 1)
-    return members
-
-
 def _nest(keys: Sequence[str], value: Any) -> Any:
     for key in reversed(keys):
         value = {key: value}
     return value
-
-
-def _indent(text: str, place: int) -> str | None:
-    """Return the indentation of the line of a place; None if other text stands before the place."""
-    before = text[text.rfind("\n", 0, place) + 1 : place]
-    return None if before.strip(" \t") else before
 
 
 def _json_text(value: Any, unit: str, indent: str | None) -> str:
