@@ -11,9 +11,14 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from ...app.allow_list import AllowList
+from ...core.composition import read_composition
 from ...core.describe import describe, diagram
+from ...core.registry import Registry, strategies_at_hand
 from ...errors import NotFoundError, UsageError
 from ...records import QueueStatus, UsageTotal
+from ...strategies import resolve
+from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply
 from .operations import Operation
@@ -131,6 +136,75 @@ async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     )
 
 
+# -- strategies as models, for OpenAI's clients
+
+
+class ModelDocument(TypedDict):
+    """A name that a request may have as its model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelListDocument(TypedDict):
+    """All models."""
+
+    object: Literal["list"]
+    data: list[ModelDocument]
+
+
+def _driven(registry: Registry) -> list[str]:
+    return [AUTO, *(each.name for each in strategies_at_hand(registry).values() if each.is_driven)]
+
+
+def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
+    """Return the names to choose from: the strategies on the default model, then on each other that the operator lists.
+
+    More may be asked for: `offline`, which solves a few kinds of puzzle only, and the default by its name.
+    """
+    names, by_spec = _driven(strategies), dict[str, str]()
+    for model, spec in allowed.models.items():
+        by_spec.setdefault(spec, model)
+    by_spec.pop(allowed.default_model or "", None)
+    return [*names, *(f"{name}@{model}" for model in by_spec.values() for name in names)]
+
+
+def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
+    """Return the strategy and the model that a name stands for; no model where the operator's default is meant.
+
+    Raises:
+        NotFoundError: `model_not_found`: there is no such strategy, or the operator has not listed the model.
+    """
+    strategy, at, model = (part.strip() for part in name.partition("@"))
+    try:
+        if strategy.lower() != AUTO and not resolve(read_composition(strategy).name, strategies).is_driven:
+            raise UsageError(f"{strategy} is for thinking by hand alone.", choices=_driven(strategies))
+        if at:
+            allowed.model(model)
+    except UsageError as error:
+        message, choices = f"{error.message} A model is named STRATEGY@MODEL.", error.details.get("choices")
+        raise NotFoundError(message, code="model_not_found", field="model", choices=choices) from None
+    return strategy, model if at else None
+
+
+async def list_models(context: RequestContext) -> Response:
+    """List the models: each strategy, alone and with each model of this server."""
+    names = model_ids(context.app.strategies, context.app.allowed)
+    return reply({"object": "list", "data": [_model_document(name) for name in names]})
+
+
+async def read_model(context: RequestContext, name: str) -> Response:
+    """Return a model of the list."""
+    read_name(name, context.app.strategies, context.app.allowed)
+    return reply(_model_document(name))
+
+
+def _model_document(name: str) -> ModelDocument:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
+
+
 # -- the server itself
 
 
@@ -168,6 +242,11 @@ OPERATIONS = (
     Operation("GET", "/api/strategies/{name}", read_strategy, StrategyDocument),
     Operation("GET", "/api/models", list_names, ListedNamesDocument),
     Operation("GET", "/api/usage", read_usage, UsageReportDocument),
+)
+
+MODELS = (
+    Operation("GET", "/v1/models", list_models, ModelListDocument),
+    Operation("GET", "/v1/models/{name:path}", read_model, ModelDocument),
 )
 
 HEALTH = (

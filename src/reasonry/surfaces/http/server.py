@@ -34,7 +34,7 @@ TABLE: Mapping[str, Sequence[Operation]] = {
     "comparisons": comparisons.OPERATIONS,
     "catalog": catalog.OPERATIONS,
     "operation": catalog.HEALTH,
-    "openai": openai.OPERATIONS,
+    "openai": (*catalog.MODELS, *openai.OPERATIONS),
 }
 """What the schema describes, under its tags."""
 

@@ -11,11 +11,26 @@ import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
-from reasonry.surfaces.http.openai.request import REFUSED, ChatFields, ResponseFields
+from reasonry.surfaces.http.openai.request import ChatFields, ResponseFields
 
 from .talking import ASK, Talk
 
 CHAT: dict[str, Any] = {"model": "chain_of_thought@small", "messages": ASK}
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "audio": (),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "include": ([], ["reasoning.encrypted_content"]),
+    "conversation": (),
+    "prompt": (),
+    "max_tool_calls": (),
+}
+"""Fields that would change what the reply holds, with the values that ask for nothing beyond what is served."""
 RESPONSE: dict[str, Any] = {"model": "chain_of_thought@small", "input": "Where is it warm?"}
 
 

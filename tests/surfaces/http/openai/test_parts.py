@@ -17,16 +17,9 @@ from reasonry.core.problem import check_problem, without_quoted
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.supervisor import RunEvent
-from reasonry.surfaces.http.openai.completion import cut_answer
-from reasonry.surfaces.http.openai.conversation import (
-    CallId,
-    Message,
-    messages_of,
-    problem_of,
-    read_call_id,
-)
-from reasonry.surfaces.http.openai.request import model_ids, read_name
-from reasonry.surfaces.http.openai.thinking import Readable, Thinking
+from reasonry.surfaces.http.catalog import model_ids, read_name
+from reasonry.surfaces.http.openai.completion import Thinking, cut_answer, readable
+from reasonry.surfaces.http.openai.request import CallId, Message, messages_of, problem_of, read_call_id
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 DATA = st.recursive(
@@ -57,9 +50,11 @@ def test_the_texts_of_data_are_read_as_they_stream_in_however_they_are_cut(
     value: Any, ascii_only: bool
 ) -> None:
     written = json.dumps(value, ensure_ascii=ascii_only)
-    whole = Readable().feed(written)
-    piecewise = Readable()
-    assert "".join(piecewise.feed(char) for char in written) == whole
+    whole, so_far = readable(written), ""
+    for end in range(len(written)):
+        before, so_far = so_far, readable(written[: end + 1], so_far)
+        assert so_far.startswith(before)
+    assert so_far == whole
     said = list(filter(None, _texts(value)))
     if not any(char in "".join(said) for char in "\r\b\f\n"):
         assert list(filter(None, whole.split("\n"))) == said

@@ -1,10 +1,15 @@
-"""A completion: the run that works for a request, its thoughts, and its end."""
+"""A completion: the run that works for a request, its thoughts as one text that grows, and its end.
+
+Of answers that come in at the same time the first is passed on piece by piece, the others as the thoughts that they
+become. Where an answer is data, the texts in it are passed on and its punctuation is not.
+"""
 
 from __future__ import annotations
 
 import itertools
+import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -12,6 +17,7 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct, structs
+from pydantic_core import from_json
 
 from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
@@ -22,20 +28,29 @@ from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
+from ....supervisor import RunEvent
+from ...present import count_of
+from ..catalog import read_name
 from ..context import HUNG_UP, RequestContext, page_url
 from ..documents import read_json, read_key
-from .conversation import (
+from .request import (
     ANSWER,
     CalledFunction,
     CallId,
+    ChatFields,
     MadeCall,
+    ResponseFields,
+    passed_over,
     problem_of,
+    read_call,
     results_in,
     unknown_call,
 )
-from .request import ChatFields, ResponseFields, StreamOptions, passed_over, read_call, read_name
-from .thinking import Thinking
 
+SAY_SPEND_MS: Final = 5_000
+"""After so long, run time, what a run has spent so far is said again."""
+_REMEMBERED: Final = 20_000
+_SPACE: Final = re.compile(r"\s+")
 _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
     *("duration_ms", "usage", "warnings"),
@@ -43,12 +58,71 @@ _SHOWN: Final = (
 """The members of a run's document that a reply has."""
 
 
+def readable(raw: str, before: str = "") -> str:
+    """Return the texts in what has come of a reply: all of it, or what its JSON holds as values; else those before."""
+    if not raw.startswith(("{", "[")):
+        return raw
+    with suppress(ValueError):
+        data = from_json(raw, allow_partial="trailing-strings")
+        members = data.values() if isinstance(data, dict) else [data]
+        # A member of the whole begins after an empty line.
+        return "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
+    return before
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
+
+
+class Thinking:
+    """The thoughts of a run, event by event; each thought is a paragraph of its own."""
+
+    def __init__(self) -> None:
+        self._begun = set[str]()
+        """The replies that have begun to come in."""
+        self._speaker = self._raw = self._read = ""
+        """The reply that is passed on, what has come of it, and what can be read of that."""
+        self._said, self._spend_said_ms = "", 0
+        """The last of what was passed on, without its spaces; and when the spending was said."""
+
+    def take(self, event: RunEvent) -> Iterator[str]:
+        """Yield what an event adds."""
+        data, effect = event.data, event.data.get("effect") or ""
+        if event.kind == "text":
+            if not self._speaker and effect not in self._begun:
+                self._speaker, self._raw, self._read = effect, "", ""
+            self._begun.add(effect)
+            if effect == self._speaker:
+                self._raw, before = (self._raw + data["text"]).lstrip(), self._read
+                self._read = readable(self._raw, before)
+                if text := self._read[len(before) :]:
+                    yield self._say(text, begins=not before)
+            return
+        if event.kind in ("answered", "failed", "retrying"):
+            self._begun.discard(effect)
+            self._speaker = "" if effect == self._speaker else self._speaker
+        for thought in data.get("thoughts", ()):
+            text = str(thought.get("text", "")).strip()
+            if text and _SPACE.sub("", text) not in self._said:
+                yield self._say(text, begins=True)
+        if not self._speaker and data.get("at_ms", 0) >= self._spend_said_ms + SAY_SPEND_MS:
+            self._spend_said_ms = data["at_ms"]
+            spent = f"({count_of(data['usage']['calls'], 'call')}, {data['at_ms'] // 1_000} s so far)"
+            yield self._say(spent, begins=True)
+
+    def _say(self, text: str, *, begins: bool) -> str:
+        self._said = (self._said + _SPACE.sub("", text))[-_REMEMBERED:]
+        return f"\n\n{text}" if begins else text
+
+
 class Completion(Struct):
     """A run that works for a request, and its end: an answer, or calls to make.
 
     Args:
         results: The effects whose results the request brought: the events before them belong to earlier replies.
-        warnings: About the parts of the request that have no effect.
         leaves: Whether the run continues where the client hangs up.
         cut: Whether a limit cut the answer, or the run, short.
         usage: Of this request alone.
@@ -59,7 +133,6 @@ class Completion(Struct):
     fields: ChatFields
     run_id: str
     results: frozenset[str] = frozenset()
-    warnings: Sequence[str] = ()
     leaves: bool = False
     answer: str = ""
     calls: Sequence[MadeCall] = ()
@@ -85,8 +158,7 @@ class Completion(Struct):
             if shows:
                 yield f"{page_url(self.context.request)}#/runs/{self.run_id}"
             for is_last in (False, True):
-                watched = supervisor.watch(app, self.run_id, after, text=self.fields.stream)
-                ended = None
+                ended, watched = None, supervisor.watch(app, self.run_id, after, text=self.fields.stream)
                 async with aclosing(watched) as events:
                     async for event in events:
                         after, ended = event.id or after, event.result
@@ -124,33 +196,24 @@ class Completion(Struct):
             ReasonryError: It ends without an answer.
         """
         result, fields = self._result or await self.context.app.engine.result(self.run_id), self.fields
-        if not self.calls:
-            is_stopped = result.outcome == "stopped" and result.status == "done"
-            text = result.best_answer if is_stopped else result.answer
-            called = read_call(fields.forced, text) if fields.forced and text is not None else None
-            if text is None or (fields.forced and called is None):
-                raise _failure_of(result)
-            if called is not None:
-                self.calls = [self._call(ANSWER, *called)]
-            else:
-                stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
-                limit = fields.max_completion_tokens or fields.max_tokens
-                self.answer, is_cut = cut_answer(text, stops, limit)
-                self.cut = is_cut or is_stopped
-        whole = result.document(nodes=False)
-        self.run = {
-            **{name: whole[name] for name in _SHOWN},
-            "warnings": [*whole["warnings"], *self.warnings],
-        }
-        self.usage = await self._usage(result)
-
-    async def _usage(self, result: Result) -> Usage:
-        """Return the usage since the results that the request brought, if it did."""
-        if not self.results:
-            return result.usage
-        latest = reversed((await self.context.app.engine.read(self.run_id)).run.events)
-        since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
-        return sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
+        is_stopped = result.outcome == "stopped" and result.status == "done"
+        text = result.best_answer if is_stopped else result.answer
+        if fields.forced and text is not None:
+            called = read_call(fields.forced, text)
+            self.calls = [self._call(ANSWER, *called)] if called else []
+        elif text is not None:
+            limit = fields.max_completion_tokens or fields.max_tokens
+            stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
+            self.answer, is_cut = cut_answer(text, stops, limit)
+            self.cut = is_cut or is_stopped
+        if not self.calls and (text is None or fields.forced):
+            raise _failure_of(result)
+        whole, self.usage = result.document(nodes=False), result.usage
+        self.run = {name: whole[name] for name in _SHOWN}
+        if self.results:
+            latest = reversed((await self.context.app.engine.read(self.run_id)).run.events)
+            since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
+            self.usage = sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
 
 
 # -- begun, or continued
@@ -181,22 +244,21 @@ async def begin(
     if brought := {} if fields.forced else results_in(fields.messages):
         run_id = await _go_on(context, brought, text=fields.stream)
         return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
-    tools = [*own.tools, *fields.callers_tools()]
-    answer_form = fields.form("response_format" if form is ChatFields else "text.format")
     request = RunRequest(
-        problem=problem_of(fields.messages, answer_form),
+        problem=problem_of(fields.messages, fields.form),
         strategy=own.strategy or strategy,
         options=own.options,
         budget=own.budget,
-        participants=replace(own.participants(model), tools=tools),
-        form=answer_form,
+        participants=replace(own.participants(model), tools=[*own.tools, *fields.callers_tools]),
+        form=fields.form,
     )
     order, performers = await context.app.receive(request)
+    passed = passed_over(await read_json(context.request), form)
     # The same request may be written differently, and streamed or not.
-    asked = structs.replace(fields, stream=False, stream_options=StreamOptions())
+    asked = structs.replace(fields, stream=False, stream_options={})
     run_id, is_new = await context.supervisor.start(
         context.app,
-        order,
+        structs.replace(order, warnings=(*order.warnings, *passed)),
         performers,
         key=read_key(context.request, msgspec.json.encode(asked, order="deterministic")),
         text=fields.stream,
@@ -204,8 +266,7 @@ async def begin(
     )
     if not is_new:
         await _resume_abandoned(context, run_id)
-    warnings = passed_over(await read_json(context.request), form)
-    return Completion(context, fields, run_id, warnings=warnings, leaves=leaves)
+    return Completion(context, fields, run_id, leaves=leaves)
 
 
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
@@ -226,20 +287,18 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
     results, first = {call.effect: text for call, text in brought.items()}, next(iter(brought))
     run_id, engine = first.run_id, context.app.engine
     try:
-        async with engine.open(run_id) as opened:
-            await opened.take_answers(result_events(opened.run, results, max(opened.run.snapshot.at_ms, 0)))
-            is_active = opened.run.snapshot.status == "active"
+        run = (await engine.read(run_id)).run
+        if result_events(run, results, 0):
+            async with engine.open(run_id) as opened:
+                run = opened.run
+                await opened.take_answers(result_events(run, results, max(run.snapshot.at_ms, 0)))
     except NotFoundError:
         raise unknown_call(str(first), "messages") from None
     except ConflictError as error:
-        if (effect := error.details.get("effect")) is not None:
-            message = f"{CallId(run_id, str(effect))}: {error.message}"
-            raise UsageError(message, field="messages") from None
-        is_active = False
-        if result_events((await engine.read(run_id)).run, results, 0):
+        if (effect := error.details.get("effect")) is None:
             raise
-        # Another request has brought the results, and the run works on.
-    if is_active:
+        raise UsageError(f"{CallId(run_id, str(effect))}: {error.message}", field="messages") from None
+    if run.snapshot.status == "active":
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id, text=text)
     return run_id
@@ -271,8 +330,8 @@ def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tup
     """Return an answer up to the first of the texts that end it, and whether `max_tokens` cut it shorter still."""
     ends = [found for stop in stops if stop and (found := answer.find(stop)) >= 0]
     answer = answer[: min(ends, default=len(answer))]
-    if max_tokens is None or estimate_tokens(answer) <= max_tokens:
+    if max_tokens is None:
         return answer, False
     lengths = range(len(answer) + 1)
     fits = bisect_right(lengths, max_tokens, key=lambda length: estimate_tokens(answer[:length]))
-    return answer[: fits - 1], True
+    return answer[: fits - 1], fits < len(lengths)

@@ -1,57 +1,247 @@
-"""The fields of requests, and what they name as a model: `STRATEGY@MODEL`.
+"""What a request asks: its fields, the conversation in it as a problem, and the model it names, `STRATEGY@MODEL`.
 
-A request for a response is read as one for a chat completion.
+A request for a response is read as one for a chat completion. The last message of the user is to be solved; what the
+system or the developer said are instructions for the answer; everything else is quoted below the problem, the latest
+first where not all of it fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+import base64
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ....app.agent_calls import Options
-from ....app.allow_list import AllowList
 from ....core.budget import Budget
-from ....core.composition import read_composition
-from ....core.json_schema import schema_fault
-from ....core.registry import Registry, find_strategy, strategies_at_hand
+from ....core.json_schema import MAX_SCHEMA_CHARS, schema_fault
+from ....core.problem import (
+    HEADING,
+    MARK,
+    MAX_QUOTED_CHARS,
+    quote_latest,
+    with_instructions,
+    with_quoted,
+    without_quoted,
+)
 from ....core.text import beginning
 from ....core.toolcard import ToolCard
-from ....errors import NotFoundError, UsageError
-from ....reading.names import did_you_mean
-from ....strategies.choice import AUTO
+from ....errors import UsageError
 from ....tools.catalog import CallersTool
 from ..documents import read_form
 from ..run_forms import NamedParts
-from .conversation import InputItem, Message
 
 Fields = TypeVar("Fields", bound=Struct)
+Tool = TypeVar("Tool")
 Form = dict[str, Any]
 
 MAX_TOOLS = 128
 MAX_SHOWN_CHARS = 500
 
-REFUSED: Mapping[str, Sequence[Any]] = {
-    "n": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "logit_bias": ({},),
-    "modalities": (["text"],),
-    "audio": (),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "include": ([], ["reasoning.encrypted_content"]),
-    "conversation": (),
-    "prompt": (),
-    "max_tool_calls": (),
-}
-"""Fields that would change what the reply holds, with the values that ask for nothing beyond what is served.
+MAX_TURN_CHARS = 20_000
+"""Of one earlier turn that is quoted."""
+_HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_SCHEMA_CHARS - 2_000
+"""Of the quoted turns, where the instructions leave as much."""
 
-All others that are not served change nothing, and are passed over with a warning: how a model is sampled is the
-strategy's business.
-"""
+FORM = """The answer is put into JSON that fits this schema afterwards, so it must have all that the schema asks for:
+{schema}"""
+
+ANSWER = "answer"
+"""In the place of an effect: the call is the answer of its run, which waits for nothing."""
+
+_CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
+"""The last character of the run's part has two bits that mean something."""
+
+_THINKING = ("reasoning_text", "reasoning", "thinking")
+_THOUGHTS = re.compile(
+    r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
+    re.DOTALL,
+)
+"""The thoughts that clients send back before what was said: they are no part of the conversation."""
+
+
+class CallId(NamedTuple):
+    """The id of a tool call, which names the run and the effect that wait for its result.
+
+    `call_`, the 16 bytes of the run's id in base64 for URLs, and the effect's id with `-` for `/`: at most 40 of the
+    characters that every provider takes, because clients carry a conversation from one to another.
+    """
+
+    run_id: str
+    effect: str
+
+    def __str__(self) -> str:
+        """Return the id as clients see it."""
+        raw = base64.urlsafe_b64encode(UUID(self.run_id).bytes).rstrip(b"=").decode()
+        return f"call_{raw}_{self.effect.replace('/', '-')}"
+
+
+def read_call_id(text: str, field: str) -> CallId:
+    """Return the call that an id names.
+
+    Raises:
+        UsageError: It is none of ours.
+    """
+    found = _CALL.fullmatch(text)
+    if found is None:
+        raise unknown_call(text, field)
+    return CallId(str(UUID(bytes=base64.urlsafe_b64decode(found[1] + "=="))), found[2].replace("-", "/"))
+
+
+def unknown_call(text: str, field: str) -> UsageError:
+    """Return the error for an id that names no call that waits."""
+    return UsageError(
+        f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
+        field=field,
+    )
+
+
+# -- as it is sent
+
+
+class Part(Struct, frozen=True):
+    """A part of what was said or thought; what is no text is not served."""
+
+    type: Literal["text", "input_text", "output_text", "refusal", "reasoning_text", "reasoning", "thinking"]
+    text: str = ""
+    refusal: str = ""
+
+
+Content = str | list[Part] | None
+
+
+class CalledFunction(Struct, frozen=True):
+    """A function that was called, and with what."""
+
+    name: str
+    arguments: str = ""
+
+
+class MadeCall(Struct, frozen=True):
+    """A call that was made."""
+
+    id: str
+    function: CalledFunction
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A message of a chat; one of a tool brings what the call `tool_call_id` came to."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = None
+    name: str | None = None
+    refusal: str | None = None
+    tool_calls: list[MadeCall] | None = None
+    tool_call_id: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it says, without thoughts."""
+        text = self.content or self.refusal or ""
+        if isinstance(text, list):
+            text = "\n".join(part.text or part.refusal for part in text if part.type not in _THINKING)
+        return _THOUGHTS.sub("", text) if self.role == "assistant" else text
+
+
+class InputItem(Struct, frozen=True, kw_only=True):
+    """An item of a response's input."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    role: Literal["system", "developer", "user", "assistant"] = "assistant"
+    content: Content = None
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    output: Content = None
+
+    @property
+    def message(self) -> Message:
+        """The same as a message of a chat; reasoning becomes a message without text."""
+        if self.type == "function_call":
+            call = MadeCall(self.call_id, CalledFunction(self.name, self.arguments))
+            return Message(role="assistant", tool_calls=[call])
+        if self.type == "function_call_output":
+            return Message(role="tool", content=self.output, tool_call_id=self.call_id)
+        return Message(role=self.role, content=self.content if self.type == "message" else None)
+
+
+# -- as it is read
+
+
+def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
+    """Return what the caller brought at a conversation's end for calls of a run that waits for it.
+
+    Nothing where another message is last, or where the call was a run's answer: that is a conversation like any other.
+
+    Raises:
+        UsageError: The calls are those of no run, or of several, or one of them has no result.
+    """
+    before = [*itertools.dropwhile(lambda message: message.role == "tool", reversed(messages))]
+    fields = [f"messages[{place}].tool_call_id" for place in range(len(before), len(messages))]
+    brought = dict(zip(fields, messages[len(before) :], strict=True))
+    calling = itertools.takewhile(lambda message: message.tool_calls, before)
+    made = {call.id for message in calling for call in message.tool_calls or ()}
+    missing = made - {message.tool_call_id for message in brought.values()}
+    if brought and missing:
+        raise UsageError(f"the call {min(missing)[:80]!r} has no result; send one for each", field=fields[0])
+    calls = {read_call_id(each.tool_call_id, field): each.text for field, each in brought.items()}
+    if len({call.run_id for call in calls}) > 1:
+        raise unknown_call(messages[-1].tool_call_id, fields[-1])
+    return {} if any(call.effect == ANSWER for call in calls) else calls
+
+
+def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> str:
+    """Return the problem that a conversation comes to.
+
+    Args:
+        form: The schema that the answer is put into afterwards.
+
+    Raises:
+        UsageError: Nothing is asked in it.
+    """
+    instructions = [each.text for each in messages if each.role in ("system", "developer")]
+    asked = next((each for each in reversed(messages) if each.role == "user"), None)
+    turns = [turn for message, turn in _turns(messages) if message is not asked]
+    if asked is not None:
+        problem = asked.text
+    elif instructions and not turns:
+        problem = instructions.pop()
+    else:
+        raise UsageError("messages: no message is from the user, so nothing is asked", field="messages")
+    if form is not None:
+        instructions.append(FORM.format(schema=msgspec.json.encode(form).decode()))
+    whole = with_instructions(problem, "\n\n".join(instructions))
+    room = min(_HISTORY_CHARS, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000)
+    return with_quoted(whole, "\n".join(quote_latest(turns, room, "earlier turns")))
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
+    """Yield what was said, called and brought, with the message that has it."""
+    called = dict[str, str]()
+    for message in messages:
+        text, name = beginning(message.text, MAX_TURN_CHARS), beginning(message.name or "", 64).strip()
+        if message.role == "tool":
+            yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {text}"
+        elif message.role in ("user", "assistant") and text.strip():
+            yield message, f"{message.role}{f' ({name})' if name else ''}: {text}"
+        for call in message.tool_calls or ():
+            called[call.id] = f"{call.function.name}({call.function.arguments})"
+            yield message, f"assistant called: {beginning(called[call.id], MAX_TURN_CHARS)}"
+
+
+def messages_of(problem: str, answer: str | None) -> list[Message]:
+    """Return the conversation that a run was about, its answer included."""
+    asked = without_quoted(problem)
+    messages = [Message(role="user", content=asked), Message(role="assistant", content=answer)]
+    if quoted := problem[len(asked) :].partition(f"\n\n{HEADING}\n")[2]:
+        earlier = "\n".join(line.removeprefix(MARK) for line in quoted.split("\n"))
+        messages.insert(0, Message(role="user", name="earlier", content=earlier))
+    return messages
 
 
 class OwnFields(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,18 +259,17 @@ class OwnFields(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reasoning: bool = True
 
 
-class StreamOptions(Struct, frozen=True):
-    """The field `stream_options`."""
-
-    include_usage: bool = False
-
-
 class Function(Struct, frozen=True):
     """A function of the caller: a run may call it, or its answer is a call of it."""
 
     name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
     parameters: Form | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parameters whose schema cannot be used."""
+        if fault := schema_fault(self.parameters or {}):
+            raise ValueError(f"parameters: {fault}")
 
     @property
     def form(self) -> Form:
@@ -101,14 +290,6 @@ class ResponseTool(Function, frozen=True, tag_field="type", tag="function"):
     strict: bool | None = False
 
 
-class ToolChoice(Struct, frozen=True, omit_defaults=True):
-    """The function that must be called: `function` names it in chats, `name` in responses."""
-
-    type: Literal["function"]
-    function: Function | None = None
-    name: str = ""
-
-
 class AnswerFormat(Struct, frozen=True, omit_defaults=True):
     """The format of the answer; the schema is in `json_schema` in chats, in `schema` in responses."""
 
@@ -117,6 +298,18 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
     name: str = ""
     schema: Form | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a schema that cannot be used."""
+        if self.type == "json_schema" and (fault := schema_fault(self.form)):
+            raise ValueError(f"the schema cannot be used: {fault}")
+
+    @property
+    def form(self) -> Form | None:
+        """The JSON schema of the answer; None for text."""
+        if self.type == "json_schema":
+            return (self.json_schema or {}).get("schema", self.schema)
+        return {"type": "object"} if self.type == "json_object" else None
+
 
 class TextOptions(Struct, frozen=True):
     """The field `text`."""
@@ -124,18 +317,33 @@ class TextOptions(Struct, frozen=True):
     format: AnswerFormat = AnswerFormat("text")
 
 
-class SharedFields(Struct, frozen=True, kw_only=True):
+class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
     """The fields that requests of both APIs have."""
 
     model: str
     stream: bool = False
-    stream_options: StreamOptions = StreamOptions()
-    tool_choice: Literal["auto", "none", "required"] | ToolChoice = "auto"
+    stream_options: dict[str, bool] = {}
+    tools: Annotated[tuple[Tool, ...], Meta(max_length=MAX_TOOLS)] = ()
+    tool_choice: Literal["auto", "none", "required"] | Tool = "auto"
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
 
+    # What would change what the reply holds, with the values that ask for nothing beyond what is served.
+    n: Literal[1] = 1
+    logprobs: None = None
+    top_logprobs: Literal[0] = 0
+    logit_bias: Annotated[Form, Meta(max_length=0)] = {}
+    modalities: list[Literal["text"]] = []
+    audio: None = None
+    functions: Annotated[list[Form], Meta(max_length=0)] = []
+    function_call: Literal["none", "auto"] = "auto"
+    include: list[Literal["reasoning.encrypted_content"]] = []
+    conversation: None = None
+    prompt: None = None
+    max_tool_calls: None = None
 
-class ChatFields(SharedFields, frozen=True, kw_only=True):
+
+class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
     """The fields of a request for a chat completion that are served."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]
@@ -143,60 +351,44 @@ class ChatFields(SharedFields, frozen=True, kw_only=True):
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     response_format: AnswerFormat = AnswerFormat("text")
-    tools: Annotated[tuple[ChatTool, ...], Meta(max_length=MAX_TOOLS)] = ()
+
+    @property
+    def own_functions(self) -> list[Function]:
+        """The functions of its tools."""
+        return [tool.function for tool in self.tools]
 
     @property
     def forced(self) -> list[Function]:
-        """The functions of which the answer must call one.
+        """The functions of which the answer must call one."""
+        choice = self.tool_choice
+        if isinstance(choice, ChatTool):
+            return [function for function in self.own_functions if function.name == choice.function.name]
+        return self.own_functions if choice == "required" else []
+
+    @property
+    def form(self) -> Form | None:
+        """The JSON schema of the answer; None for text.
 
         Raises:
-            UsageError: There is none of the tools that may be meant.
+            UsageError: There is no function of those of which one must be called.
         """
-        choice, functions = self.tool_choice, [tool.function for tool in self.tools]
-        if isinstance(choice, ToolChoice):
-            name = choice.function.name if choice.function else choice.name
-            functions = [function for function in functions if function.name == name]
-        elif choice != "required":
-            return []
-        if not functions:
+        if self.tool_choice in ("auto", "none"):
+            return self.response_format.form
+        if not self.forced:
             message = "tool_choice: there is no such function among the tools"
             raise UsageError(message, field="tool_choice", code="unsupported_value")
-        return functions
+        return form_of_call(self.forced)
 
-    def form(self, field: str) -> Form | None:
-        """Return the JSON schema of the answer; None for text.
-
-        Raises:
-            UsageError: As `forced`; or it cannot be used, and `field` is where the format stands.
-        """
-        wanted = self.response_format
-        if functions := self.forced:
-            return form_of_call(functions)
-        if wanted.type != "json_schema":
-            return {"type": "object"} if wanted.type == "json_object" else None
-        schema = (wanted.json_schema or {}).get("schema", wanted.schema)
-        if fault := schema_fault(schema):
-            raise UsageError(f"{field}: the schema cannot be used: {fault}", field=field)
-        return schema
-
+    @property
     def callers_tools(self) -> list[CallersTool]:
-        """Return the tools that the run may ask its caller to call: none where the answer itself is a call.
-
-        Raises:
-            UsageError: A tool is not as it must be.
-        """
+        """The tools that the run may ask its caller to call: none where the answer itself is a call."""
         cards = [
-            ToolCard(tool.function.name, tool.function.description or "", tool.function.parameters or {})
-            for tool in self.tools
+            ToolCard(each.name, each.description or "", each.parameters or {}) for each in self.own_functions
         ]
-        for place, card in enumerate(cards):
-            if fault := schema_fault(card.parameters):
-                where = f"tools[{place}].parameters"
-                raise UsageError(f"{where}: {fault}", field=where)
-        return [] if self.tool_choice == "none" or self.forced else [CallersTool(card) for card in cards]
+        return [CallersTool(card) for card in cards] if self.tool_choice == "auto" else []
 
 
-class ResponseFields(SharedFields, frozen=True, kw_only=True):
+class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
     """The fields of a request for a response that are served."""
 
     input: str | Annotated[list[InputItem], Meta(min_length=1)]
@@ -205,7 +397,6 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
     background: bool = False
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     text: TextOptions = TextOptions()
-    tools: Annotated[tuple[ResponseTool, ...], Meta(max_length=MAX_TOOLS)] = ()
 
     def as_chat(self, earlier: Sequence[Message]) -> ChatFields:
         """Return the same as a request for a chat completion.
@@ -215,12 +406,17 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
         """
         items = [InputItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         instructions = [Message(role="system", content=self.instructions)] if self.instructions else []
+        choice = self.tool_choice
         return ChatFields(
+            model=self.model,
             messages=[*instructions, *earlier, *(item.message for item in items)],
+            stream=self.stream,
             max_tokens=self.max_output_tokens,
             response_format=self.text.format,
             tools=tuple(ChatTool(tool) for tool in self.tools),
-            **{name: getattr(self, name) for name in SharedFields.__struct_fields__},
+            tool_choice=ChatTool(choice) if isinstance(choice, ResponseTool) else choice,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasonry=self.reasonry,
         )
 
 
@@ -230,15 +426,14 @@ class ResponseFields(SharedFields, frozen=True, kw_only=True):
 def read_fields(body: Any, form: type[Fields]) -> Fields:
     """Return the fields that are served, as the Struct that has them.
 
+    Others change nothing, and are passed over with a warning: how a model is sampled is the strategy's business.
+
     Raises:
-        UsageError: A field that would change the reply is not served, or one is not as it must be.
+        UsageError: One is not as it must be.
     """
     fields = {name: value for name, value in read_form(body, Form).items() if value is not None}
-    for name, taken in REFUSED.items():
-        if name in fields and fields[name] not in taken:
-            only = f"; only {msgspec.json.encode(taken[0]).decode()} is taken" if taken else ""
-            message = f"{name}: this field is not served{only}"
-            raise UsageError(message, field=name, code="unsupported_parameter")
+    if fields.get("logprobs") is False:
+        del fields["logprobs"]
     if isinstance(tools := fields.get("tools"), list):
         fields["tools"] = [tool for tool in tools if not _is_other_tool(tool)]
     return read_form(fields, form)
@@ -246,12 +441,10 @@ def read_fields(body: Any, form: type[Fields]) -> Fields:
 
 def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
     """Return warnings about the parts of a request that are passed over."""
-    known = {*form.__struct_fields__, *REFUSED}
-    fields = {name for name, value in body.items() if name not in known and value is not None}
+    fields = {name for name in body.keys() - {*form.__struct_fields__} if body[name] is not None}
     kinds = {tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)}
-    shown = [beginning(", ".join(sorted(names)), MAX_SHOWN_CHARS) for names in (fields, kinds)]
-    warnings = f"without effect here: {shown[0]}", f"tools: only functions are served, not {shown[1]}"
-    return [warning for warning, names in zip(warnings, (fields, kinds), strict=True) if names]
+    found = ("without effect here: ", fields), ("tools: only functions are served, not ", kinds)
+    return [about + beginning(", ".join(sorted(names)), MAX_SHOWN_CHARS) for about, names in found if names]
 
 
 def _is_other_tool(tool: Any) -> bool:
@@ -293,50 +486,3 @@ def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | 
         return functions[0].name, written
     call = written.get("call")
     return (call["tool"], call["arguments"]) if call else None
-
-
-# -- models
-
-
-def _strategies(registry: Registry) -> list[str]:
-    return [AUTO, *(each.name for each in strategies_at_hand(registry).values() if each.is_driven)]
-
-
-def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
-    """Return the names to choose from: the strategies on the default model, then on each other that the operator lists.
-
-    More may be asked for: `offline`, which solves a few kinds of puzzle only, and the default by its name.
-    """
-    names, by_spec = _strategies(strategies), dict[str, str]()
-    for model, spec in allowed.models.items():
-        by_spec.setdefault(spec, model)
-    by_spec.pop(allowed.default_model or "", None)
-    return [*names, *(f"{name}@{model}" for model in by_spec.values() for name in names)]
-
-
-def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
-    """Return the strategy and the model that a name stands for; no model where the operator's default is meant.
-
-    Raises:
-        NotFoundError: `model_not_found`: there is no such strategy, or the operator has not listed the model.
-    """
-    strategy, at, model = (part.strip() for part in name.partition("@"))
-    if strategy.lower() != AUTO:
-        written = read_composition(strategy)
-        found = find_strategy(written.name, strategies) if written.name else None
-        if found is None or not found.is_driven:
-            raise _not_found("strategy", strategy, _strategies(strategies))
-        strategy = written.spell(found.name)
-    if at and model not in allowed.model_names:
-        raise _not_found("model", model, allowed.model_names)
-    return strategy, model if at else None
-
-
-def _not_found(kind: str, name: str, choices: Sequence[str]) -> NotFoundError:
-    return NotFoundError(
-        f"there is no {kind} {name[:100]!r} here.{did_you_mean(name, choices)} A model is named STRATEGY or "
-        f"STRATEGY@MODEL; the {kind} is one of: {', '.join(choices)}",
-        code="model_not_found",
-        field="model",
-        choices=list(choices),
-    )

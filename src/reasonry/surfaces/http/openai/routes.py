@@ -1,29 +1,41 @@
-"""The routes under `/v1`, and what comes of a request: told as a stream of events, or whole; the same for both APIs."""
+"""The routes of chats and responses, and how the two APIs tell a run: as events, the last of which has it whole."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import re
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
 
+from ....core.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
+from ..catalog import read_name
 from ..context import RequestContext
 from ..documents import RUN, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
 from ..streams import EventStream
 from .completion import Completion, begin
-from .conversation import Message, messages_of
-from .request import ChatFields, ResponseFields, model_ids, read_fields, read_name
-from .telling import Document, ResponseDocument, fail_response, respond, tell_chat, tell_response
+from .request import (
+    ChatFields,
+    MadeCall,
+    Message,
+    ResponseFields,
+    ResponseTool,
+    TextOptions,
+    messages_of,
+    read_fields,
+)
 
+Document = dict[str, Any]
 Events = AsyncGenerator[Document]
 """What comes of a request; the last of them has it whole."""
 
@@ -31,22 +43,6 @@ _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
 
 # -- shown
-
-
-class ModelDocument(TypedDict):
-    """A name that a request may have as its model."""
-
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-
-
-class ModelListDocument(TypedDict):
-    """All models."""
-
-    object: Literal["list"]
-    data: list[ModelDocument]
 
 
 class ChatCompletionDocument(TypedDict):
@@ -61,31 +57,41 @@ class ChatCompletionDocument(TypedDict):
     reasonry: Document
 
 
+class ResponseDocument(Struct, kw_only=True):
+    """The answer, or the calls to make; or where the run stands that is to bring it."""
+
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"] = "in_progress"
+    error: Document | None = None
+    incomplete_details: Document | None = None
+    output: list[Document] = []
+    reasoning: Document = msgspec.field(default_factory=lambda: {"effort": None, "summary": "detailed"})
+    usage: Document | None = None
+    metadata: Document = {}
+    store: bool = True
+    temperature: None = None
+    top_p: None = None
+    truncation: Literal["auto"] = "auto"
+    reasonry: Document | UnsetType = UNSET
+    model: str
+    background: bool
+    instructions: str | None
+    max_output_tokens: int | None
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    text: TextOptions
+    tool_choice: Literal["auto", "none", "required"] | ResponseTool
+    tools: tuple[ResponseTool, ...]
+
+
 class DeletedResponseDocument(TypedDict):
     """A response that is gone, with its run."""
 
     id: str
     object: Literal["response"]
     deleted: bool
-
-
-# -- models
-
-
-async def list_models(context: RequestContext) -> Response:
-    """List the models: each strategy, alone and with each model of this server."""
-    names = model_ids(context.app.strategies, context.app.allowed)
-    return reply({"object": "list", "data": [_model_document(name) for name in names]})
-
-
-async def read_model(context: RequestContext, name: str) -> Response:
-    """Return a model of the list."""
-    read_name(name, context.app.strategies, context.app.allowed)
-    return reply(_model_document(name))
-
-
-def _model_document(name: str) -> ModelDocument:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "reasonry"}
 
 
 # -- completions and responses
@@ -163,6 +169,130 @@ async def _whole(events: Events) -> Any:
     return last.get("response", last)
 
 
+# -- told
+
+
+def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
+    """Return the response to a request as it begins; `name` is that of the completion."""
+    names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
+    echoed = {each: getattr(fields, each) for each in names}
+    return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
+
+
+def fail_response(response: ResponseDocument, error: ReasonryError) -> Document:
+    """Return the event that ends a response of which nothing comes."""
+    response.status = "cancelled" if error.code == "cancelled" else "failed"
+    response.error = {"code": error.code, "message": error.message}
+    return {"type": "response.failed", "response": response}
+
+
+async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
+    """Yield a chat completion in chunks, and last whole."""
+    fields, thoughts = completion.fields, list[str]()
+    head = {"id": f"chatcmpl-{completion.name}", "created": int(time.time()), "model": fields.model}
+    usage = {"usage": None} if fields.stream_options.get("include_usage") else {}
+
+    def chunk(delta: Document, reason: str | None = None) -> Document:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return {**head, "object": "chat.completion.chunk", "choices": [choice], **usage}
+
+    yield chunk({"role": "assistant", "content": ""})
+    async with aclosing(completion.think()) as pieces:
+        async for piece in pieces:
+            thoughts.append(piece)
+            yield chunk({"reasoning_content": piece})
+    await completion.end()
+    reasoning = {"reasoning_content": "".join(thoughts)} if thoughts else {}
+    message: Document = {"role": "assistant", "content": completion.answer, "refusal": None, **reasoning}
+    if completion.calls:
+        calls = [{"type": "function", **msgspec.to_builtins(call)} for call in completion.calls]
+        message |= {"content": None, "tool_calls": calls}
+        yield chunk({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
+    elif completion.answer:
+        yield chunk({"content": completion.answer})
+    reason = "tool_calls" if completion.calls else "length" if completion.cut else "stop"
+    yield chunk({}, reason)
+    spent = {"usage": _usage(completion, "prompt", "completion"), "reasonry": {"runs": [completion.run]}}
+    if usage:
+        yield {**chunk({}), "choices": [], **spent}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+    yield {**head, "object": "chat.completion", "choices": [choice], **spent}
+
+
+async def tell_response(completion: Completion, response: ResponseDocument) -> AsyncGenerator[Document]:
+    """Yield the events of a response; the last of them has it whole."""
+    for kind in ("created", "in_progress"):
+        yield {"type": f"response.{kind}", "response": response}
+    item: Document = {"id": f"rs_{response.id}", "type": "reasoning"}
+    place, thoughts = {"item_id": item["id"], "output_index": 0, "summary_index": 0}, list[str]()
+    async with aclosing(completion.think()) as pieces:
+        async for piece in pieces:
+            if not thoughts:
+                yield _begin_item(response, {**item, "summary": []})
+                part = {"type": "summary_text", "text": ""}
+                yield {"type": "response.reasoning_summary_part.added", **place, "part": part}
+            thoughts.append(piece)
+            yield {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
+    if thoughts:
+        part = {"type": "summary_text", "text": "".join(thoughts)}
+        yield {"type": "response.reasoning_summary_text.done", **place, "text": part["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
+        yield _end_item(response, {**item, "summary": [part]})
+    await completion.end()
+    response.status = "incomplete" if completion.cut else "completed"
+    items = [_tell_call(response, call) for call in completion.calls]
+    for event in itertools.chain(*(items or [_tell_answer(response, completion.answer)])):
+        yield event
+    response.incomplete_details = {"reason": "max_output_tokens"} if completion.cut else None
+    response.usage, response.reasonry = _usage(completion, "input", "output"), {"runs": [completion.run]}
+    yield {"type": f"response.{response.status}", "response": response}
+
+
+def _tell_answer(response: ResponseDocument, text: str) -> Iterator[Document]:
+    item: Document = {"id": f"msg_{response.id}", "type": "message", "role": "assistant"}
+    part = {"type": "output_text", "annotations": [], "logprobs": []}
+    place = {"item_id": item["id"], "output_index": len(response.output), "content_index": 0}
+    yield _begin_item(response, {**item, "content": []})
+    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
+    yield {"type": "response.output_text.delta", **place, "delta": text, "logprobs": []}
+    yield {"type": "response.output_text.done", **place, "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", **place, "part": {**part, "text": text}}
+    yield _end_item(response, {**item, "content": [{**part, "text": text}]}, response.status)
+
+
+def _tell_call(response: ResponseDocument, call: MadeCall) -> Iterator[Document]:
+    name, written = call.function.name, call.function.arguments
+    item = {"id": f"fc_{call.id}", "type": "function_call", "call_id": call.id, "name": name}
+    place = {"item_id": item["id"], "output_index": len(response.output)}
+    yield _begin_item(response, {**item, "arguments": ""})
+    yield {"type": "response.function_call_arguments.delta", **place, "delta": written}
+    yield {"type": "response.function_call_arguments.done", **place, "arguments": written, "name": name}
+    yield _end_item(response, {**item, "arguments": written})
+
+
+def _begin_item(response: ResponseDocument, item: Document) -> Document:
+    begun = {**item, "status": "in_progress"}
+    return {"type": "response.output_item.added", "output_index": len(response.output), "item": begun}
+
+
+def _end_item(response: ResponseDocument, item: Document, status: str = "completed") -> Document:
+    response.output.append(done := {**item, "status": status})
+    return {"type": "response.output_item.done", "output_index": len(response.output) - 1, "item": done}
+
+
+def _usage(completion: Completion, read: str, written: str) -> Document:
+    """Return the usage of a request in the words of an API; all output that is no answer counts as reasoning."""
+    used = completion.usage
+    thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
+    return {
+        f"{read}_tokens": used.input_tokens,
+        f"{written}_tokens": used.output_tokens,
+        "total_tokens": used.tokens,
+        f"{read}_tokens_details": {"cached_tokens": used.cached_input_tokens},
+        f"{written}_tokens_details": {"reasoning_tokens": max(0, thought)},
+    }
+
+
 # -- responses that are kept
 
 
@@ -217,8 +347,8 @@ async def _read_conversation(context: RequestContext, response_id: str | None) -
     try:
         source = await context.app.engine.recorded_run(_run_behind(response_id)[0])
     except NotFoundError as error:
-        field, code = "previous_response_id", "previous_response_not_found"
-        raise UsageError(f"{field}: {error.message}", field=field, code=code) from None
+        field = "previous_response_id"
+        raise UsageError(error.message, field=field, code="previous_response_not_found") from None
     view = await context.app.engine.view_of(source.row, source.lines)
     return messages_of(source.begun.problem, view.record.result.answer)
 
@@ -235,8 +365,6 @@ _CHATS, _RESPONSES, _KEPT = "/v1/chat/completions", "/v1/responses", "/v1/respon
 _POSTED = 200, _FAILURES, IDEMPOTENCY_KEY, read_fields
 
 OPERATIONS = (
-    Operation("GET", "/v1/models", list_models, ModelListDocument),
-    Operation("GET", "/v1/models/{name:path}", read_model, ModelDocument),
     Operation("POST", _CHATS, create_chat_completion, ChatCompletionDocument, *_POSTED),
     Operation("POST", _RESPONSES, create_response, ResponseDocument, *_POSTED),
     Operation("GET", _KEPT, read_response, ResponseDocument, checks_query=False),
