@@ -16,7 +16,6 @@ from ..records import (
     JobOptions,
     Line,
     OnProgress,
-    QueueStatus,
     RequestKey,
     RunRow,
     SessionRow,
@@ -90,7 +89,7 @@ def _kept_nowhere() -> UsageError:
     return UsageError("the store in memory has no file; give --store a path", option="store")
 
 
-def _reads(
+def reads(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
     """Return the method of `Store` that does work in a transaction that only reads."""
@@ -101,7 +100,7 @@ def _reads(
     return method
 
 
-def _writes(
+def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
     """Return the method of `Store` that does work in a transaction that writes."""
@@ -217,7 +216,7 @@ class RowStore:
             if job is not None:
                 self._database.put_job(tx, run_rows.run(tx, run_id), job)
             if lease is not None and is_over:
-                leases.give_back(tx, run_id, lease.holder)
+                tx.execute(leases.GIVE_BACK, (run_id, lease.holder))
 
         await self.write(work)
         if lease is not None and is_over:
@@ -228,30 +227,31 @@ class RowStore:
         lease = self._leases.lease_of(run_id)
         await self.write(lambda tx: run_rows.keep(tx, run_id, checkpoint, lease))
 
-    run_begun_with = _reads(run_rows.begun_with)
-    run = _reads(run_rows.run)
-    rows = _reads(run_rows.rows)
-    lines = _reads(run_rows.lines)
-    tail = _reads(run_rows.tail)
-    runs = _reads(run_rows.runs)
-    run_ids = _reads(run_rows.run_ids)
-    usage_since = _reads(run_rows.usage_since)
-    usage_by = _reads(run_rows.usage_by)
-    find_driven = _reads(leases.find_driven)
-    delete_run = _writes(run_rows.delete_run)
-    count_deaths = _writes(run_rows.count_deaths)
+    run_begun_with = reads(run_rows.begun_with)
+    run = reads(run_rows.run)
+    rows = reads(run_rows.rows)
+    lines = reads(run_rows.lines)
+    tail = reads(run_rows.tail)
+    runs = reads(run_rows.runs)
+    run_ids = reads(run_rows.run_ids)
+    usage_since = reads(run_rows.usage_since)
+    usage_by = reads(run_rows.usage_by)
+    find_driven = reads(leases.find_driven)
+    queue_status = reads(leases.queue_status)
+    delete_run = writes(run_rows.delete_run)
+    count_deaths = writes(run_rows.count_deaths)
 
-    change = _writes(session_rows.change)
-    session = _reads(session_rows.session)
-    sessions = _reads(session_rows.sessions)
-    session_ids = _reads(session_rows.session_ids)
-    thoughts = _reads(session_rows.thoughts)
-    search_thoughts = _reads(session_rows.search_thoughts)
-    sessions_behind = _reads(session_rows.sessions_behind)
-    import_session = _writes(session_rows.import_session)
-    keep_thoughts = _writes(session_rows.keep_thoughts)
-    sweep_sessions = _writes(session_rows.sweep)
-    delete_session = _writes(session_rows.delete_session)
+    change = writes(session_rows.change)
+    session = reads(session_rows.session)
+    sessions = reads(session_rows.sessions)
+    session_ids = reads(session_rows.session_ids)
+    thoughts = reads(session_rows.thoughts)
+    search_thoughts = reads(session_rows.search_thoughts)
+    sessions_behind = reads(session_rows.sessions_behind)
+    import_session = writes(session_rows.import_session)
+    keep_thoughts = writes(session_rows.keep_thoughts)
+    sweep_sessions = writes(session_rows.sweep)
+    delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
         """See `Store`."""
@@ -264,10 +264,6 @@ class RowStore:
 
         return [] if self.has_workers else await self.write(look)
 
-    async def queue_status(self) -> QueueStatus:
-        """See `Store`."""
-        return await self.read(leases.queue_status)
-
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
         """See `Store`."""
@@ -276,8 +272,8 @@ class RowStore:
         async with self._leases.hold(run_id) as deaths:
             yield deaths
 
-    read_whole = _reads(whole_rows.read)
-    write_whole = _writes(whole_rows.write)
+    read_whole = reads(whole_rows.read)
+    write_whole = writes(whole_rows.write)
 
     async def stats(self) -> StoreStats:
         """See `Store`."""

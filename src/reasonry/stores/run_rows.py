@@ -143,19 +143,11 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
         raise ConflictError(f"run {row.run_id} already exists", run_id=row.run_id)
     new = _Stored(tx.next_key("run"), row.run_id, row.owner, row.session_id, 0, b"")
     stored = _write(tx, new, lines)
-    tx.execute(sql.ADD_RUN, (stored.key, *_values(row), stored.last, stored.digest))
+    tx.execute(sql.ADD_RUN, (stored.key, *sql.numbered(astuple(row)), stored.last, stored.digest))
     _make_searchable(tx, stored.key, row)
     if key is not None:
         _keep_request(tx, row.owner, key, stored.key)
     return row.run_id
-
-
-def _values(row: RunRow) -> list[Any]:
-    fields = [*astuple(row)]
-    for column in (_UNATTENDED, _PAUSED):
-        fields[column] = int(fields[column])
-    fields[-1] = None if row.usd is None else float(row.usd)
-    return fields
 
 
 def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
@@ -197,8 +189,8 @@ def append(
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
     if row is not None:
-        values = _values(replace(row, run_id=run_id, owner=stored.owner))
-        tx.execute(sql.SET_RUN, (*values[1:], stored.last, stored.digest, stored.key))
+        _, *values = sql.numbered(astuple(replace(row, owner=stored.owner)))
+        tx.execute(sql.SET_RUN, (*values, stored.last, stored.digest, stored.key))
         _make_searchable(tx, stored.key, row)
     elif stored.last - known >= NOTE_EVERY:
         tx.execute(sql.SET_TAIL, (stored.last, stored.digest, stored.key))

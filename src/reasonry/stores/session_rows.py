@@ -170,14 +170,8 @@ def _find_known(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession
     return stored
 
 
-def _values(row: SessionRow) -> list[Any]:
-    fields = [*astuple(row)]
-    fields[_PINNED] = int(row.pinned)
-    return fields
-
-
 def _set(tx: Tx, stored: StoredSession) -> None:
-    _, *values, _ = _values(stored.row)
+    _, *values, _ = sql.numbered(astuple(stored.row))
     tx.execute(sql.SET_SESSION, (*values, stored.last, stored.digest, stored.key))
 
 
@@ -187,19 +181,20 @@ def _check_new(tx: Tx, session_id: str) -> None:
         raise ConflictError(f"session {session_id} already exists", session_id=session_id)
 
 
-def _add(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
+    """Add a whole session."""
     _check_new(tx, row.session_id)
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     key = tx.next_key("session")
     stored = _add_thoughts(tx, StoredSession(key, row, 0, _first_digest(key)), thoughts)
-    tx.execute(sql.ADD_SESSION, (stored.key, *_values(row), stored.last, stored.digest))
+    tx.execute(sql.ADD_SESSION, (key, *sql.numbered(astuple(row)), stored.last, stored.digest))
     searchable.put(tx, [(place(stored.key, 0), row.purpose)])
 
 
 def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
-    """Add thoughts, in the order of their `seq`; return the row as it then has to be stored."""
+    """Add thoughts; return the row as it then has to be stored."""
     key, row, last, digest = stored
-    for thought in thoughts:
+    for thought in sorted(thoughts, key=lambda thought: thought.seq):
         at, digest = new_place(key, thought.seq), _next_digest(digest, thought)
         values = (at, thought.number, thought.text, thought.branch, thought.body, digest)
         if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
@@ -233,7 +228,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
         session_id, stored = wanted.instead, _find_known(tx, wanted.instead, lock=True)
     thoughts = [] if wanted.thought is None else [wanted.thought]
     if wanted.row is not None and (stored is None or wanted.row.session_id != session_id):
-        _add(tx, wanted.row, thoughts)
+        import_session(tx, wanted.row, thoughts)
     elif stored is not None and (wanted.row is not None or thoughts):
         if wanted.row is not None:
             if wanted.row.purpose != stored.row.purpose:
@@ -379,11 +374,6 @@ def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
     searchable.put(tx, [(place(stored.key, 0), session.row.purpose)])
     _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))
-
-
-def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
-    """Add a whole session."""
-    _add(tx, row, sorted(thoughts, key=lambda thought: thought.seq))
 
 
 def sweep(tx: Tx, sweep: Sweep) -> None:

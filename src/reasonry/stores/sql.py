@@ -9,7 +9,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import UsageError
@@ -229,18 +229,28 @@ def tests_of(
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
     wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
     tests = [f"AND {test.format(f'${number}')} " for number, (test, _) in enumerate(wanted, first)]
-    return "".join(tests), [int(value) if isinstance(value, bool) else value for _, value in wanted]
+    return "".join(tests), numbered(value for _, value in wanted)
 
 
-OWNER_FILTER = {"owner": "owner = {}"}
-BEHIND_FILTERS = {**OWNER_FILTER, "session_id": "session_id = {}"}
+def numbered(values: Iterable[Any]) -> list[Any]:
+    """Return values as the databases keep them: a truth value as an integer."""
+    return [int(value) if isinstance(value, bool) else value for value in values]
+
+
+def _equal(*columns: str) -> dict[str, str]:
+    return {column: f"{column} = {{}}" for column in columns}
+
+
+OWNER_FILTER = _equal("owner")
+BEHIND_FILTERS = _equal("owner", "session_id")
 
 MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
 # Runs: the columns of `RunRow`, then the end of the journal.
-RUN_ROW = """run_id, session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome,
-  reason, detail, answer, owner, unattended, paused, calls, tokens, usd"""
+_RUN_REST = """session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome, reason, detail,
+  answer, owner, unattended, paused, calls, tokens, usd"""
+RUN_ROW = f"run_id, {_RUN_REST}"
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
 RUN_AT = f"SELECT {RUN_ROW}, last_line, last_digest FROM run WHERE key = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
@@ -250,29 +260,14 @@ SELECT {RUN_ROW} FROM run WHERE key IN (
 ) ORDER BY key DESC
 """
 RUN_FILTERS = {
-    "status": "status = {}",
-    "outcome": "outcome = {}",
-    "strategy": "strategy = {}",
-    "model": "model = {}",
-    "owner": "owner = {}",
-    "unattended": "unattended = {}",
-    "paused": "paused = {}",
+    **_equal("status", "outcome", "strategy", "model", "owner", "unattended", "paused"),
     "since_ms": "created_at_ms >= {}",
     "until_ms": "created_at_ms < {}",
     "min_usd": "usd >= {}",
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
-COUNT_RUNS = "SELECT count(*) FROM run"
-TALLY_RUNS = """
-SELECT owner, status, count(*), CAST(sum(last_line) AS BIGINT) FROM run GROUP BY 1, 2 ORDER BY 1, 2
-"""
 ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(21)})"
-SET_RUN = """
-UPDATE run SET session_id = $1, strategy = $2, model = $3, problem = $4, status = $5, created_at_ms = $6,
-  updated_at_ms = $7, outcome = $8, reason = $9, detail = $10, answer = $11, owner = $12, unattended = $13,
-  paused = $14, calls = $15, tokens = $16, usd = $17, last_line = $18, last_digest = $19
-WHERE key = $20
-"""
+SET_RUN = f"UPDATE run SET ({_RUN_REST}, last_line, last_digest) = ({values(19)}) WHERE key = $20"
 SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
 DROP_RUN = "DELETE FROM run WHERE key = $1"
 IDS_FROM = "SELECT {id} FROM {table} WHERE {id} >= $1 AND {id} < $2 {tests} ORDER BY {id} LIMIT {limit}"
@@ -305,9 +300,8 @@ SET_REQUEST = "UPDATE run SET request = $1, request_digest = $2, requested_at_ms
 FORGET_REQUEST = "UPDATE run SET request = NULL WHERE owner = $1 AND request = $2 AND requested_at_ms < $3"
 
 # Sessions: the columns of `SessionRow`, then the end of the thoughts.
-SESSION_ROW = """session_id, strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head,
-  owner"""
-SESSION_COLUMNS = f"key, {SESSION_ROW}, last_thought, last_digest"
+_SESSION_REST = "strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
+SESSION_COLUMNS = f"key, session_id, {_SESSION_REST}, owner, last_thought, last_digest"
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
 SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = $1"
 SESSION_LIST = f"""
@@ -317,9 +311,7 @@ SELECT {SESSION_COLUMNS} FROM session WHERE key IN (
 ) ORDER BY used_at_ms DESC, key DESC
 """
 SESSION_FILTERS = {
-    "status": "status = {}",
-    "strategy": "strategy = {}",
-    "owner": "owner = {}",
+    **_equal("status", "strategy", "owner"),
     "since_ms": "used_at_ms >= {}",
     "until_ms": "used_at_ms < {}",
     "archived_ms": "(status = 'archived' OR (pinned = 0 AND used_at_ms < {}))",
@@ -328,16 +320,10 @@ GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
 SESSIONS_BEHIND = """
 SELECT session_id, run_id FROM session WHERE run_id IS NOT NULL AND last_thought < thoughts {tests} ORDER BY key
 """
-COUNT_SESSIONS = "SELECT count(*) FROM session"
-TALLY_SESSIONS = """
-SELECT owner, status, count(*), CAST(sum(last_thought) AS BIGINT) FROM session GROUP BY 1, 2 ORDER BY 1, 2
-"""
 ADD_SESSION = f"INSERT INTO session ({SESSION_COLUMNS}) VALUES ({values(14)})"
-SET_SESSION = """
-UPDATE session SET strategy = $1, created_at_ms = $2, used_at_ms = $3, status = $4, pinned = $5, thoughts = $6,
-  purpose = $7, run_id = $8, head = $9, last_thought = $10, last_digest = $11
-WHERE key = $12
-"""
+SET_SESSION = (
+    f"UPDATE session SET ({_SESSION_REST}, last_thought, last_digest) = ({values(11)}) WHERE key = $12"
+)
 NAME_SESSION = "UPDATE session SET session_id = $1 WHERE key = $2"
 DROP_SESSION = "DELETE FROM session WHERE key = $1"
 ARCHIVE_OLD = """
@@ -357,6 +343,10 @@ DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN $1 AND $2"
 
 # Whole runs and sessions.
 NEXT_KEY = "SELECT key, {kind}_id FROM {kind} WHERE key > $1 {tests} ORDER BY key LIMIT 1"
+COUNT = "SELECT count(*) FROM {kind}"
+TALLY = """
+SELECT owner, status, count(*), CAST(sum(last_{part}) AS BIGINT) FROM {kind} GROUP BY 1, 2 ORDER BY 1, 2
+"""
 STRAY = """
 SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >> 24) LIMIT 1
 """

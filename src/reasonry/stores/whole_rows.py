@@ -13,7 +13,8 @@ from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, Who
 from . import run_rows, session_rows, sql
 from .sql import Tx
 
-KINDS: tuple[WholeKind, ...] = ("run", "session")
+PARTS: dict[WholeKind, str] = {"run": "line", "session": "thought"}
+KINDS = tuple(PARTS)
 """Runs first, so that no session of a run is there without its run."""
 
 LARGE_BYTES = 8 * 1024 * 1024
@@ -115,9 +116,8 @@ def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
     """Return how much is kept, in a store that is so large."""
     sql.check_operator(tx.owner)
     tallies, totals = list[Tally](), dict[str, int]()
-    statements: dict[WholeKind, str] = {"run": sql.TALLY_RUNS, "session": sql.TALLY_SESSIONS}
-    for kind, statement in statements.items():
-        found: list[Any] = tx.rows(statement)
+    for kind in KINDS:
+        found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=PARTS[kind]))
         tallies += [Tally(kind, owner, status, count) for owner, status, count, _ in found]
         totals[kind] = sum(parts for *_, parts in found)
     return StoreStats(tuple(tallies), totals["run"], totals["session"], size, free)
@@ -154,7 +154,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
     faults = find_faults(tx)
     if faults:
         return Finding("file", name, "damaged", message="; ".join(faults))
-    entries = sum(tx.rows(count)[0][0] for count in (sql.COUNT_RUNS, sql.COUNT_SESSIONS))
+    entries = sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in KINDS)
     return Finding("file", name, entries=entries)
 
 
@@ -163,7 +163,7 @@ def _check_page(tx: Tx, kind: WholeKind, after: int) -> tuple[list[Finding], int
     page = read(tx, kind, after)
     if page:
         return [_check(kind, whole) for _, whole in page], page[-1][0]
-    part = {"run": "line", "session": "thought"}[kind]
+    part = PARTS[kind]
     strays = tx.rows(sql.STRAY.format(part=part, kind=kind))
     message = f"{part}s of a {kind} that does not exist"
     return [Finding(kind, "", "damaged", message=message) for _ in strays], None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...records import QueueStatus, Whole, Written
-from ..row_store import RowStore
+from ...records import Whole, Written
+from ..row_store import RowStore, reads
 from . import jobs
 from .address import read_address
 from .transactions import LONG_S, PostgresDatabase
@@ -27,13 +27,8 @@ class PostgresStore(RowStore):
         self._postgres = PostgresDatabase(self.address)
         super().__init__(self._postgres)
 
-    async def queue_status(self) -> QueueStatus:
-        """See `Store`."""
-        return await self.read(jobs.queue_status)
-
-    async def workers(self) -> list[jobs.WorkerStatus]:
-        """Return the workers that are alive."""
-        return await self.read(jobs.workers)
+    queue_status = reads(jobs.queue_status)
+    workers = reads(jobs.workers)
 
     async def put_missing_jobs(self) -> int:
         """Have all unattended runs wait for a worker that have no job; return how many those are."""
