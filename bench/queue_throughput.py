@@ -112,7 +112,7 @@ async def measure(url: str, model: str, count: int, processes: list[int]) -> tup
             )
         )
         spent, (used, there) = sum(map(cpu_s, processes)), machine_s()
-        runs = [(await app.engine.accept_once(order, job=JobOptions())).run_id for _ in range(count)]
+        runs = [(await app.engine.accept(order, job=JobOptions())).run_id for _ in range(count)]
         for run_id in runs:
             while (await app.store.run(run_id)).status == "active":
                 await asyncio.sleep(0.02)

@@ -79,8 +79,8 @@ async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
         participants = await app.equip(request.participants)
         budget = request.budget or Budget()
         order, performers = app.order(replace(request, budget=budget, participants=participants))
-        run_id = await app.engine.accept(order)
-        return await app.engine.drive(run_id, performers, steps)
+        async with app.engine.begin(order) as opened:
+            return await opened.drive(performers, steps)
 
 
 class _Steps(Observer):

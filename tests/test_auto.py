@@ -16,6 +16,8 @@ from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.choice import choose_strategy
 
+from .engine.running import accept
+
 pytestmark = pytest.mark.anyio
 
 CROSSWORD = "Fill in this crossword: 1 across, a large animal; 1 down, to finish."
@@ -66,7 +68,7 @@ async def test_the_reason_is_kept_with_the_run() -> None:
                 participants=Participants(model="offline"),
             )
         )
-        run_id = await app.engine.accept(order)
+        run_id = await accept(app.engine, order)
         run = (await app.engine.read(run_id)).run
     assert run.begun.why == order.why != ""
 

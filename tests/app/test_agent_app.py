@@ -25,6 +25,8 @@ from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 from tests.servers import ModelServer
 
+from ..engine.running import accept
+
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes"),
@@ -316,7 +318,7 @@ async def begun_by_the_operator(
                 participants=participants,
             )
         )
-        run_id = await app.engine.accept(order)
+        run_id = await accept(app.engine, order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
         yield run_id, AgentApp(app)
 

@@ -23,6 +23,7 @@ from reasonry.errors import ModelError
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
+from .running import accept, drive
 
 pytestmark = pytest.mark.anyio
 
@@ -244,8 +245,8 @@ async def run_with(
         budget=budget,
         participants=ParticipantNames("counting"),
     )
-    run_id = await engine.accept(order)
-    result = await engine.drive(run_id, Performers(model))
+    run_id = await accept(engine, order)
+    result = await drive(engine, run_id, Performers(model))
     return result, await engine.trace(run_id), await engine.replay(run_id)
 
 

@@ -23,6 +23,7 @@ from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel
+from .running import accept, drive, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -184,8 +185,8 @@ async def test_a_stream_is_cut_when_its_estimate_passes_the_limit(
             read = await one.engine.result(result.run_id)
             await let_go(server)
             stats = server.stats()
-            later = await one.resume(
-                result.run_id, budget=Budget(tokens=100_000, usd=1.0 if budget.usd else None)
+            later = await resume(
+                one, result.run_id, budget=Budget(tokens=100_000, usd=1.0 if budget.usd else None)
             )
     assert (result.termination.reason, result.answer) == (reason, None)
     assert "cut off" in result.termination.detail
@@ -267,8 +268,8 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
                     participants=Participants(model=server.model),
                 )
             )
-            run_id = await one.engine.accept(chosen)
-            driving = asyncio.create_task(one.engine.drive(run_id, performers, watch))
+            run_id = await accept(one.engine, chosen)
+            driving = asyncio.create_task(drive(one.engine, run_id, performers, watch))
             await watch.heard.wait()
             driving.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -20,6 +20,7 @@ from reasonry.engine.policy import Performers
 
 from ..guided.test_search import ALL, order
 from .playing import LOOP, CountingModel, Loops, Seen, by
+from .running import accept
 
 pytestmark = pytest.mark.anyio
 NOBODY = by(Performers(CountingModel()))
@@ -48,7 +49,7 @@ STEPS = 3 * KEEP_EVERY
 
 
 async def coached(app: App, steps: int) -> str:
-    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+    run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
     await Coach(app.engine).take_over(run_id, NOBODY)
     return run_id
 
@@ -100,7 +101,7 @@ async def test_what_the_verifier_failed_at_before_the_checkpoint_is_counted_at_t
 ) -> None:
     async with App(str(tmp_path / "store.db"), strategies={"verified": VERIFIED}) as app:
         coach, performers = Coach(app.engine), by(Performers(CountingModel(), verifier=BrokenVerifier()))
-        run_id = await app.engine.accept(order(VERIFIED, Loops(steps=KEEP_EVERY)))
+        run_id = await accept(app.engine, order(VERIFIED, Loops(steps=KEEP_EVERY)))
         shown = await coach.take_over(run_id, performers)
         while shown["status"] == "active":
             (question,) = shown["questions"]

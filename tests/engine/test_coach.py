@@ -26,6 +26,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
+from .running import accept, drive, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -122,7 +123,9 @@ async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
     run_id = shown["run_id"]
     await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], by(NOBODY))
     model = CountingModel()
-    result = await coached.engine.resume(run_id, Performers(model), participants=ParticipantNames("counting"))
+    result = await resume(
+        coached.engine, run_id, Performers(model), participants=ParticipantNames("counting")
+    )
     assert (result.status, model.calls) == ("done", 2)
     replies = [one["reply"] for one in (await coached.engine.trace(run_id))["questions"]]
     assert replies[0] == "mine"
@@ -155,8 +158,8 @@ async def test_answers_that_wait_too_long_may_be_sent_again(monkeypatch: pytest.
 async def test_answers_to_a_run_that_a_model_drives_are_refused_at_once() -> None:
     coached = coach()
     engine = coached.engine
-    run_id = await engine.accept(replace(order(steps=1), participants=ParticipantNames("counting")))
-    driving = asyncio.create_task(engine.drive(run_id, Performers(CountingModel(latency_s=0.2))))
+    run_id = await accept(engine, replace(order(steps=1), participants=ParticipantNames("counting")))
+    driving = asyncio.create_task(drive(engine, run_id, Performers(CountingModel(latency_s=0.2))))
     await asyncio.sleep(0.05)
     with pytest.raises(ConflictError, match="being driven"):
         await coached.answer(run_id, [{"id": "e1", "answer": "x"}], by(NOBODY))

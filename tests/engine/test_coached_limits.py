@@ -30,6 +30,7 @@ from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import WorldModel, coach_on, engine, is_same, order, performers_of, record, record_answers
 from .playing import LOOP, by
+from .running import accept, drive
 
 pytestmark = pytest.mark.anyio
 
@@ -82,9 +83,9 @@ class Recorder(Observer):
 async def driven(strategy: Strategy[Any, Any], chosen: Any, answers: World, budget: Budget) -> dict[str, Any]:
     """Drive a run whose answers arrive one after the other: a limit cuts off what comes after it."""
     engines = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=1))
-    run_id = await engines.accept(order(strategy, chosen, budget))
+    run_id = await accept(engines, order(strategy, chosen, budget))
     model = Patient(answers, free=True)
-    await engines.drive(run_id, replace(performers_of(answers), model=model), Recorder(model))
+    await drive(engines, run_id, replace(performers_of(answers), model=model), Recorder(model))
     return await record(engines, run_id)
 
 
@@ -92,7 +93,7 @@ async def coached(
     strategy: Strategy[Any, Any], chosen: Any, answers: World, budget: Budget, pick: Pick
 ) -> dict[str, Any]:
     engines = engine()
-    run_id = await engines.accept(order(strategy, chosen, budget))
+    run_id = await accept(engines, order(strategy, chosen, budget))
     shown = await coach_on(engines, run_id, answers, pick=pick)
     assert shown["questions"] == []
     return await record(engines, run_id)

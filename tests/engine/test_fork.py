@@ -14,6 +14,7 @@ from reasonry.surfaces.web.page import PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
 from .playing import CountingModel
+from .running import accept, drive, fork
 from .test_engine import engine, order
 
 pytestmark = pytest.mark.anyio
@@ -21,8 +22,8 @@ WIDTH = 2
 
 
 async def ended_run(engines: Engine, steps: int = 3) -> str:
-    run_id = await engines.accept(order(steps=steps, width=WIDTH))
-    await engines.drive(run_id, Performers(CountingModel()))
+    run_id = await accept(engines, order(steps=steps, width=WIDTH))
+    await drive(engines, run_id, Performers(CountingModel()))
     return run_id
 
 
@@ -37,19 +38,19 @@ def test_a_question_in_other_words_has_exactly_these(system: str, prompt: str, s
 async def test_a_fork_books_what_it_asks_itself_alone(at: int, again: int) -> None:
     engines = engine()
     first = await ended_run(engines)
-    fork = await engines.fork(first, None, at)
-    assert (await engines.result(fork)).usage.calls == 0
-    result = await engines.drive(fork, Performers(CountingModel()))
-    record = await engines.record(fork)
+    forked = await fork(engines, first, None, at)
+    assert (await engines.result(forked)).usage.calls == 0
+    result = await drive(engines, forked, Performers(CountingModel()))
+    record = await engines.record(forked)
     page = run_page(record, None)
     assert result.usage.calls == 6 - at == sum(node.cost.calls for node in page.nodes)
     assert (
         (page.reused.calls if page.reused else 0) == at == sum(question.reused for question in page.questions)
     )
     assert [node.reused for node in page.nodes[1:]] == [number < at // WIDTH for number in range(3)]
-    assert (await engines.replay(fork))["replay"]["identical"] is True
-    second = await engines.fork(fork, None, again)
-    assert (await engines.drive(second, Performers(CountingModel()))).usage.calls == 6 - again
+    assert (await engines.replay(forked))["replay"]["identical"] is True
+    second = await fork(engines, forked, None, again)
+    assert (await drive(engines, second, Performers(CountingModel()))).usage.calls == 6 - again
 
 
 @given(at=st.integers(0, 5))
@@ -57,18 +58,18 @@ async def test_a_reworded_question_is_asked_so_shown_so_and_replayed_so(at: int)
     engines, model = engine(), CountingModel()
     first = await ended_run(engines)
     asked = [event["id"] for event in (await engines.trace(first))["events"]][at]
-    fork = await engines.fork(first, None, at, {asked: "Something else?"})
-    result = await engines.drive(fork, Performers(model))
+    forked = await fork(engines, first, None, at, {asked: "Something else?"})
+    result = await drive(engines, forked, Performers(model))
     assert result.status == "done"
-    page = run_page(await engines.record(fork), None)
+    page = run_page(await engines.record(forked), None)
     question = next(question for question in page.questions if question.reworded)
     assert (question.id, PromptLines.whole(page, question.prompt)) == (asked, "Something else?")
     assert [one.id for one in page.questions if one.reworded] == [asked]
-    assert (await engines.replay(fork))["replay"]["identical"] is True
+    assert (await engines.replay(forked))["replay"]["identical"] is True
     # A fork of the fork keeps the words where it keeps the question.
-    again = await engines.fork(fork, None, 6)
+    again = await fork(engines, forked, None, 6)
     assert (await engines.record(again)).head["reworded"] == {asked: "Something else?"}
-    assert "reworded" not in (await engines.record(await engines.fork(fork, None, 0))).head or at < WIDTH
+    assert "reworded" not in (await engines.record(await fork(engines, forked, None, 0))).head or at < WIDTH
 
 
 async def test_what_cannot_be_asked_at_that_point_is_refused_and_nothing_is_written() -> None:
@@ -82,6 +83,6 @@ async def test_what_cannot_be_asked_at_that_point_is_refused_and_nothing_is_writ
     ]
     for effect_id, text, error in wrong:
         with pytest.raises(error) as refused:
-            await engines.fork(first, None, 2, {effect_id: text})
+            await fork(engines, first, None, 2, {effect_id: text})
         assert refused.value.details.get("field", "prompt") == "prompt"
     assert len(await engines.store.runs()) == 1

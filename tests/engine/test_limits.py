@@ -32,6 +32,7 @@ from tests.servers import ModelServer, ServerProcess
 from .answering import order
 from .crashing import ALL, Job, Nursery
 from .playing import LOOP, STRATEGIES, CountingModel, by
+from .running import accept, drive, resume
 
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
@@ -171,7 +172,7 @@ def engine(policy: Policy | None = None) -> Engine:
 
 async def went_on(engines: Engine, run_id: str, seconds: float, model: CountingModel) -> None:
     """Drive for a while, then interrupt."""
-    task = asyncio.create_task(engines.resume(run_id, Performers(model)))
+    task = asyncio.create_task(resume(engines, run_id, Performers(model)))
     await asyncio.sleep(seconds)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -184,30 +185,30 @@ async def test_every_call_is_counted_once_however_often_a_run_is_interrupted(ann
     """With a limit, a call that was written down and interrupted before it went out counts all the same."""
     engines, model = engine(), CountingModel(latency_s=0.004)
     budget = Budget(calls=1000) if announced else Budget()
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=40, width=3), budget))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=40, width=3), budget))
     for number in range(4):
         await went_on(engines, run_id, 0.002 * (number + 1), model)
         unsent = (await engines.result(run_id)).usage.calls - model.calls
         assert 0 <= unsent <= (3 * (number + 1) if announced else 0)
-    result = await engines.resume(run_id, Performers(model))
+    result = await resume(engines, run_id, Performers(model))
     assert (result.status, result.usage.calls) == ("done", model.calls + unsent)
 
 
 @pytest.mark.anyio
 async def test_calls_cut_without_a_limit_count_when_there_is_one() -> None:
     engines, slow, model = engine(), CountingModel(latency_s=60), CountingModel()
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30)))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=30)))
     await went_on(engines, run_id, 0.02, slow)
     assert slow.calls == 8
-    result = await engines.resume(run_id, Performers(model), budget=Budget(calls=10))
+    result = await resume(engines, run_id, Performers(model), budget=Budget(calls=10))
     assert (model.calls, result.usage.calls, result.termination.reason) == (2, 10, "max_calls")
 
 
 @pytest.mark.anyio
 async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
     engines, model = engine(), CountingModel(latency_s=60)
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=5), Budget(calls=100)))
-    task = asyncio.create_task(engines.drive(run_id, Performers(model)))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=5), Budget(calls=100)))
+    task = asyncio.create_task(drive(engines, run_id, Performers(model)))
     lines: list[Line] = []
     while len(lines) < 6:
         await asyncio.sleep(0.005)
@@ -218,18 +219,18 @@ async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
     found = engine()
     await found.store.create_run(replace(await engines.store.run(run_id), status="active"), lines)
     assert (await found.result(run_id)).usage.calls == 5
-    without = await found.resume(run_id, Performers(CountingModel()), budget=Budget(seconds=60))
+    without = await resume(found, run_id, Performers(CountingModel()), budget=Budget(seconds=60))
     assert (without.status, without.usage.calls) == ("done", 10)
 
 
 @pytest.mark.anyio
 async def test_run_time_up_to_a_stop_counts_when_a_run_goes_on() -> None:
     engines, slow = engine(), CountingModel(latency_s=60)
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=2), Budget(seconds=0.1)))
-    await engines.drive(run_id, Performers(slow))
-    again = await engines.resume(run_id, Performers(slow), budget=Budget(seconds=0.1))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=2), Budget(seconds=0.1)))
+    await drive(engines, run_id, Performers(slow))
+    again = await resume(engines, run_id, Performers(slow), budget=Budget(seconds=0.1))
     assert (again.termination.reason, slow.calls) == ("max_seconds", 1)
-    longer = await engines.resume(run_id, Performers(slow), budget=Budget(seconds=0.2))
+    longer = await resume(engines, run_id, Performers(slow), budget=Budget(seconds=0.2))
     assert (longer.termination.reason, slow.calls) == ("max_seconds", 2)
     assert 150 <= longer.duration_ms < 1000
 
@@ -243,9 +244,9 @@ async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> N
             await super().append(*given)
 
     engines = Engine(SlowStore(), STRATEGIES)
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=3)))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=3)))
     model = Staggered()
-    task = asyncio.create_task(engines.drive(run_id, Performers(model)))
+    task = asyncio.create_task(drive(engines, run_id, Performers(model)))
     await model.has_second.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -275,8 +276,8 @@ class Staggered(CountingModel):
 async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
     price = Usage(usd=0.1)
     engines, model = engine(), CountingModel(latency_s=0.002, usage=price)
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30), Budget(usd=1.05)))
-    await engines.drive(run_id, Performers(model))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=30), Budget(usd=1.05)))
+    await drive(engines, run_id, Performers(model))
     assert model.calls == 11
     lines = await engines.store.lines(run_id)
     row = replace(await engines.store.run(run_id), status="active")
@@ -285,7 +286,7 @@ async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
         await found.store.create_run(row, lines[:count])
         run = (await found.read(run_id)).run
         sent = run.usage.calls
-        result = await found.resume(run_id, Performers(later))
+        result = await resume(found, run_id, Performers(later))
         nothing_known = not run.events
         assert sent + later.calls <= 11 + nothing_known
         assert result.termination.reason == "max_usd"
@@ -299,8 +300,8 @@ async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
         fault=lambda number: ModelError("busy", retryable=True) if number == 1 else None,
     )
     engines = engine(Policy(max_concurrency=30, backoff_s=0.001))
-    run_id = await engines.accept(order(LOOP, LOOP.options(steps=1, width=30), Budget(tokens=40)))
-    result = await engines.drive(run_id, Performers(model))
+    run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=30), Budget(tokens=40)))
+    result = await drive(engines, run_id, Performers(model))
     assert (model.calls, result.usage.calls, result.usage.tokens) == (2, 2, 30)
 
 
@@ -313,7 +314,7 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
     voting, seven = SELF_CONSISTENCY, lambda _: '{"answer": "7"}'
     engines = Engine(MemoryStore(), {voting.name: voting})
     wanted = order(voting, msgspec.convert({"stop": stop}, voting.options), Budget(calls=calls))
-    run_id = await engines.accept(wanted)
+    run_id = await accept(engines, wanted)
     if coached:
         nobody, model = Performers(CountingModel()), "caller"
         shown = await Coach(engines).answer(run_id, (), by(nobody))
@@ -323,12 +324,12 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
         document = shown["result"]
     else:
         model = CountingModel(reply=seven)
-        document = (await engines.drive(run_id, Performers(model))).document()
+        document = (await drive(engines, run_id, Performers(model))).document()
     assert (document["outcome"], document["best_answer"]) == ("stopped", "7")
     assert (document["samples_used"], document["votes"]) == (calls, [{"answer": "7", "count": calls}])
     with_more = CountingModel(reply=seven)
-    after = (await engines.resume(run_id, Performers(with_more), budget=Budget())).document()
-    alone = await engines.accept(order(voting, msgspec.convert({"stop": stop}, voting.options)))
-    never_stopped = (await engines.drive(alone, Performers(CountingModel(reply=seven)))).document()
+    after = (await resume(engines, run_id, Performers(with_more), budget=Budget())).document()
+    alone = await accept(engines, order(voting, msgspec.convert({"stop": stop}, voting.options)))
+    never_stopped = (await drive(engines, alone, Performers(CountingModel(reply=seven)))).document()
     assert after["votes"] == never_stopped["votes"]
     assert calls + with_more.calls == after["samples_used"]

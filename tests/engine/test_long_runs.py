@@ -27,6 +27,7 @@ from reasonry.ids import new_id
 
 from .answering import order
 from .playing import LOOP, CountingModel, Loops, Seen
+from .running import accept, drive
 
 pytestmark = pytest.mark.anyio
 
@@ -65,8 +66,8 @@ HISTORY: Strategy[Seen, Loops] = dataclasses.replace(
 
 
 async def finish(app: App, steps: int) -> str:
-    run_id = await app.engine.accept(order(HISTORY, Loops(steps=steps)))
-    await app.engine.drive(run_id, Performers(CountingModel(reply=lambda question: question.id * 4)))
+    run_id = await accept(app.engine, order(HISTORY, Loops(steps=steps)))
+    await drive(app.engine, run_id, Performers(CountingModel(reply=lambda question: question.id * 4)))
     return run_id
 
 

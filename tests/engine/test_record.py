@@ -17,6 +17,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from ..test_every_strategy import DRIVEN, each_driven, options, world
 from .answering import WorldModel, after_crash, coach_on, engine, is_same, order, performers_of, record
+from .running import accept, drive, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +28,8 @@ async def driven(
     strategy: Strategy[Any, Any], seed: int, answers: World, free: bool = True
 ) -> tuple[Engine, str]:
     engines = engine()
-    run_id = await engines.accept(order(strategy, options(strategy, seed)))
-    result = await engines.drive(run_id, performers_of(answers, free))
+    run_id = await accept(engines, order(strategy, options(strategy, seed)))
+    result = await drive(engines, run_id, performers_of(answers, free))
     assert result.status in ("done", "failed")
     return engines, run_id
 
@@ -90,7 +91,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
             entries, _ = journal.read(run_id, lines[:count])
             recorded = {entry.id for entry in entries if isinstance(entry, Settled)}
             participants = performers_of(answers)
-            result = await found.resume(run_id, participants)
+            result = await resume(found, run_id, participants)
             left = await record(found, run_id)
             assert is_same(left, whole)
             assert isinstance(participants.model, WorldModel)
@@ -104,7 +105,7 @@ async def test_a_crash_after_any_line_of_the_journal_changes_nothing_and_asks_no
 async def test_a_coached_run_leaves_the_record_of_a_driven_one(strategy: Strategy[Any, Any]) -> None:
     for seed, answers, engines, run_id in await examples(strategy, 0.0):
         coached = engine()
-        other = await coached.accept(order(strategy, options(strategy, seed)))
+        other = await accept(coached, order(strategy, options(strategy, seed)))
         shown = await coach_on(coached, other, answers)
         assert is_same(await record(coached, other), await record(engines, run_id))
         assert shown["result"]["answer"] == (await engines.result(run_id)).answer
@@ -121,10 +122,10 @@ async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
     whole, asked = await record(engines, run_id), len((await engines.trace(run_id))["questions"])
     for count in range(asked):
         handed = engine()
-        other = await handed.accept(order(strategy, options(strategy, 3)))
+        other = await accept(handed, order(strategy, options(strategy, 3)))
         await coach_on(handed, other, answers, most=count)
         participants = performers_of(answers, free=True)
-        await handed.resume(other, participants, participants=ParticipantNames("world"))
+        await resume(handed, other, participants, participants=ParticipantNames("world"))
         assert isinstance(participants.model, WorldModel)
         left = await record(handed, other)
         assert is_same(left, whole)

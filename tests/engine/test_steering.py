@@ -25,6 +25,7 @@ from reasonry.strategies import STRATEGIES as ALL
 from ..playing import World
 from .answering import WorldModel, order
 from .playing import LOOP, STRATEGIES, CountingModel
+from .running import accept, drive, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +49,7 @@ def model() -> PacedModel:
 async def begin(strategy: str, options: dict[str, Any], budget: Budget | None = None) -> tuple[Engine, str]:
     engine = Engine(MemoryStore(), ALL, Policy(backoff_s=0.001))
     wanted = ALL[strategy]
-    return engine, await engine.accept(order(wanted, wanted.options(**options), budget))
+    return engine, await accept(engine, order(wanted, wanted.options(**options), budget))
 
 
 def same(trace: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +76,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
 ) -> None:
     engine, run_id = await begin(strategy, options)
     undisturbed = model()
-    await engine.drive(run_id, Performers(undisturbed))
+    await drive(engine, run_id, Performers(undisturbed))
     whole, last = same(await engine.trace(run_id)), len(await engine.store.lines(run_id))
     paused = 0
     for at in range(2, last):
@@ -90,7 +91,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
             at_rest = sum(answering.asked.values())
             await asyncio.sleep(0.003)
             assert sum(answering.asked.values()) == at_rest
-            await engine.resume(run_id, Performers(answering))
+            await resume(engine, run_id, Performers(answering))
         assert not (await engine.store.run(run_id)).paused
         assert same(await engine.trace(run_id)) == whole
         assert answering.asked == undisturbed.asked
@@ -101,7 +102,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
 async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
     strategy, options = SEARCH
     engine, run_id = await begin(strategy, options)
-    whole = await engine.drive(run_id, Performers(model()))
+    whole = await drive(engine, run_id, Performers(model()))
     for at in range(2, whole.usage.calls + 1):
         # Raised before it is met: as if there were none.
         engine, run_id = await begin(strategy, options, Budget(calls=at))
@@ -123,8 +124,8 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
 async def test_what_a_limit_had_refused_goes_out_once_it_is_raised() -> None:
     slow = CountingModel(latency_s=0.05, usage=Usage(usd=0.1))
     engine = Engine(MemoryStore(), ALL)
-    run_id = await engine.accept(
-        order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6), Budget(calls=3))
+    run_id = await accept(
+        engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6), Budget(calls=3))
     )
     control = Control()
     async with engine.open(run_id) as opened:
@@ -153,7 +154,7 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
     faults = (lambda number: ModelError("busy", retryable=True, retry_after_s=60)) if fault else None
     busy = CountingModel(latency_s=0.01 if fault else 1, fault=faults)
     engine = Engine(MemoryStore(), ALL, Policy(max_concurrency=2))
-    run_id = await engine.accept(order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
+    run_id = await accept(engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
     control = Control()
     async with engine.open(run_id) as opened:
         driving = asyncio.create_task(opened.drive(Performers(busy), control=control))
@@ -170,7 +171,7 @@ async def resume_soon(engine: Engine, run_id: str, performers: Performers) -> Re
     """Resume a run as soon as whoever drove it has let it go, which comes after the drive has returned."""
     while True:
         try:
-            return await engine.resume(run_id, performers)
+            return await resume(engine, run_id, performers)
         except ConflictError:
             await asyncio.sleep(0.02)
 
@@ -182,7 +183,7 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
         App(path, environ={}, strategies=STRATEGIES) as elsewhere,
     ):
         wanted = LOOP.options(steps=1, width=40)
-        run_id = await here.engine.accept(order(LOOP, wanted, Budget(calls=1_000)))
+        run_id = await accept(here.engine, order(LOOP, wanted, Budget(calls=1_000)))
         steered = asyncio.Event()
 
         class HeldModel(CountingModel):
@@ -192,7 +193,7 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
                 return await super().answer(question, on_text)
 
         slow = HeldModel()
-        driving = asyncio.create_task(here.engine.drive(run_id, Performers(slow)))
+        driving = asyncio.create_task(drive(here.engine, run_id, Performers(slow)))
         await elsewhere.set_budget(run_id, Budget(calls=999, thoughts=500))
         await elsewhere.pause(run_id)
         steered.set()

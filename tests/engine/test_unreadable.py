@@ -21,6 +21,7 @@ from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import at_any_pace, coach_on, engine, order, performers_of, record_answers
 from .playing import by
+from .running import accept, drive, fork, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -59,8 +60,8 @@ async def ended(engines: Engine, run_id: str) -> dict[str, Any]:
 async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -> tuple[Engine, str] | None:
     """Return a run that failed because this question was mumbled at."""
     engines = engine()
-    run_id = await engines.accept(order(strategy, options(strategy, answers.seed)))
-    result = await engines.drive(run_id, performers_of(mumbling(answers, question), free=True))
+    run_id = await accept(engines, order(strategy, options(strategy, answers.seed)))
+    result = await drive(engines, run_id, performers_of(mumbling(answers, question), free=True))
     entries, _ = journal.read(run_id, await engines.store.lines(run_id))
     # A failure that its stage hears ends nothing; what comes of it later, in another stage, is another failure.
     before, after = (fold(entries[:-end], STRATEGIES).snapshot for end in (2, 1))
@@ -77,8 +78,8 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
     for seed in range(2):
         answers = world(strategy, seed, 0.0)
         engines = engine()
-        run_id = await engines.accept(order(strategy, options(strategy, seed)))
-        await engines.drive(run_id, performers_of(mumbling(answers), free=True))
+        run_id = await accept(engines, order(strategy, options(strategy, seed)))
+        await drive(engines, run_id, performers_of(mumbling(answers), free=True))
         whole = await ended(engines, run_id)
         asked = [(one["stage"], first_try(one["id"])) for one in (await engines.trace(run_id))["questions"]]
         # The first and the last question of each stage.
@@ -93,7 +94,8 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                 if coached:
                     await coach_on(engines, other, mumbling(answers))
                 else:
-                    await engines.resume(
+                    await resume(
+                        engines,
                         other,
                         performers_of(mumbling(answers), free=True),
                         participants=ParticipantNames("world"),
@@ -103,8 +105,8 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                 events = [one["id"] for one in (await engines.trace(other))["events"]]
                 assert len(set(events)) == len(events)
                 assert any(one.startswith(f"{question}.") for one in events[before:])
-                fork = await engines.fork(other, None, len(events))
-                assert await ended(engines, fork) == whole
+                forked = await fork(engines, other, None, len(events))
+                assert await ended(engines, forked) == whole
     assert bool(taken_up) == (strategy.name not in HEARS_ALL)
 
 

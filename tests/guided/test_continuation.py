@@ -20,6 +20,7 @@ from reasonry.strategies import STRATEGIES
 from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
+from ..engine.running import accept, drive
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -37,8 +38,8 @@ def call(number: int, session_id: str, **more: Any) -> dict[str, Any]:
 
 async def a_run(app: App, strategy: Strategy[Any, Any], seed: int = 1) -> tuple[str, str]:
     """Return the session and the id of a run that has ended."""
-    run_id = await app.engine.accept(order(strategy, options(strategy, seed)))
-    result = await app.engine.drive(run_id, performers_of(world(strategy, seed, 0.0)))
+    run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
+    result = await drive(app.engine, run_id, performers_of(world(strategy, seed, 0.0)))
     return result.session_id, run_id
 
 
@@ -112,8 +113,8 @@ async def test_naming_the_runs_session_again_goes_on_in_the_same_one(tmp_path: P
 
 
 async def a_loop(app: App, steps: int = 3) -> str:
-    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
-    return (await app.engine.drive(run_id, Performers(CountingModel()))).session_id
+    run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
+    return (await drive(app.engine, run_id, Performers(CountingModel()))).session_id
 
 
 async def test_a_refused_thought_makes_no_session(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ async def test_a_refused_thought_makes_no_session(tmp_path: Path) -> None:
 
 async def test_a_run_that_goes_on_is_not_thought_into(tmp_path: Path) -> None:
     async with App(str(tmp_path / "s.db"), strategies=ALL) as app:
-        run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=3)))
+        run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=3)))
         session_id = (await app.store.run(run_id)).session_id
         for act in (
             app.sessions().think(call(4, session_id)),

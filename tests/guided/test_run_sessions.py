@@ -16,6 +16,7 @@ from reasonry.guided.sessions import Sessions
 from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
+from ..engine.running import accept, drive
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -36,8 +37,8 @@ async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
 @each_driven
 async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strategy[Any, Any]) -> None:
     async with App("memory") as app:
-        run_id = await app.engine.accept(order(strategy, options(strategy, 1)))
-        result = await app.engine.drive(run_id, performers_of(world(strategy, 1, 0.0)))
+        run_id = await accept(app.engine, order(strategy, options(strategy, 1)))
+        result = await drive(app.engine, run_id, performers_of(world(strategy, 1, 0.0)))
         trace, sessions = await app.engine.trace(run_id), app.sessions()
         shown = await pages(sessions, result.session_id)
         assert trace["thoughts"]
@@ -55,7 +56,7 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
 
 
 async def a_run(app: App, steps: int = 3) -> str:
-    return await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+    return await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -66,7 +67,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Any) -> str:
 async def test_deleting_it_deletes_the_run(store: str) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app)
-        result = await app.engine.drive(run_id, Performers(CountingModel()))
+        result = await drive(app.engine, run_id, Performers(CountingModel()))
         await app.sessions().delete({"sessionId": result.session_id})
         with pytest.raises(NotFoundError):
             await app.engine.trace(run_id)
@@ -80,7 +81,7 @@ async def test_it_is_read_while_the_run_goes_on_and_not_deleted_from_under_it(st
         run_id = await a_run(app, steps=10)
         session_id = (await app.store.run(run_id)).session_id
         assert (await app.sessions().get({"sessionId": session_id}))["thoughts"] == []
-        task = asyncio.create_task(app.engine.drive(run_id, Performers(CountingModel(latency_s=0.02))))
+        task = asyncio.create_task(drive(app.engine, run_id, Performers(CountingModel(latency_s=0.02))))
         while not (await app.sessions().get({"sessionId": session_id}))["thoughts"]:
             await asyncio.sleep(0.005)
         with pytest.raises(ConflictError, match=run_id):
@@ -96,7 +97,7 @@ async def test_an_unfinished_run_that_nobody_drives_can_be_deleted(store: str) -
         session_id = (await app.store.run(run_id)).session_id
         await app.sessions().delete({"sessionId": session_id})
         with pytest.raises(NotFoundError):
-            await app.engine.drive(run_id, Performers(CountingModel()))
+            await drive(app.engine, run_id, Performers(CountingModel()))
 
 
 async def test_a_run_that_is_refused_leaves_no_session(store: str) -> None:
@@ -105,7 +106,7 @@ async def test_a_run_that_is_refused_leaves_no_session(store: str) -> None:
         session_id = (await app.store.run(run_id)).session_id
         taken = order(LOOP, LOOP.options(steps=1))
         with pytest.raises(ConflictError):
-            await app.engine.accept(type(taken)(**{**{name: getattr(taken, name) for name in taken.__struct_fields__},
+            await accept(app.engine, type(taken)(**{**{name: getattr(taken, name) for name in taken.__struct_fields__},
                                                    "session_id": session_id}))  # fmt: skip
         assert [one.run_id for one in await app.store.runs()] == [run_id]
         assert len(await app.store.sessions()) == 1

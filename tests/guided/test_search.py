@@ -30,6 +30,7 @@ from reasonry.stores.sqlite import SqliteStore
 from ..engine.answering import order, performers_of, record_answers
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel, Loops, by
+from ..engine.running import accept, drive, fork, resume
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -49,8 +50,8 @@ def saying(*texts: str) -> Performers:
 
 async def a_run(app: App, *texts: str) -> str:
     """Drive a run that thinks these thoughts; return its id."""
-    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=len(texts))))
-    await app.engine.drive(run_id, saying(*texts))
+    run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=len(texts))))
+    await drive(app.engine, run_id, saying(*texts))
     return run_id
 
 
@@ -65,7 +66,7 @@ async def a_guided(app: App, *texts: str) -> str:
 
 async def begun(app: App, steps: int, *texts: str) -> str:
     """Begin a run that its caller answers, and answer so much of it; return its id."""
-    run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=steps)))
+    run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
     shown = await Coach(app.engine).take_over(run_id, by(Performers(CountingModel())))
     for text in texts:
         answers = {one["id"]: text for one in shown["questions"]}
@@ -134,24 +135,24 @@ async def test_the_list_counts_the_thoughts_of_a_run_at_every_point_of_its_life(
             session_id = await session_of(app, run_id)
             assert (await listed(app))[session_id] == len(await shown(app, session_id)) == count
 
-        fresh = await app.engine.accept(order(LOOP, LOOP.options(steps=3)))
+        fresh = await accept(app.engine, order(LOOP, LOOP.options(steps=3)))
         await check(fresh, 0)
         active = await begun(app, 3, "a", "b")
         await check(active, 2)
         await app.engine.cancel(active)
         await check(active, 2)
-        await app.engine.resume(active, saying("", "", "c"))
+        await resume(app.engine, active, saying("", "", "c"))
         await check(active, 3)
-        forked = await app.engine.fork(active, None, 2)
+        forked = await fork(app.engine, active, None, 2)
         await check(forked, 2)
-        await app.engine.drive(forked, saying("", "", "d"))
+        await drive(app.engine, forked, saying("", "", "d"))
         await check(forked, 3)
-        await check(await app.engine.fork(active, None, 3), 3)
-        broken = await app.engine.accept(order(LOOP, LOOP.options(steps=3)))
+        await check(await fork(app.engine, active, None, 3), 3)
+        broken = await accept(app.engine, order(LOOP, LOOP.options(steps=3)))
         fault = CountingModel(
             fault=lambda call: ModelError("no", code="model_refused") if call == 2 else None
         )
-        result = await app.engine.drive(broken, Performers(fault))
+        result = await drive(app.engine, broken, Performers(fault))
         assert result.status == "failed"
         await check(broken, 1)
 
@@ -184,7 +185,7 @@ async def test_what_is_acknowledged_is_counted_in_the_same_transaction(tmp_path:
     counts, store = list[tuple[int, int]](), Watching(tmp_path / "store.db")
     app = App(store, strategies=ALL)
     run_id = await a_run(app, *"abcde")
-    await app.engine.fork(run_id, None, 2)
+    await fork(app.engine, run_id, None, 2)
     await store.close()
     assert [kept for kept, _ in counts] == [told for _, told in counts]
     assert max(counts) == (5, 5)
@@ -213,8 +214,8 @@ async def test_every_strategys_thoughts_are_counted_and_found_by_any_piece_of_th
     async with App("memory") as app:
         await a_guided(app, "something else", "42 and the second step")
         for seed in range(4):
-            run_id = await app.engine.accept(order(strategy, options(strategy, seed)))
-            await app.engine.drive(run_id, performers_of(world(strategy, seed, 0.1 * (seed % 2))))
+            run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
+            await drive(app.engine, run_id, performers_of(world(strategy, seed, 0.1 * (seed % 2))))
         counts = await listed(app)
         texts = list[str]()
         for session_id, count in counts.items():
@@ -245,7 +246,7 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
         case "active":
             await begun(app, len(texts) + 1, *texts)
         case "fresh":
-            await app.engine.accept(order(LOOP, LOOP.options(steps=2)))
+            await accept(app.engine, order(LOOP, LOOP.options(steps=2)))
         case "cancelled":
             # Too many empty answers have ended it already.
             with contextlib.suppress(ConflictError):
@@ -255,12 +256,12 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
                 fault=lambda call: ModelError("no", code="model_refused") if call == len(texts) else None,
                 reply=lambda question: texts[question.ask.facts["n"]],
             )
-            run_id = await app.engine.accept(order(LOOP, LOOP.options(steps=len(texts))))
-            await app.engine.drive(run_id, Performers(fault))
+            run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=len(texts))))
+            await drive(app.engine, run_id, Performers(fault))
         case _:
             run_id = await a_run(app, *texts)
             if kind == "forked":
-                await app.engine.fork(run_id, None, max(len(texts) - 1, 0))
+                await fork(app.engine, run_id, None, max(len(texts) - 1, 0))
             if kind == "deleted":
                 await app.sessions().delete({"sessionId": await session_of(app, run_id)})
 
@@ -312,7 +313,7 @@ async def test_a_run_that_goes_on_is_found_by_what_it_thinks_then(place: str) ->
         assert len((await searched(app, "apple"))[0]) == 1
         await app.engine.cancel(run_id)
         assert (await searched(app, "plum"))[0] == []
-        await app.engine.resume(run_id, saying("", "pear", "plum"))
+        await resume(app.engine, run_id, saying("", "pear", "plum"))
         assert len((await searched(app, "plum"))[0]) == 1
         assert len((await searched(app, "apple"))[0]) == 1
 

@@ -24,6 +24,7 @@ from reasonry.records import SessionRow, ThoughtRow
 from ..engine.answering import order
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP
+from ..engine.running import accept
 from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
@@ -305,7 +306,7 @@ async def test_runs_are_named_by_how_their_ids_begin_or_as_last() -> None:
     async with App("memory", strategies=ALL) as app:
         with pytest.raises(NotFoundError):
             await app.run_id("last")
-        ids = [await app.engine.accept(order(LOOP, LOOP.options(steps=1))) for _ in range(2)]
+        ids = [await accept(app.engine, order(LOOP, LOOP.options(steps=1))) for _ in range(2)]
         assert await app.run_id("last") == ids[1]
         assert [await app.run_id(run_id) for run_id in ids] == ids
         assert [await app.run_id(run_id[:35]) for run_id in ids] == ids

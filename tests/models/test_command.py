@@ -19,6 +19,8 @@ from reasonry.errors import ModelError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.models.command import CommandModel
 
+from ..engine.running import accept
+
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform == "win32", reason="commands of a POSIX shell"),
@@ -141,7 +143,7 @@ async def test_a_program_that_only_a_record_names_is_not_run(folder: Path) -> No
         order, _ = app.order(
             RunRequest(problem="p", strategy="chain_of_thought", participants=Participants(model=spec))
         )
-        run_id = await app.engine.accept(order)
+        run_id = await accept(app.engine, order)
     async with App(store, environ={}) as app:
         with pytest.raises(UsageError, match="only if you name it"):
             await app.resume(run_id)

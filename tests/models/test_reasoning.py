@@ -17,6 +17,8 @@ from reasonry.models.known import SETTING, reasons_by_itself
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 
+from ..engine.running import accept, drive
+
 
 @pytest.mark.parametrize(
     "name",
@@ -91,7 +93,7 @@ async def test_only_a_model_that_does_not_reason_is_asked_to_reason_step_by_step
     try:
         engine = Engine(store, STRATEGIES)
         order = Order(strategy=strategy, problem="What is 3 + 4?", options=strategy.options(samples=1))
-        result = await engine.drive(await engine.accept(order), Performers(model))
+        result = await drive(engine, await accept(engine, order), Performers(model))
     finally:
         await store.close()
     assert result.answer == "7"

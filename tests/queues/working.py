@@ -38,7 +38,7 @@ async def accept(
             participants=Participants(model=model),
         )
     )
-    return [(await app.engine.accept_once(order, job=job)).run_id for _ in range(runs)]
+    return [(await app.engine.accept(order, job=job)).run_id for _ in range(runs)]
 
 
 async def until_ended(app: App, run_id: str) -> RunRow:

@@ -19,6 +19,7 @@ from reasonry.errors import NotFoundError, OverloadedError, UsageError
 from reasonry.supervisor import RunEvent, Supervisor
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
+from ..engine.running import accept, drive
 
 pytestmark = pytest.mark.anyio
 
@@ -85,9 +86,9 @@ async def test_a_reader_who_leaves_and_comes_back_while_it_runs_misses_nothing(f
 
 async def test_a_run_driven_elsewhere_is_followed_from_its_journal(folder: Path) -> None:
     async with app(folder) as here, app(folder) as elsewhere:
-        run_id = await elsewhere.engine.accept(order(steps=6))
+        run_id = await accept(elsewhere.engine, order(steps=6))
         following = asyncio.create_task(read(Supervisor(here), here, run_id))
-        await elsewhere.engine.drive(run_id, Performers(CountingModel(latency_s=0.01)))
+        await drive(elsewhere.engine, run_id, Performers(CountingModel(latency_s=0.01)))
         events = await following
         assert [event.id for event in events if event.id] == [*range(1, 9)]
         assert "idle" in {event.kind for event in events}

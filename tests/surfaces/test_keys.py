@@ -20,6 +20,7 @@ from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
 from tests.servers import ModelServer
 
+from ..engine.running import accept
 from ..models.asking import question
 
 pytestmark = pytest.mark.anyio
@@ -95,7 +96,7 @@ async def a_run(store: Path, **participants: str) -> str:
             budget=order.budget,
             participants=ParticipantNames(**{"model": "offline", **participants}),
         )
-        return await app.engine.accept(order)
+        return await accept(app.engine, order)
 
 
 @pytest.mark.parametrize("place", ["model", "judge_model", "draft_model"])

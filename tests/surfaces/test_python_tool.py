@@ -28,6 +28,8 @@ from reasonry.surfaces import thinking
 from reasonry.surfaces.python import adapters
 from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
 
+from ..engine.running import accept, drive
+
 pytestmark = pytest.mark.anyio
 
 CALL: dict[str, Any] = {
@@ -160,7 +162,7 @@ async def test_the_session_of_a_run_is_read_from_its_journal_and_gone_on_with_in
     store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
     engine = Engine(store, STRATEGIES)
     order = Order(strategy=strategy, problem="Which way?", options=strategy.options(), budget=Budget(calls=9))
-    result = await engine.drive(await engine.accept(order), Performers(ByExample()))
+    result = await drive(engine, await accept(engine, order), Performers(ByExample()))
     session = await reasonry.get_session(result.session_id, store=store)
     assert session is not None
     assert session["run_id"] == result.run_id

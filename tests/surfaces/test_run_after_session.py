@@ -13,6 +13,8 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.problem import HEADING, MAX_QUOTED_CHARS, without_quoted
 
+from ..engine.running import fork
+
 pytestmark = pytest.mark.anyio
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -59,7 +61,7 @@ async def test_every_question_has_the_thoughts_as_quoted_lines_and_the_record_sa
         assert without_quoted(trace["problem"]) == "How many?"
         assert (await app.store.run(run_id)).problem == "How many?"
         before = await app.sessions().export({"session_id": session})
-        forked = await app.engine.fork(run_id, None, 0)
+        forked = await fork(app.engine, run_id, None, 0)
         assert (await app.engine.trace(forked))["from_session"] == session
         assert await app.sessions().export({"session_id": session}) == before
 

@@ -454,7 +454,7 @@ class UseCases:
     ) -> Result:
         """Start a new run from a point of another and drive it; `at` and `reworded` as in `Engine.fork`."""
         order, performers = await self.order_fork(source, participants, options, budget)
-        run_id, written = await self.engine.fork_once(source, order, at, reworded, drive=True)
+        run_id, written = await self.engine.fork(source, order, at, reworded, drive=True)
         async with self.engine.open(run_id, written=written) as opened:
             rewind(performers, opened.run, source.participants)
             return await opened.drive(performers, observer)
@@ -579,7 +579,7 @@ class UseCases:
         """Start a coached run from a point of another; `named` as in `coach_answer`, `reworded` as in `Engine.fork`.
 
         Returns:
-            With where it stands, whether it is new; see `Engine.accept_once`.
+            With where it stands, whether it is new; see `Engine.accept`.
         """
         names = source.participants
 
@@ -589,7 +589,7 @@ class UseCases:
 
         with self.fit_errors():
             order_, performers = await self.pool.run_in_thread(order)
-        forked, written = await self.engine.fork_once(source, order_, at, reworded, key=key, drive=True)
+        forked, written = await self.engine.fork(source, order_, at, reworded, key=key, drive=True)
         coach = self.coach(brief=brief)
         if written is None:
             return await coach.status(forked), False

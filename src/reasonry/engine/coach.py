@@ -53,13 +53,13 @@ class Coach(Struct, frozen=True):
         """Accept a run and return its first questions.
 
         Args:
-            key: As in `Engine.accept_once`.
+            key: As in `Engine.accept`.
 
         Returns:
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
             active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
-        accepted = await self.engine.accept_once(order, key=key, drive=True)
+        accepted = await self.engine.accept(order, key=key, drive=True)
         return await self.go_on(*accepted, performers)
 
     async def go_on(self, run_id: str, written: ReadRun | None, performers: Performers) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from .record import (
     record_of_row,
 )
 from .result import Result, result_of, row_after
-from .run import Run, fold, fold_from, recorded_strategy
+from .run import Run, fold, fold_from
 from .run_journal import ReadRun, RunJournal
 from .telemetry import carried_context, trace_run
 
@@ -111,18 +111,14 @@ class Engine:
 
     # -- accepting
 
-    async def accept(self, order: Order) -> str:
-        """Write a run down and return its id; nothing is asked yet. See `accept_once`."""
-        return (await self.accept_once(order)).run_id
-
     @asynccontextmanager
     async def begin(self, order: Order) -> AsyncGenerator[OpenRun]:
-        """Write a run down and open it, without reading it back. See `accept_once` and `open`."""
-        run_id, written = await self.accept_once(order, drive=True)
+        """Write a run down and open it, without reading it back. See `accept` and `open`."""
+        run_id, written = await self.accept(order, drive=True)
         async with self.open(run_id, written=written) as opened:
             yield opened
 
-    async def accept_once(
+    async def accept(
         self,
         order: Order,
         fork: Fork | None = None,
@@ -320,25 +316,6 @@ class Engine:
                 deaths = await self.store.count_deaths(run_id, len(read.run.events))
             yield OpenRun(self, read, deaths)
 
-    async def drive(self, run_id: str, performers: Performers, observer: Observer | None = None) -> Result:
-        """Perform a run until it ends; see `OpenRun.drive`."""
-        async with self.open(run_id) as opened:
-            return await opened.drive(performers, observer)
-
-    async def resume(
-        self,
-        run_id: str,
-        performers: Performers,
-        observer: Observer | None = None,
-        *,
-        budget: Budget | None = None,
-        participants: ParticipantNames | None = None,
-    ) -> Result:
-        """Take a run up again and drive it; see `OpenRun.reopen`."""
-        async with self.open(run_id) as opened:
-            await opened.reopen(budget, participants)
-            return await opened.drive(performers, observer)
-
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
 
@@ -383,15 +360,9 @@ class Engine:
                 await asyncio.sleep(0.05)
 
     async def fork(
-        self, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
-    ) -> str:
-        """Write a run down that begins at a point of another, and return its id. See `fork_once`."""
-        return (await self.fork_once(await self.recorded_run(run_id), order, at, reworded)).run_id
-
-    async def fork_once(
         self,
         source: RecordedRun,
-        order: Order | None,
+        order: Order,
         at: int,
         reworded: Mapping[str, str] | None = None,
         *,
@@ -399,10 +370,9 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept_once`.
+        """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept`.
 
         Args:
-            order: What is to be different: other performers, budget or options. None: nothing.
             at: How many of the run's events the new one starts with; their answers are read again.
             reworded: Other texts of questions that are open at that point, by their ids.
 
@@ -424,24 +394,7 @@ class Engine:
         copied = [replace(settled, reading=None) for settled in taken[:at]]
         texts = {**source.begun.reworded, **(reworded or {})}
         fork = Fork(run_id, copied, texts, [*(reworded or {})])
-        wanted = order or self._same_order(source)
-        return await self.accept_once(wanted, fork, job=job, key=key, drive=drive)
-
-    def _same_order(self, source: RecordedRun) -> Order:
-        begun = source.begun
-        strategy = recorded_strategy(self.strategies, begun.strategy)
-        options = msgspec.convert(begun.options, strategy.options)
-        return Order(
-            strategy=strategy,
-            problem=begun.problem,
-            options=options,
-            budget=source.budget,
-            participants=source.participants,
-            from_session=begun.from_session,
-            form=begun.form,
-            checks_form=begun.checks_form,
-            prompts=begun.prompts,
-        )
+        return await self.accept(order, fork, job=job, key=key, drive=drive)
 
     async def _take_right(self, row: RunRow, held: AsyncExitStack) -> int:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
@@ -543,7 +496,7 @@ class OpenRun(RunJournal):
         Args:
             budget: New limits; what was spent before counts against them.
             participants: Who works on it from now on, if others do.
-            job: As in `Engine.accept_once`, from now on; where workers share the store, the right to drive it is
+            job: As in `Engine.accept`, from now on; where workers share the store, the right to drive it is
                 given back.
 
         Returns:

@@ -171,7 +171,7 @@ class Supervisor:
         """
 
         async def prepare() -> tuple[Performers, Accept]:
-            return performers, partial(app.engine.accept_once, order)
+            return performers, partial(app.engine.accept, order)
 
         return await self._begin(app, prepare, key=key, text=text, job=job)
 
@@ -192,7 +192,7 @@ class Supervisor:
         """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
 
         Args:
-            at: As in `Engine.fork_once`; so is `reworded`.
+            at: As in `Engine.fork`; so is `reworded`.
             options: Those that are to be different.
             budget: None: that of the run.
         """
@@ -200,7 +200,7 @@ class Supervisor:
         async def prepare() -> tuple[Performers, Accept]:
             named = participants or self._reopen(source.participants)
             order, performers = await app.order_fork(source, named, options or {}, budget)
-            return performers, partial(app.engine.fork_once, source, order, at, reworded)
+            return performers, partial(app.engine.fork, source, order, at, reworded)
 
         return await self._begin(app, prepare, source.participants, key=key, text=text, job=job)
 

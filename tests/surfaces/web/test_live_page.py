@@ -283,7 +283,7 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
                         participants=Participants(model="offline"),
                     )
                 )
-                await app.for_owner("ben").engine.accept_once(order, job=JobOptions())
+                await app.for_owner("ben").engine.accept(order, job=JobOptions())
             order, _ = app.order(
                 RunRequest(
                     problem="13 + 31",
@@ -293,7 +293,7 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
                     participants=Participants(model="offline"),
                 )
             )
-            await app.for_owner("ana").engine.accept_once(order)
+            await app.for_owner("ana").engine.accept(order)
 
     elsewhere(wait_here())
     with serve_in_thread(store, tokens=TOKENS, concurrency=0) as server:

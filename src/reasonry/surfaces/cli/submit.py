@@ -181,7 +181,7 @@ def start_(
         job = waiting.read(app.store)
         if detach and not app.store.durable:
             raise UsageError("a store in memory ends with this command; give --store a path", option="store")
-        run_id, _ = await app.engine.accept_once(order, job=job)
+        run_id, _ = await app.engine.accept(order, job=job)
         await note_who_drives(app, here=not detach)
         if detach:
             return run_id
@@ -242,7 +242,7 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
 
 async def _accept(app: App, number: int, order: Order, job: JobOptions, key: RequestKey) -> str:
     try:
-        return (await _persist(lambda: app.engine.accept_once(order, job=job, key=key))).run_id
+        return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:
         raise ConflictError(
             f"line {number}: its id stood for another problem not long ago; give it another one. "

@@ -105,7 +105,7 @@ async def start_run(context: RequestContext, body: StartRun) -> Response:
     if body.mode == "driven":
         started = await context.supervisor.start(app, order, performers, key=key, job=JobOptions())
         return await _begun_reply(context, *started)
-    run_id, written = await app.engine.accept_once(order, key=key, drive=True)
+    run_id, written = await app.engine.accept(order, key=key, drive=True)
     if written is not None:
         await app.coach().go_on(run_id, written, performers)
     return await _begun_reply(context, run_id, written is not None)

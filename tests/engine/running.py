@@ -1,0 +1,62 @@
+"""Runs from beginning to end on an engine alone, without an app: accepted, driven, resumed, forked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from reasonry.core.budget import Budget
+from reasonry.engine.engine import Engine, Order
+from reasonry.engine.follow import Observer
+from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.policy import Performers
+from reasonry.engine.result import Result
+
+
+async def accept(engine: Engine, order: Order) -> str:
+    """Write a run down and return its id."""
+    return (await engine.accept(order)).run_id
+
+
+async def drive(
+    engine: Engine, run_id: str, performers: Performers, observer: Observer | None = None
+) -> Result:
+    """Perform a run until it ends."""
+    async with engine.open(run_id) as opened:
+        return await opened.drive(performers, observer)
+
+
+async def resume(
+    engine: Engine,
+    run_id: str,
+    performers: Performers,
+    *,
+    budget: Budget | None = None,
+    participants: ParticipantNames | None = None,
+) -> Result:
+    """Reopen a run and drive it."""
+    async with engine.open(run_id) as opened:
+        await opened.reopen(budget, participants)
+        return await opened.drive(performers)
+
+
+async def fork(
+    engine: Engine, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
+) -> str:
+    """Fork a run with another order, or with its own, and return the id of the fork."""
+    source = await engine.recorded_run(run_id)
+    begun = source.begun
+    strategy = engine.strategies[begun.strategy]
+    own = Order(
+        strategy=strategy,
+        problem=begun.problem,
+        options=msgspec.convert(begun.options, strategy.options),
+        budget=source.budget,
+        participants=source.participants,
+        from_session=begun.from_session,
+        form=begun.form,
+        checks_form=begun.checks_form,
+        prompts=begun.prompts,
+    )
+    return (await engine.fork(source, order or own, at, reworded)).run_id
