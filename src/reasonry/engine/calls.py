@@ -283,7 +283,7 @@ class Calls:
             self.observer.retrying(call.question.id, reason, pause_s)
 
         limit = self.policy.rates.of(call.model.name)
-        if not limit.is_limited:
+        if limit.requests is None and limit.tokens is None:
             return await send(call)
         counted = await self.gate.wait(limit.wait(call.estimate_tokens, pausing))
         sent = await send(call)
@@ -411,17 +411,13 @@ class Calls:
     @property
     def _limits_replies(self) -> bool:
         """Whether a reply that streams in may pass a limit."""
-        return self.guard.limits_replies or self.allowance is not None
+        budget = self.guard.ledger.budget
+        return (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
 
     @property
     def sent(self) -> dict[str, int]:
         """How many requests went out for effects not answered yet."""
         return {effect_id: usage.calls for effect_id, usage in self.in_flight.items()}
-
-    @property
-    def cut_off(self) -> Usage:
-        """What the requests in flight took, as far as can be seen."""
-        return sum(self.in_flight.values(), NOTHING)
 
     def _as_recorded(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.performers.model.name else answer.model

@@ -90,7 +90,9 @@ class Coach(Struct, frozen=True):
             UsageError: The answers have no shape that can be read. None of them is taken.
         """
         async with self.engine.open(run_id, whole=False) as opened:
-            events = _events(opened.run, read_answers(answers, _schemas_of(opened.run)))
+            asks = ((pending.id, pending.effect) for pending in handed_out(opened.run))
+            forms = {name: ask.form or {"type": "string"} for name, ask in asks if isinstance(ask, Ask)}
+            events = _events(opened.run, read_answers(answers, forms))
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
             known = shown_ids(answered) if answered and not says_all else None
             performers = await open_performers(opened.run)
@@ -219,12 +221,6 @@ def _question(pending: Pending) -> dict[str, Any]:
         "prompt": "\n\n".join(pieces_of(pending)),
         "answer_schema": pending.effect.form or {"type": "string"},
     }
-
-
-def _schemas_of(run: Run) -> dict[str, Mapping[str, Any]]:
-    """Return the schemas of the answers that are waited for, by question."""
-    asks = ((pending.id, pending.effect) for pending in handed_out(run))
-    return {effect_id: ask.form or {"type": "string"} for effect_id, ask in asks if isinstance(ask, Ask)}
 
 
 def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Answered]]:

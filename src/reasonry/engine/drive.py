@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..core.budget import NOTHING, Budget, Refusal, Usage
-from ..core.effects import Ask
+from ..core.effects import Ask, CallTool
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
@@ -237,11 +237,9 @@ class Drive:
         if self._halts:
             return
         for pending in effects:
-            if pending.id in self.cancelled:
-                continue
-            if self.performers.leaves_to_caller(pending.effect):
-                continue
-            if self.coached and isinstance(pending.effect, Ask):
+            effect = pending.effect
+            is_callers = isinstance(effect, CallTool) and effect.tool in self.performers.callers_tools
+            if is_callers or (self.coached and isinstance(effect, Ask)) or pending.id in self.cancelled:
                 continue
             self.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
@@ -350,7 +348,7 @@ class Drive:
         for step in await self._write_unwritten():
             self.watch.stepped(self.run, step)
         if self.run.snapshot.status == "active":
-            cut = self.calls.cut_off
+            cut = sum(self.calls.in_flight.values(), NOTHING)
             async with self.writing:
                 await self._write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])
 

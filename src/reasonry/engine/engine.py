@@ -183,7 +183,8 @@ class Engine:
         row = replace(row_after(row, run, now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
-        accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=_carrying(job))
+        job = job and replace(job, carried=carried_context())
+        accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=job)
         if accepted != run_id:
             return Accepted(accepted)
         chain.extend(lines)
@@ -511,7 +512,7 @@ class OpenRun(RunJournal):
         if self.run.snapshot.status != "active":
             return False
         self.row = replace(self.row, unattended=self.row.unattended or job is not None)
-        await self.write(entry, job=_carrying(job))
+        await self.write(entry, job=job and replace(job, carried=carried_context()))
         return True
 
     async def take_answers(
@@ -572,8 +573,3 @@ class OpenRun(RunJournal):
             body = msgspec.json.encode(state)
             checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
             await self.store.keep(self.row.run_id, checkpoint)
-
-
-def _carrying(job: JobOptions | None) -> JobOptions | None:
-    """Return a job as it stands in the trace of whoever begins it."""
-    return None if job is None else replace(job, carried=carried_context())

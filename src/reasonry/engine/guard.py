@@ -147,11 +147,6 @@ class BudgetGuard(LedgerKeeper):
         prompt = math.ceil(estimate_tokens(question.prompt) * (self._dearest or unmeasured))
         return (limit - ledger.spent.tokens - (ledger.reserved.tokens - own_tokens) - prompt) // samples
 
-    @property
-    def limits_replies(self) -> bool:
-        """Whether a reply that streams in may pass a limit."""
-        return (self.ledger.budget.tokens, self.ledger.budget.usd) != (None, None)
-
 
 class Booking:
     """What one request is booked with: what its provider states, where that can be, else an estimate.

@@ -8,11 +8,10 @@ Rule 3: every line's digest covers the line before, so a changed, lost or foreig
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import hashlib
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -233,39 +232,29 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
     return begun, budget, participants
 
 
+_collecting = threading.Lock()
+_pauses = 0
+_is_collected = False
+
+
 async def aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
-    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
+    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it.
+
+    Meanwhile the garbage collector is paused, unless the program itself has: a fold makes many objects that all stay,
+    and the collector would walk them again and again, with every thread stopped: at 40,000 lines for a quarter of a
+    second at a time.
+    """
+    global _pauses, _is_collected
     if len(lines) <= DIRECT_LINES:
         return work()
-
-    def work_undisturbed() -> T:
-        with pause_collector():
-            return work()
-
-    return await asyncio.to_thread(work_undisturbed)
-
-
-_pausing = threading.Lock()
-_pauses = 0
-_was_on = False
-
-
-@contextlib.contextmanager
-def pause_collector() -> Generator[None]:
-    """Pause the garbage collector of the process, unless the program itself has.
-
-    A fold makes many objects that all stay. The collector would walk them again and again, with every thread stopped:
-    at 40,000 lines for a quarter of a second at a time.
-    """
-    global _pauses, _was_on
-    with _pausing:
-        _was_on = gc.isenabled() if _pauses == 0 else _was_on
+    with _collecting:
+        _is_collected = _is_collected if _pauses else gc.isenabled()
         _pauses += 1
         gc.disable()
     try:
-        yield
+        return await asyncio.to_thread(work)
     finally:
-        with _pausing:
+        with _collecting:
             _pauses -= 1
-            if _pauses == 0 and _was_on:
+            if _pauses == 0 and _is_collected:
                 gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -132,7 +132,10 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     Raises:
         UsageError: `price_unknown`.
     """
-    unknown = [] if limit is None else sorted(set(_unpriced_models(models, prices)))
+    if limit is None:
+        return
+    priced = {model.name: prices.of(model) or getattr(model, "price", None) for model in models}
+    unknown = sorted(name for name, price in priced.items() if price is not None and not is_known(price))
     if not unknown:
         return
     if CALLER in unknown:
@@ -146,10 +149,3 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
         )
     message = f"{limit} is a limit on dollars, but {why}: {todo}"
     raise UsageError(message, code="price_unknown", option=limit, models=unknown)
-
-
-def _unpriced_models(models: Iterable[Model], prices: Prices) -> Iterator[str]:
-    for model in models:
-        price = prices.of(model) or getattr(model, "price", None)
-        if price is not None and not is_known(price):
-            yield model.name

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from ..core.effects import Ask, CallTool, Effect
+from ..core.effects import Ask
 from ..core.machine import Pending
 from ..errors import UsageError
 from ..reading.no_answer import repeats_itself
@@ -80,11 +80,6 @@ class RateLimit:
         self.requests, self.tokens = requests, tokens
         self._sent: deque[CountedCall] = deque()
         self._turn = asyncio.Lock()
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is anything to wait for."""
-        return self.requests is not None or self.tokens is not None
 
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
         """Return when a call of about so many tokens may go out; calls go in the order they came.
@@ -192,10 +187,6 @@ class Performers(Struct, frozen=True):
     opened_s: float = 0.0
     callers_tools: frozenset[str] = frozenset()
     seats: tuple[Model, ...] = ()
-
-    def leaves_to_caller(self, effect: Effect) -> bool:
-        """Whether an effect is a call that the caller of the run makes."""
-        return isinstance(effect, CallTool) and effect.tool in self.callers_tools
 
     @property
     def models(self) -> list[Model]:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.bodies import Thought
-from ..core.budget import NOTHING, Budget, Usage
+from ..core.budget import NOTHING, Budget
 from ..errors import ReasonryError
 from ..records import RunRow, ThoughtRow
 from .journal import Begun, Ended, Entry, ParticipantNames, Settled, terms
@@ -173,9 +173,10 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
 
 
 def _head_of(run: Run) -> dict[str, Any]:
+    forked, reused = run.begun.forked_at, run.reused
     return {
         **_terms_document(run.begun, run.budget, run.participants),
-        **({"reused": _cost_document(run.reused)} if run.begun.forked_at else {}),
+        **({"reused": {"calls": reused.calls, "tokens": reused.tokens, "usd": reused.usd}} if forked else {}),
         **({"budgets": msgspec.to_builtins(run.budgets)} if len(run.budgets) > 1 else {}),
         "stage": run.snapshot.stage,
     }
@@ -194,10 +195,6 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         **({"reworded": begun.reworded} if begun.reworded else {}),
         **({"prompts": begun.prompts} if begun.prompts else {}),
     }
-
-
-def _cost_document(usage: Usage) -> dict[str, Any]:
-    return {"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd}
 
 
 def _event_document(settled: Settled) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion
 from ..core.budget import Usage
 from ..core.data_types import read_as
-from ..core.events import Answered, Event, Failed, Verified
+from ..core.events import Answered, Failed, Verified
 from ..errors import WorldError
 from ..records import Outcome, RunRow
 from .callers import waiting_calls
@@ -155,7 +155,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         duration_ms=snapshot.at_ms,
         session_id=session_id,
         run_id=run_id,
-        details=_with_choice(_with_ending(conclusion.document, run), run.begun.why),
+        details=_details(conclusion.document, run),
         warnings=tuple(_warnings(run, conclusion)),
         best_answer=None if is_answered else best,
     )
@@ -165,7 +165,10 @@ def outcome_of(run: Run) -> Outcome | None:
     """Return how a run ended, in one word; None while it works or is paused."""
     snapshot = run.snapshot
     if snapshot.status == "active":
-        return "waiting" if _is_callers_turn(run) else None
+        # Nothing is left to do but what the caller does.
+        calls = waiting_calls(run) if run.participants.callers_tools else []
+        is_callers_turn = run.participants.model == CALLER or 0 < len(calls) == len(run.open_effects)
+        return "waiting" if is_callers_turn else None
     if snapshot.error:
         return "error"
     ended = snapshot.conclusion
@@ -174,14 +177,6 @@ def outcome_of(run: Run) -> Outcome | None:
     if ended.answer is None:
         return "unsolved"
     return "solved" if ended.certainty == "proved" else "answered"
-
-
-def _is_callers_turn(run: Run) -> bool:
-    """Whether nothing is left to do but what the caller of an active run does."""
-    if run.participants.model == CALLER:
-        return True
-    calls = waiting_calls(run) if run.participants.callers_tools else []
-    return bool(calls) and len(calls) == len(run.open_effects)
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
@@ -215,10 +210,11 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
-    unpriced = [settled for settled in run.events if _is_unpriced(settled.event)]
+    usages = [settled.event.usage for settled in run.events if isinstance(settled.event, Answered | Failed)]
+    unpriced = sum(usage.tokens > 0 and usage.usd is None for usage in usages)
     if run.budget.usd is not None and unpriced:
         yield (
-            f"the limit of {run.budget.usd:g} US dollars does not count {len(unpriced)} answers whose price is not "
+            f"the limit of {run.budget.usd:g} US dollars does not count {unpriced} answers whose price is not "
             "known: name it with price IN/OUT (--price)"
         )
     guessed = run.usage.estimated_tokens
@@ -229,21 +225,12 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
         )
 
 
-def _is_unpriced(event: Event) -> bool:
-    return isinstance(event, Answered | Failed) and event.usage.tokens > 0 and event.usage.usd is None
-
-
-def _with_ending(document: dict[str, Any], run: Run) -> dict[str, Any]:
-    """Return a document whose termination also says what the run does, and how long it took."""
-    snapshot = run.snapshot
-    phase = run.strategy.phase(snapshot.stage, snapshot.status)
-    if not phase:
-        return document
-    ending = {"status": phase, **document.get("termination", {}), "duration_ms": snapshot.at_ms}
-    return {**document, "termination": ending}
-
-
-def _with_choice(document: dict[str, Any], why: str) -> dict[str, Any]:
-    if not why:
-        return document
-    return {**document, "diagnostics": {**document.get("diagnostics", {}), "strategy_chosen": why}}
+def _details(document: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Return a document that also says what the run does, how long it took, and why its strategy was chosen."""
+    snapshot, more = run.snapshot, dict[str, Any]()
+    if phase := run.strategy.phase(snapshot.stage, snapshot.status):
+        ending = {"status": phase, **document.get("termination", {}), "duration_ms": snapshot.at_ms}
+        more["termination"] = ending
+    if why := run.begun.why:
+        more["diagnostics"] = {**document.get("diagnostics", {}), "strategy_chosen": why}
+    return {**document, **more}

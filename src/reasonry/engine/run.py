@@ -86,6 +86,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     begun: Begun
     strategy_version: int
     snapshot: msgspec.Raw
+    counts: Counts
     budget: Budget
     participants: ParticipantNames
     spent: Usage
@@ -93,9 +94,12 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     lost: int
     cut: Usage
     out: dict[str, int]
-    counts: Counts
     reused: Usage = NOTHING
     paused: bool = False
+
+
+_KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("budget") :]
+"""Members of the kept state that are attributes of the run."""
 
 
 class Run:
@@ -168,27 +172,14 @@ class Run:
         """Return the folded state, from which a later fold may begin; None for a run that has ended."""
         if self.snapshot.status != "active" or self._before_end is not None:
             return None
-        return KeptState(
-            begun=self.begun,
-            strategy_version=self.strategy.version,
-            snapshot=msgspec.Raw(dump_snapshot(self.snapshot)),
-            budget=self.budget,
-            participants=self.participants,
-            spent=self.spent,
-            dearest=self.dearest,
-            lost=self.lost,
-            cut=self.cut,
-            out=dict(self.out),
-            counts=self.counts,
-            reused=self.reused,
-            paused=self.paused,
-        )
+        snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
+        as_it_is = {name: getattr(self, name) for name in _KEPT_AS_IT_IS}
+        return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
 
     def _restore(self, kept: KeptState) -> None:
-        self.budget, self.participants = kept.budget, kept.participants
-        self.spent, self.dearest, self.lost, self.cut = kept.spent, kept.dearest, kept.lost, kept.cut
-        self.out, self.paused = Counter(kept.out), kept.paused
-        self.skipped, self.reused = kept.counts, kept.reused
+        for name in _KEPT_AS_IT_IS:
+            setattr(self, name, getattr(kept, name))
+        self.out, self.skipped = Counter(kept.out), kept.counts
         self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
         self._note_questions(self.open_effects)
 

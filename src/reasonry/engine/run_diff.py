@@ -43,11 +43,14 @@ def diff_runs(first: Record, second: Record) -> Document:
         raise UsageError(f"both are the run {first.result.run_id}; name two runs", option="run_id")
     asked, paths = [_effects(run) for run in runs], [list(run.entries("path")) for run in runs]
     fork = _fork(first, second)
-    shared = _taken_over(fork, first, second)
+    events = (second if fork and fork["of"] == "a" else first).entries("events")
+    # The effects whose answers a fork took over.
+    shared = {event["id"] for event in itertools.islice(events, (fork["at"] or 0) if fork else 0)}
     alike, parting = _part(first, second, asked[0], asked[1], shared)
     edges = next(
         (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b), min(map(len, paths))
     )
+    terms = [_terms(run) for run in runs]
     answers, problems = [run.result.answer for run in runs], [run.head["problem"] for run in runs]
     return {
         "runs": _sides([_describe(run) for run in runs]),
@@ -61,7 +64,11 @@ def diff_runs(first: Record, second: Record) -> Document:
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
         "spend": [{"name": name, **_sides([_spend(run)[name] for run in runs])} for name in _spend(first)],
-        "terms": list(_different(_terms(first), _terms(second))),
+        "terms": [
+            {"name": name, **_sides([each.get(name) for each in terms])}
+            for name in dict.fromkeys((*terms[0], *terms[1]))
+            if terms[0].get(name) != terms[1].get(name)
+        ],
     }
 
 
@@ -90,14 +97,6 @@ def _fork(first: Record, second: Record) -> Document | None:
         if run.head.get("forked_from") == other.result.run_id:
             return {"of": side, "at": run.head.get("forked_at")}
     return None
-
-
-def _taken_over(fork: Document | None, first: Record, second: Record) -> set[str]:
-    """Return the ids of the effects whose answers a fork took over."""
-    if fork is None or fork["at"] is None:
-        return set()
-    events = (second if fork["of"] == "a" else first).entries("events")
-    return {event["id"] for event in itertools.islice(events, fork["at"])}
 
 
 # -- where they part
@@ -199,9 +198,3 @@ def _terms(run: Record) -> dict[str, Any]:
     for group, prefix in (("crew", ""), ("options", "options."), ("budget", "budget.")):
         named |= {f"{prefix}{name}": value for name, value in run.head[group].items()}
     return named
-
-
-def _different(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Document]:
-    for name in dict.fromkeys((*a, *b)):
-        if a.get(name) != b.get(name):
-            yield {"name": name, **_sides([a.get(name), b.get(name)])}

@@ -143,7 +143,7 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
         raise ConflictError(f"run {row.run_id} already exists", run_id=row.run_id)
     new = _Stored(tx.next_key("run"), row.run_id, row.owner, row.session_id, 0, b"")
     stored = _write(tx, new, lines)
-    tx.execute(sql.ADD_RUN, (stored.key, *sql.numbered(astuple(row)), stored.last, stored.digest))
+    tx.execute(sql.ADD_RUN, (stored.key, *sql.column_values(astuple(row)), stored.last, stored.digest))
     _make_searchable(tx, stored.key, row)
     if key is not None:
         _keep_request(tx, row.owner, key, stored.key)
@@ -189,7 +189,7 @@ def append(
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
     if row is not None:
-        _, *values = sql.numbered(astuple(replace(row, owner=stored.owner)))
+        _, *values = sql.column_values(astuple(replace(row, owner=stored.owner)))
         tx.execute(sql.SET_RUN, (*values, stored.last, stored.digest, stored.key))
         _make_searchable(tx, stored.key, row)
     elif stored.last - known >= NOTE_EVERY:

@@ -171,7 +171,7 @@ def _find_known(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession
 
 
 def _set(tx: Tx, stored: StoredSession) -> None:
-    _, *values, _ = sql.numbered(astuple(stored.row))
+    _, *values, _ = sql.column_values(astuple(stored.row))
     tx.execute(sql.SET_SESSION, (*values, stored.last, stored.digest, stored.key))
 
 
@@ -187,7 +187,7 @@ def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> N
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     key = tx.next_key("session")
     stored = _add_thoughts(tx, StoredSession(key, row, 0, _first_digest(key)), thoughts)
-    tx.execute(sql.ADD_SESSION, (key, *sql.numbered(astuple(row)), stored.last, stored.digest))
+    tx.execute(sql.ADD_SESSION, (key, *sql.column_values(astuple(row)), stored.last, stored.digest))
     searchable.put(tx, [(place(stored.key, 0), row.purpose)])
 
 

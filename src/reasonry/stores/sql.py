@@ -229,10 +229,10 @@ def tests_of(
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
     wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
     tests = [f"AND {test.format(f'${number}')} " for number, (test, _) in enumerate(wanted, first)]
-    return "".join(tests), numbered(value for _, value in wanted)
+    return "".join(tests), column_values(value for _, value in wanted)
 
 
-def numbered(values: Iterable[Any]) -> list[Any]:
+def column_values(values: Iterable[Any]) -> list[Any]:
     """Return values as the databases keep them: a truth value as an integer."""
     return [int(value) if isinstance(value, bool) else value for value in values]
 
