@@ -12,11 +12,9 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
-from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, UsageError
 from ..records import RunRow, SessionRow, SessionView, Store, ThoughtRow
 from .lines import RowsView
@@ -88,7 +86,10 @@ class RunContinuations:
             await self._store.session(target)
         except NotFoundError:
             thoughts = await self._run_thoughts(run.run_id)
-            strategy = self._strategy(own)
+            try:
+                strategy = self._find(own.strategy)
+            except UsageError:
+                strategy = self._find(None)
             copy = await asyncio.to_thread(
                 copy_run, own, thoughts, run.answer, strategy, self._settings, now_ms
             )
@@ -103,12 +104,6 @@ class RunContinuations:
             f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
         )
         return target, Notice("run_continued", message, own.session_id)
-
-    def _strategy(self, own: SessionRow) -> Strategy[Any, Any]:
-        try:
-            return self._find(own.strategy)
-        except UsageError:
-            return self._find(None)
 
     async def _read_ended(self, session_id: str) -> tuple[SessionRow, RunRow]:
         """Return the row of a run's session, and that of the run."""

@@ -63,16 +63,13 @@ async def begun_here(store: Store, directory: str, *, but: str | None = None) ->
 
 def list_unfinished(found: Sequence[Unfinished], now_ms: int) -> str:
     """Return the sessions in a sentence, each with the argument that continues it."""
-    listed = "; ".join(_line(row, head, now_ms) for row, head in found)
+    listed: list[str] = []
+    for row, head in found:
+        line, words = head.line(head.latest), first_words(row.purpose, _WORDS_CHARS)
+        place = f"thought {line.number} of {line.total}, {_age(now_ms - row.used_at_ms)}"
+        listed.append(f'sessionId "{row.session_id}" ({place}: {words!r})')
     how = "To continue one, send the thought again with its sessionId."
-    return f"Unfinished sessions begun in this directory: {listed}. {how}"
-
-
-def _line(row: SessionRow, head: Head, now_ms: int) -> str:
-    line = head.line(head.latest)
-    words = first_words(row.purpose, _WORDS_CHARS)
-    age = _age(now_ms - row.used_at_ms)
-    return f'sessionId "{row.session_id}" (thought {line.number} of {line.total}, {age}: {words!r})'
+    return f"Unfinished sessions begun in this directory: {'; '.join(listed)}. {how}"
 
 
 def _age(passed_ms: int) -> str:

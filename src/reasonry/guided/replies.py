@@ -166,12 +166,13 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
     return {name: value for name, value in msgspec.to_builtins(members).items() if value not in ("", {})}
 
 
-def session_document(row: SessionRow, *, status: str | None = None) -> Document:
-    """Return a session as lists show it."""
+def session_document(row: SessionRow, status: str) -> Document:
+    """Return a session as lists show it; its strategy too if a run wrote it, or once a strategy or stage was named."""
+    has_strategy = row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
     document: Document = {
         "session_id": row.session_id,
-        **({"strategy": row.strategy} if has_strategy(row) else {}),
-        "status": status or row.status,
+        **({"strategy": row.strategy} if has_strategy else {}),
+        "status": status,
         "pinned": row.pinned,
         "thought_history_length": row.thoughts,
         "purpose": row.purpose,
@@ -181,11 +182,6 @@ def session_document(row: SessionRow, *, status: str | None = None) -> Document:
     if row.run_id is not None:
         document["run_id"] = row.run_id
     return document
-
-
-def has_strategy(row: SessionRow) -> bool:
-    """Whether a session shows a strategy: those of runs do, others once a strategy or a stage was named."""
-    return row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
 
 
 def position_document(row: SessionRow) -> Document:

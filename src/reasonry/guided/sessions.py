@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Unpack
 
@@ -33,7 +33,7 @@ from .directory import (
     list_unfinished,
 )
 from .findings import with_verdicts
-from .lines import Head, decode_head, encode
+from .lines import decode_head, encode
 from .read_calls import (
     ACTIONS,
     MAX_PAGE,
@@ -179,7 +179,12 @@ class Sessions:
         try:
             taken = await self._take(turn)
         except UsageError as error:
-            raise await self._with_way_back(error, turn) from None
+            # A new session cannot have what the call refers to; one of this directory may.
+            here = await begun_here(self.store, self._directory) if is_lost(turn.request) else []
+            if not here:
+                raise
+            more = f" This call would begin a new session. {list_unfinished(here, now_ms)}"
+            raise type(error)(error.message + more, code=error.code, **error.details) from None
         if is_lost(request):
             # The thought is kept, whatever can be said about earlier ones.
             with contextlib.suppress(StoreError):
@@ -228,14 +233,6 @@ class Sessions:
                 raise
         return await self._continuations.think(request.target, turn)
 
-    async def _with_way_back(self, error: UsageError, turn: ThinkingTurn) -> UsageError:
-        """Name the sessions of this directory where a call refers to what a new session cannot have."""
-        here = await begun_here(self.store, self._directory) if is_lost(turn.request) else []
-        if not here:
-            return error
-        more = f" This call would begin a new session. {list_unfinished(here, turn.now_ms)}"
-        return type(error)(error.message + more, code=error.code, **error.details)
-
     async def following(self, call: Arguments, *, begins: bool = False) -> Following:
         """Return what a command continues where it leaves that out: a session it names, else the one last used here.
 
@@ -246,7 +243,11 @@ class Sessions:
         if begins:
             return following(call, None)
         if "sessionId" in call:
-            return following(call, await self._head_to_think_in(call["sessionId"]))
+            head = None
+            with contextlib.suppress(NotFoundError, StoreError):
+                row = await self.store.session(await self._id_of_guided(call["sessionId"]))
+                head = decode_head(row) if row.run_id is None else None
+            return following(call, head)
         found = [
             (row, head)
             for row, head in await begun_here(self.store, self._directory)
@@ -256,13 +257,6 @@ class Sessions:
         if found and strategy is not None and found[0][1].has_stage:
             found = found if self.strategy(strategy).name == found[0][0].strategy else []
         return following(call, found[0][1] if found else None, [row for row, _ in found])
-
-    async def _head_to_think_in(self, text: str) -> Head | None:
-        """Return where the session stands that a thought for this name goes to; None where that cannot be told yet."""
-        with contextlib.suppress(NotFoundError, StoreError):
-            row = await self.store.session(await self._id_of_guided(text))
-            return decode_head(row) if row.run_id is None else None
-        return None
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
@@ -281,35 +275,28 @@ class Sessions:
 
     # -- ids
 
-    async def session_id(self, text: str) -> str:
+    async def session_id(self, text: str, *, guided: bool | None = None) -> str:
         """Return the id of the session that a text stands for: an id, how it begins, or `last`, the one used last.
+
+        Args:
+            guided: Whether the one used last is no session of a run; None: it may be any.
 
         Raises:
             UsageError: Several ids begin with it; `choices` has them.
             NotFoundError: It is `last`, and there is no session.
         """
-        return await self._find_id(text, None)
 
-    async def _id_of_guided(self, text: str) -> str:
-        """Return the same where thoughts are to be added: `last` is no session of a run, and may be a new one."""
-        with contextlib.suppress(NotFoundError):
-            return await self._find_id(text, True)
-        return text
-
-    async def _find_id(self, text: str, guided: bool | None) -> str:
         async def last() -> str | None:
             rows = await self.store.sessions(limit=1, guided=guided)
             return rows[0].session_id if rows else None
 
         return await find_id(text, "session", self.store.session_ids, last)
 
-    async def _to_resume(self, text: str | None) -> str:
-        if text is not None:
-            return await self.session_id(text)
-        found = await latest_unfinished(self.store, self._directory)
-        if found is None:
-            raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
-        return found
+    async def _id_of_guided(self, text: str) -> str:
+        """Return the same where thoughts are to be added, also to a session that is not there yet."""
+        with contextlib.suppress(NotFoundError):
+            return await self.session_id(text, guided=True)
+        return text
 
     # -- looking
 
@@ -396,8 +383,14 @@ class Sessions:
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
         rows = await self._thoughts(row, position_of(call.cursor), count, **chosen)
         if call.branch_id and not rows:
-            there = await self._thoughts(row, 0, None)
-            _check_branch(row.session_id, call.branch_id, (row.branch for row in there if row.branch))
+            known = [*dict.fromkeys(there.branch for there in await self._thoughts(row) if there.branch)]
+            if call.branch_id not in known:
+                raise NotFoundError(
+                    f"session {row.session_id} has no branch {show_value(call.branch_id)}; its branches: "
+                    f"{', '.join(known) or 'none'}",
+                    field="branch_id",
+                    choices=known,
+                )
         return {**await self._document(row), **position_document(row)}, rows
 
     async def _thoughts(
@@ -464,7 +457,12 @@ class Sessions:
         call, at = read.read_call(ResumeSession, arguments), self._clock()
         asked = RESUMED if call.history is None else call.history
         bound = HistoryBound.of(asked, 0, self.settings, recalls=True)
-        session_id = await self._to_resume(call.session_id)
+        if call.session_id is not None:
+            session_id = await self.session_id(call.session_id)
+        elif (found := await latest_unfinished(self.store, self._directory)) is not None:
+            session_id = found
+        else:
+            raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
 
         def decide(view: SessionView) -> SessionChange:
             row = self._present(view, session_id)
@@ -568,7 +566,12 @@ class Sessions:
         `notices` say where bytes of it may still be in the store's files, and for how long.
         """
         session_id = await self.session_id(read.read_call(OneSession, arguments).session_id)
-        run_id = await self._run_of(session_id)
+        try:
+            run_id = (await self._row(session_id)).run_id
+        except StoreError as error:
+            if error.code != "store_corrupt":
+                raise
+            run_id = None
         if run_id is not None:
             with contextlib.suppress(NotFoundError):
                 async with self.store.drive(run_id):
@@ -577,15 +580,6 @@ class Sessions:
         with contextlib.suppress(NotFoundError):
             await self.store.delete_session(session_id)
         return {"session_id": session_id, "deleted": True}
-
-    async def _run_of(self, session_id: str) -> str | None:
-        """Return the run that writes a session, as far as that can be read."""
-        try:
-            return (await self._row(session_id)).run_id
-        except StoreError as error:
-            if error.code != "store_corrupt":
-                raise
-            return None
 
     async def clear(self, *, confirm: bool = False) -> int:
         """Forget all guided sessions, not those of runs; return how many.
@@ -626,15 +620,12 @@ class Sessions:
 
     async def _document(self, row: SessionRow) -> Document:
         over = row.status == "active" and is_over(row, self.settings, self._clock())
-        return session_document(row, status=await self._end_of_run(row) or ("archived" if over else None))
-
-    async def _end_of_run(self, row: SessionRow) -> str | None:
-        """Return how the run that wrote a session ended, if that is known."""
+        status = "archived" if over else row.status
         if row.run_id is not None:
             with contextlib.suppress(NotFoundError, StoreError):
                 run = await self.store.run(row.run_id)
-                return None if run.status == "active" else run.outcome or run.status
-        return None
+                status = status if run.status == "active" else run.outcome or run.status
+        return session_document(row, status)
 
     async def _row(self, text: str) -> SessionRow:
         if self._lapses:
@@ -664,18 +655,3 @@ def _learn(thinker: Thinker, call: ThinkingCall, taken: Taken) -> None:
     )
     now = Seen(not head.ended, head.thoughts == 1 < taken.thought.number)
     thinker.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)
-
-
-def _check_branch(session_id: str, branch: str | None, branches: Iterable[str]) -> None:
-    """Check that a session has the branch that is asked for.
-
-    Raises:
-        NotFoundError: It has not; `choices` has its branches.
-    """
-    known = [*dict.fromkeys(branches)]
-    if branch and branch not in known:
-        raise NotFoundError(
-            f"session {session_id} has no branch {show_value(branch)}; its branches: {', '.join(known) or 'none'}",
-            field="branch_id",
-            choices=known,
-        )

@@ -10,6 +10,7 @@ Rule 3: thinking may continue after its end.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -221,7 +222,7 @@ def _thinker_of(
         name = head.latest
     base = None if left is None else thought_left(head, view, left, recorded.branch_from)
     if name is None and left is not None:
-        name = _free_name(head)
+        name = next(free for count in itertools.count(1) if (free := f"branch-{count}") not in head.branches)
     if not name or (name == MAIN and name not in head.branches and left is None):
         return _OwnLine(None, head.main, left)
     if name in head.branches:
@@ -275,13 +276,6 @@ def _thought_to_leave(
     line = head.line(parent)
     there = view.with_number(line.number) if line.thoughts else []
     return next((thought for thought in reversed(there) if thought.branch == parent), None)
-
-
-def _free_name(head: Head) -> str:
-    count = 1
-    while f"branch-{count}" in head.branches:
-        count += 1
-    return f"branch-{count}"
 
 
 def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:

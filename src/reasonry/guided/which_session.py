@@ -244,7 +244,14 @@ def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoi
     if not request.begins and (there is None or there.is_over):
         raise no_session(request.target)
     if there is None:
-        return _new(request, None, *([] if request.exact else [_unknown(request.target)]))
+        name = request.target
+        if not request.exact and ("/" in name or "\\" in name or not name.isprintable()):
+            raise UsageError(
+                f"sessionId {show_value(name)} cannot be the id of a session; leave it out to begin one",
+                field="sessionId",
+            )
+        message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
+        return _new(request, None, *([] if request.exact else [Notice("unknown", message, name)]))
     if there.row.run_id is not None:
         raise ConflictError(
             f"session {there.id} is the record of run {there.row.run_id}; begin a session of your own, or resume the "
@@ -282,16 +289,6 @@ def _after_clearing(request: SessionRequest, there: KnownSession) -> SessionChoi
 def _after_expiry(request: SessionRequest, there: KnownSession) -> SessionChoice:
     notice = Notice("expired", "This session has expired; a new one was begun.", there.id)
     return _new(request, there, notice, delete=request.exact or there.row.status == "active")
-
-
-def _unknown(session_id: str) -> Notice:
-    if "/" in session_id or "\\" in session_id or not session_id.isprintable():
-        raise UsageError(
-            f"sessionId {show_value(session_id)} cannot be the id of a session; leave it out to begin one",
-            field="sessionId",
-        )
-    message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
-    return Notice("unknown", message, session_id)
 
 
 def no_session(session_id: str) -> NotFoundError:
