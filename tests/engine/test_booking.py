@@ -23,7 +23,7 @@ from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel
-from .running import accept, drive, resume
+from .running import accept, drive
 
 pytestmark = pytest.mark.anyio
 
@@ -185,8 +185,8 @@ async def test_a_stream_is_cut_when_its_estimate_passes_the_limit(
             read = await one.engine.result(result.run_id)
             await let_go(server)
             stats = server.stats()
-            later = await resume(
-                one, result.run_id, budget=Budget(tokens=100_000, usd=1.0 if budget.usd else None)
+            later = await one.resume(
+                result.run_id, budget=Budget(tokens=100_000, usd=1.0 if budget.usd else None)
             )
     assert (result.termination.reason, result.answer) == (reason, None)
     assert "cut off" in result.termination.detail
