@@ -223,39 +223,35 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return found[0].draft if found else next((each for each in drafts if each.status == "unfinished"), None)
 
 
-def choose_draft(state: Any, draft: Draft | None, text: str = "") -> Move:
-    """Return the move to the final response with a draft; without one, the failure that says why there is none.
-
-    Args:
-        text: Of the thought; empty: which draft it is.
-    """
-    if draft is None:
-        return fail(state, *_why_no_answer(state.drafts))
-    return go(
-        state, "final_response", Thought(text or f"Draft {draft.number}", data={"answer": draft.answer})
-    )
+def choose_draft(state: Any) -> Move:
+    """Return the move to the final response with the best draft, or the failure that says why there is none."""
+    best: Draft | None = state.best
+    if best is None:
+        return fail_without_draft(state)
+    text = f"Draft {best.number}:\n{best.text}"
+    return go(state, "final_response", Thought(text, data={"answer": best.answer}))
 
 
-def conclude_drafts(drafts: Sequence[Draft], best: Draft | None, details: dict[str, Any]) -> Conclusion:
-    """Return the conclusion that a draft is the answer, with all of them and other details."""
-    document = drafts_document(drafts) | details
+def conclude_drafts(state: Any, details: dict[str, Any]) -> Conclusion:
+    """Return the conclusion that the best draft is the answer, with all of them and other details."""
+    best: Draft | None = state.best
+    document = drafts_document(state.drafts) | details
     if best is None:
         return Conclusion(document=document)
     certainty = "proved" if best.status == "proved" else "given"
     return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
 
 
-def _why_no_answer(drafts: Sequence[Draft]) -> tuple[str, str, str | None]:
-    """Return the reason, the detail and the code of a run all of whose drafts are refuted or lost."""
+def fail_without_draft(state: Any) -> Move:
+    """Return the failure of a run all of whose drafts are refuted or lost."""
+    drafts: Sequence[Draft] = state.drafts
     refuted = [draft for draft in drafts if draft.status == "refuted"]
     if refuted:
-        return "verification_failed", f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}", None
+        detail = f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}"
+        return fail(state, "verification_failed", detail)
     lost = next((draft for draft in reversed(drafts) if draft.code != STOPPED), drafts[-1])
-    return (
-        "all_samples_failed",
-        f"none of {len(drafts)} drafts has an answer; the last: {lost.why}",
-        lost.code,
-    )
+    detail = f"none of {len(drafts)} drafts has an answer; the last: {lost.why}"
+    return fail(state, "all_samples_failed", detail, lost.code)
 
 
 def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:

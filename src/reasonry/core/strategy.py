@@ -47,6 +47,11 @@ def text_list(description: str, *, min_items: int = 0) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string"}, **bound, "description": description}
 
 
+def optional_field(name: str, kind: str, description: str) -> Field:
+    """Return a field of a JSON type that a thought of the stage may leave out."""
+    return Field(name, {"type": kind, "description": description}, required=False)
+
+
 LONG_REPLY: Final = 8_192
 """Tokens of a reply that may be a text of several thousand words."""
 

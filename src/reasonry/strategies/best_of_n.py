@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
+from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     FRESH,
@@ -45,7 +45,16 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
 from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import (
+    SHORT_REPLY,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
 from ..core.tournament import Contender, Ratings, Rules, Tournament
@@ -122,7 +131,7 @@ class State(Struct, frozen=True, omit_defaults=True):
         return Tournament(rules, contenders, self.heats[-1], self.options.seed)
 
     @property
-    def leader(self) -> Draft | None:
+    def best(self) -> Draft | None:
         """The best draft so far; a heat that is not over changes nothing but what it has settled."""
         best = best_draft(self.drafts)
         if best is None or best.status != "open":
@@ -252,11 +261,6 @@ def _review(s: State, draft: Draft) -> str:
     return draft.why or "\n".join(reasons[-2:])
 
 
-def select(s: State) -> Move:
-    """argmax_y score(y)."""
-    return choose_draft(s, s.leader)
-
-
 class BestOfNDetails(DraftsDetails, total=False):
     """What the details of a result have."""
 
@@ -266,7 +270,7 @@ class BestOfNDetails(DraftsDetails, total=False):
 
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, the votes and the comparisons."""
-    chosen, verdicts = state.leader, [verdict for heat in state.heats for verdict in heat]
+    chosen, verdicts = state.best, [verdict for heat in state.heats for verdict in heat]
     details: dict[str, Any] = {"comparisons": [_as_data(verdict) for verdict in verdicts]}
     if verdicts and not any(verdict.ratings for verdict in verdicts):
         details["unchecked"] = (
@@ -274,17 +278,13 @@ def conclude(state: State) -> Conclusion:
         )
     if chosen is not None:
         details["winner"] = chosen.id
-    return conclude_drafts(state.drafts, chosen, details)
+    return conclude_drafts(state, details)
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:
     names = [f"sample-{number}" for number in verdict.shown]
     return {"samples": names, "ratings": list(verdict.ratings), "reason": verdict.reason}
 
-
-_ANSWERS = text_list("Each draft's answer.", min_items=1)
-_RATINGS = {"type": "object", "description": "How each draft compares with the others."}
-_CHOSEN = {"type": "string", "description": "The draft that is chosen."}
 
 BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
@@ -316,7 +316,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             ("differential_testing", "draft_repair", "answer_selection"),
             description="Drop the drafts that can be proved wrong.",
             guidance="Run the tests there are. Put drafts that say the same together.",
-            fields=(Field("answers", _ANSWERS, required=False),),
+            fields=(Field("answers", text_list("Each draft's answer.", min_items=1), required=False),),
             body=verify,
         ),
         Stage(
@@ -336,7 +336,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             compares=True,
             description="Compare the drafts in pairs.",
             guidance="Look for the first error in each of two drafts; say which is right. Stay for the next pair.",
-            fields=(Field("ratings", _RATINGS, required=False),),
+            fields=(optional_field("ratings", "object", "How each draft compares with the others."),),
             body=compare,
             reply=Judgement,
             read=read_judgement,
@@ -355,8 +355,8 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Choose the draft that stood best.",
             guidance="Choose the draft that won its comparisons; never one that was proved wrong.",
-            fields=(Field("chosen", _CHOSEN, required=False),),
-            body=select,
+            fields=(optional_field("chosen", "string", "The draft that is chosen."),),
+            body=choose_draft,
         ),
         final_response("Give the chosen draft as it stands, whole."),
     ),

@@ -46,7 +46,16 @@ from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.programs import is_block
-from ..core.strategy import UNASKED, Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import (
+    UNASKED,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from ..reading.fit import Unreadable
 from ..reading.open_task import is_open_task
 
@@ -230,9 +239,6 @@ def _number_lines(items: Sequence[str]) -> str:
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
 
 
-_STEPS = text_list("What has to be worked out, in order.")
-_CORRECT = {"type": "boolean", "description": "Whether the answer passed the check."}
-
 CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="chain_of_thought",
     title="Chain of Thought",
@@ -257,7 +263,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Break the problem into steps.",
             guidance="List what has to be worked out, so ordered that each step needs only earlier ones. "
             "Solve none of them yet.",
-            fields=(Field("steps", _STEPS, required=False),),
+            fields=(Field("steps", text_list("What has to be worked out, in order."), required=False),),
             body=decompose,
             reply=Decomposition,
             example={"steps": ["How many balls the cans hold.", "How many balls there are in all."]},
@@ -289,7 +295,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Check the answer.",
             guidance="Put the answer back into the problem, or work it out another way. If it fails, stay "
             "and correct it, saying what was wrong; go on when it holds.",
-            fields=(Field("correct", _CORRECT, required=False),),
+            fields=(optional_field("correct", "boolean", "Whether the answer passed the check."),),
             body=check,
             reply=CheckReply,
             example={"reason": "11 less 2 cans of 3 are the 5 he began with.", "correct": True},

@@ -10,8 +10,8 @@ Rule 3: the same problem gets the same strategy. What the rules cannot know (wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Required, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -131,68 +131,101 @@ AMOUNTS = _words(
 )
 
 
-class Features(Struct, frozen=True):
-    """A problem, and what the run has for it.
+def _list_cues(found: Collection[str]) -> str:
+    return ", ".join(sorted(found)[:3])
 
-    Attributes:
-        reasons: Whether its model reasons by itself before it replies.
-    """
 
-    problem: str
-    has_tools: bool = False
-    has_verifier: bool = False
-    reasons: bool = False
+def reasons_for(
+    problem: str, *, has_tools: bool = False, has_verifier: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield the kinds that a problem is of, each with the reason."""
+    if read_puzzle(problem):
+        yield "number_puzzle", "a number puzzle: steps are tried, scored and undone"
+    if len(problem) >= LONG_CHARS:
+        yield "long_input", f"an input of {len(problem):,} characters: programs read it piece by piece"
+    if has_tools:
+        yield from _reasons_for_lookups(problem)
+    if has_verifier:
+        yield "checked", "a verifier: the answer is improved until it passes"
+    if _CODING.search(problem) or (_CODE.search(problem) and _MENDING.search(problem)):
+        yield "code", "a program to be written: several are run and compared"
+    if _CODE.search(problem):
+        yield "computation", "a program to follow: the state is written down step by step"
+    elif _is_long_sum(problem):
+        yield "computation", f"numbers of {LONG_DIGITS} digits or more: computed digit by digit"
+    named = _PUZZLE.search(problem) if _SOLVING.search(problem) else None
+    placed, bound = _PLACING.search(problem), _CONSTRAINED.search(problem)
+    if cue := named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else "":
+        yield "search", f"a problem of trial and error ({cue.casefold()})"
+    yield from _reasons_by_size(problem)
+    yield "anything", "no special feature: reasoning in steps"
 
-    @property
-    def words(self) -> list[str]:
-        """Its words."""
-        return _WORD.findall(self.problem)
 
-    @property
-    def vocabulary(self) -> frozenset[str]:
-        """Its words, each once and in lower case."""
-        return frozenset(word.casefold() for word in self.words)
+def _reasons_for_lookups(problem: str) -> Iterator[tuple[str, str]]:
+    questions, cues = _count_questions(problem), _vocabulary(problem) & COMPARING
+    if questions == 1 and _FACT.search(problem) and _HOP.search(problem):
+        yield "multi_hop", "tools, and a question that depends on others: they come first"
+    if questions > 1:
+        yield "planned_lookups", f"tools, and {questions} questions: all lookups can be planned at once"
+    elif cues:
+        yield "planned_lookups", f"tools, and a comparison ({_list_cues(cues)}): lookups run side by side"
+    yield "lookups", "tools: each lookup depends on the one before"
 
-    @property
-    def numbers(self) -> int:
-        """How many are written in digits, years left out."""
-        return sum(not _YEAR.fullmatch(text) for text in _NUMBER.findall(self.problem))
 
-    @property
-    def questions(self) -> int:
-        """Sentences that end in a question mark."""
-        return len(_ASKED.findall(self.problem))
+def _reasons_by_size(problem: str) -> Iterator[tuple[str, str]]:
+    """Yield the kinds that rest on how many words, questions, parts, numbers and choices a problem has."""
+    words, questions = len(_WORD.findall(problem)), _count_questions(problem)
+    choices = len(set(_CHOICE.findall(problem)))
+    parts = len(_PART.findall(problem)) if choices < 2 else 0
+    written, made = _WRITING.search(problem), _MAKING.search(problem)
+    if written and parts < MANY_PARTS and words <= LONG_WORDS:
+        yield "text", f"a text ({written['what'].casefold()}): it is reviewed and improved"
+    if parts >= MANY_PARTS:
+        yield "composite", f"a task of {parts} listed parts"
+    elif questions >= MANY_PARTS:
+        yield "composite", f"{questions} questions in one"
+    elif words > LONG_WORDS and questions != 1:
+        yield "composite", f"a long task ({words} words)"
+    elif made and not questions and not _SMALL.search(made["what"]):
+        yield "composite", f"something to make ({made['verb'].casefold()}), not a question"
+    vocabulary = _vocabulary(problem)
+    numbers = sum(not _YEAR.fullmatch(text) for text in _NUMBER.findall(problem))
+    cues = vocabulary & (SCIENCE | ALSO_SCIENCE)
+    if vocabulary & SCIENCE and len(cues) > 1 and (numbers or vocabulary & CASES):
+        yield "science", f"science ({_list_cues(cues)}): the principle first, then the case"
+    amounts = vocabulary & AMOUNTS
+    if choices > 1:
+        yield "short_answer", f"{choices} answers to choose from: several solutions can vote"
+    elif numbers >= MANY_NUMBERS and amounts and questions:
+        why = f"a quantity from {numbers} numbers ({_list_cues(amounts)}): several solutions can vote"
+        yield "short_answer", why
 
-    @property
-    def choices(self) -> int:
-        """Different answers offered as A, B, C, …."""
-        found = set(_CHOICE.findall(self.problem))
-        return len(found) if len(found) > 1 else 0
 
-    @property
-    def parts(self) -> int:
-        """Lines that begin as items of a list do."""
-        return 0 if self.choices else len(_PART.findall(self.problem))
+def _vocabulary(problem: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORD.findall(problem))
 
-    @property
-    def shows_code(self) -> bool:
-        """Whether lines of a program stand in it."""
-        return _CODE.search(self.problem) is not None
+
+def _count_questions(problem: str) -> int:
+    return len(_ASKED.findall(problem))
 
 
 def _is_long_sum(problem: str) -> bool:
     """Whether numbers of many digits, or many numbers, are to be reckoned with."""
     for match in _SUM.finditer(problem):
-        numbers = [digits.replace(",", "") for digits in re.findall(r"\d[\d,]*", match[0])]
+        numbers = _plain_numbers(match[0])
         is_years = len(numbers) == 2 and all(map(_YEAR.fullmatch, numbers))
-        long = any(len(digits) >= LONG_DIGITS for digits in numbers) and not is_years
-        if long or len(_OPERATOR.findall(match[0])) >= MANY_OPERATORS:
+        if (_has_long(numbers) and not is_years) or len(_OPERATOR.findall(match[0])) >= MANY_OPERATORS:
             return True
-    worded = (re.findall(r"\d[\d,]*", match[0]) for match in _WORDED_SUM.finditer(problem))
-    return any(
-        len(numbers) > 1 and any(len(digits.replace(",", "")) >= LONG_DIGITS for digits in numbers)
-        for numbers in worded
-    )
+    worded = (_plain_numbers(match[0]) for match in _WORDED_SUM.finditer(problem))
+    return any(len(numbers) > 1 and _has_long(numbers) for numbers in worded)
+
+
+def _plain_numbers(text: str) -> list[str]:
+    return [digits.replace(",", "") for digits in re.findall(r"\d[\d,]*", text)]
+
+
+def _has_long(numbers: Collection[str]) -> bool:
+    return any(len(digits) >= LONG_DIGITS for digits in numbers)
 
 
 class Kind(Struct, frozen=True):
@@ -201,158 +234,51 @@ class Kind(Struct, frozen=True):
     Args:
         name: What strategies call it in `suits`.
         description: What a problem of this kind does, for the documentation.
-        why: The reason a problem is of this kind; empty if it is not.
         is_thought: Whether a model that reasons by itself does the same in its one reply.
     """
 
     name: str
     description: str
-    why: Callable[[Features], str]
     is_thought: bool = False
 
 
-def _list_cues(found: Collection[str]) -> str:
-    return ", ".join(sorted(found)[:3])
-
-
-def _number_puzzle(seen: Features) -> str:
-    return "a number puzzle: steps are tried, scored and undone" if read_puzzle(seen.problem) else ""
-
-
-def _planned_lookups(seen: Features) -> str:
-    if not seen.has_tools:
-        return ""
-    if seen.questions > 1:
-        return f"tools, and {seen.questions} questions: all lookups can be planned at once"
-    cues = seen.vocabulary & COMPARING
-    return f"tools, and a comparison ({_list_cues(cues)}): lookups run side by side" if cues else ""
-
-
-def _lookups(seen: Features) -> str:
-    return "tools: each lookup depends on the one before" if seen.has_tools else ""
-
-
-def _computation(seen: Features) -> str:
-    if seen.shows_code:
-        return "a program to follow: the state is written down step by step"
-    is_long = _is_long_sum(seen.problem)
-    return f"numbers of {LONG_DIGITS} digits or more: computed digit by digit" if is_long else ""
-
-
-def _long_input(seen: Features) -> str:
-    chars = len(seen.problem)
-    return f"an input of {chars:,} characters: programs read it piece by piece" if chars >= LONG_CHARS else ""
-
-
-def _verifiable(seen: Features) -> str:
-    return "a verifier: the answer is improved until it passes" if seen.has_verifier else ""
-
-
-def _code(seen: Features) -> str:
-    is_mended = seen.shows_code and _MENDING.search(seen.problem)
-    is_wanted = is_mended or _CODING.search(seen.problem)
-    return "a program to be written: several are run and compared" if is_wanted else ""
-
-
-def _text(seen: Features) -> str:
-    written = _WRITING.search(seen.problem)
-    is_short = seen.parts < MANY_PARTS and len(seen.words) <= LONG_WORDS
-    return (
-        f"a text ({written['what'].casefold()}): it is reviewed and improved" if written and is_short else ""
-    )
-
-
-def _search(seen: Features) -> str:
-    named = _PUZZLE.search(seen.problem) if _SOLVING.search(seen.problem) else None
-    placed, bound = _PLACING.search(seen.problem), _CONSTRAINED.search(seen.problem)
-    cue = named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else ""
-    return f"a problem of trial and error ({cue.casefold()})" if cue else ""
-
-
-def _composite(seen: Features) -> str:
-    if seen.parts >= MANY_PARTS:
-        return f"a task of {seen.parts} listed parts"
-    if seen.questions >= MANY_PARTS:
-        return f"{seen.questions} questions in one"
-    if len(seen.words) > LONG_WORDS and seen.questions != 1:
-        return f"a long task ({len(seen.words)} words)"
-    made = _MAKING.search(seen.problem)
-    if made is None or seen.questions or _SMALL.search(made["what"]):
-        return ""
-    return f"something to make ({made['verb'].casefold()}), not a question"
-
-
-def _science(seen: Features) -> str:
-    own = seen.vocabulary & SCIENCE
-    cues = own | (seen.vocabulary & ALSO_SCIENCE)
-    is_case = seen.numbers > 0 or bool(seen.vocabulary & CASES)
-    is_science = own and len(cues) > 1 and is_case
-    return f"science ({_list_cues(cues)}): the principle first, then the case" if is_science else ""
-
-
-def _short_answer(seen: Features) -> str:
-    if seen.choices:
-        return f"{seen.choices} answers to choose from: several solutions can vote"
-    cues = seen.vocabulary & AMOUNTS
-    if seen.numbers >= MANY_NUMBERS and cues and seen.questions:
-        return f"a quantity from {seen.numbers} numbers ({_list_cues(cues)}): several solutions can vote"
-    return ""
-
-
-def _multi_hop(seen: Features) -> str:
-    is_fact = _FACT.search(seen.problem) and _HOP.search(seen.problem)
-    if seen.has_tools and seen.questions == 1 and is_fact:
-        return "tools, and a question that depends on others: they come first"
-    return ""
-
-
-def _anything(_: Features) -> str:
-    return "no special feature: reasoning in steps"
-
-
 KINDS: tuple[Kind, ...] = (
-    Kind("number_puzzle", "is a number puzzle and nothing else", _number_puzzle, is_thought=True),
-    Kind("long_input", f"has {LONG_CHARS:,} characters or more", _long_input),
+    Kind("number_puzzle", "is a number puzzle and nothing else", is_thought=True),
+    Kind("long_input", f"has {LONG_CHARS:,} characters or more"),
     Kind(
         "multi_hop",
         "comes with tools and asks for a fact that depends on others (`the capital of the country whose …`)",
-        _multi_hop,
     ),
     Kind(
         "planned_lookups",
         "comes with tools and asks several questions or compares things (`which … first`, `both`, `versus`)",
-        _planned_lookups,
     ),
-    Kind("lookups", "comes with tools", _lookups),
-    Kind("checked", "comes with a verifier", _verifiable),
-    Kind("code", "asks for a program, or has one mended (`Write a function …`, `Fix …`)", _code),
+    Kind("lookups", "comes with tools"),
+    Kind("checked", "comes with a verifier"),
+    Kind("code", "asks for a program, or has one mended (`Write a function …`, `Fix …`)"),
     Kind(
         "computation",
         "shows lines of a program, or computes with numbers of four digits or more, or with five or more numbers",
-        _computation,
         is_thought=True,
     ),
     Kind(
         "search",
         "is one of trial and error: a crossword, a Sudoku, things to be placed so that no two …",
-        _search,
         is_thought=True,
     ),
-    Kind("text", "asks for a text of some length (`Write an essay …`, `Draft an e-mail …`)", _text),
+    Kind("text", "asks for a text of some length (`Write an essay …`, `Draft an e-mail …`)"),
     Kind(
         "composite",
         "has three or more listed parts or questions, or over 250 words, or asks for something large "
         "(`Design …`, `Plan …`)",
-        _composite,
     ),
-    Kind("science", "applies science to a case, with two or more of its words", _science, is_thought=True),
+    Kind("science", "applies science to a case, with two or more of its words", is_thought=True),
     Kind(
         "short_answer",
         "offers answers A, B, C, …, or asks for a quantity and gives three or more numbers",
-        _short_answer,
         is_thought=True,
     ),
-    Kind("anything", "anything else: one call", _anything),
+    Kind("anything", "anything else: one call"),
 )
 """Tried from the top."""
 
@@ -379,20 +305,28 @@ class Considered(Struct, frozen=True):
         return bool(self.why and self.strategy and not self.passed)
 
 
+class Means(TypedDict, total=False):
+    """What a run has for its problem.
+
+    Attributes:
+        has_tools: Whether it may call tools.
+        has_verifier: Whether a verifier looks at its answers.
+        reasons: Whether its model reasons by itself before it replies.
+        calls: Of its budget; None: without a limit.
+    """
+
+    has_tools: Required[bool]
+    has_verifier: bool
+    reasons: bool
+    calls: int | None
+
+
 def choose_strategy(
-    problem: str,
-    strategies: Iterable[Strategy[Any, Any]],
-    *,
-    has_tools: bool,
-    has_verifier: bool = False,
-    reasons: bool = False,
-    calls: int | None = None,
+    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Unpack[Means]
 ) -> tuple[str, str]:
     """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
     known = list(strategies)
-    considered = consider(
-        problem, known, has_tools=has_tools, has_verifier=has_verifier, reasons=reasons, calls=calls
-    )
+    considered = consider(problem, known, **at_hand)
     taken = next((each for each in considered if each.is_taken), None)
     if taken is None:
         fewest = min(known, key=lambda strategy: strategy.calls)
@@ -402,22 +336,13 @@ def choose_strategy(
 
 
 def consider(
-    problem: str,
-    strategies: Iterable[Strategy[Any, Any]],
-    *,
-    has_tools: bool,
-    has_verifier: bool = False,
-    reasons: bool = False,
-    calls: int | None = None,
+    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Unpack[Means]
 ) -> list[Considered]:
     """Return the kinds of problem in the order in which they are tried; the first that is taken decides.
 
     Args:
         strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
-        has_tools: Whether the run may call tools.
-        has_verifier: Whether a verifier looks at its answers.
-        reasons: Whether its model reasons by itself before it replies.
-        calls: Of its budget; None: without a limit.
+        at_hand: See `Means`.
 
     Raises:
         UsageError: There is nothing to choose from.
@@ -430,19 +355,18 @@ def consider(
     for strategy in known:
         for kind in strategy.suits:
             suiting.setdefault(_check_kind(kind, strategy), strategy)
-    seen = Features(problem, has_tools, has_verifier, reasons)
-    return [_consider(kind, seen, suiting.get(kind.name), calls) for kind in KINDS]
+    has_verifier = at_hand.get("has_verifier", False)
+    found = dict(reasons_for(problem, has_tools=at_hand["has_tools"], has_verifier=has_verifier))
+    return [_consider(kind, found.get(kind.name, ""), suiting.get(kind.name), at_hand) for kind in KINDS]
 
 
-def _consider(
-    kind: Kind, seen: Features, strategy: Strategy[Any, Any] | None, calls: int | None
-) -> Considered:
-    why, passed = kind.why(seen), ""
+def _consider(kind: Kind, why: str, strategy: Strategy[Any, Any] | None, at_hand: Means) -> Considered:
     if strategy is None:
         return Considered(kind.name, "", 0, why)
+    calls, passed = at_hand.get("calls"), ""
     if why and calls is not None and strategy.calls > calls:
         passed = f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}"
-    elif why and seen.reasons and kind.is_thought:
+    elif why and at_hand.get("reasons") and kind.is_thought:
         passed = f"the model reasons by itself, so it needs no {strategy.name}"
     return Considered(kind.name, strategy.name, strategy.calls, why, passed)
 

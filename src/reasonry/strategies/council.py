@@ -44,7 +44,15 @@ from ..core.drafts import (
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import (
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from ..core.text import cut
 from ..core.tournament import Ratings, seeded_order
 
@@ -197,11 +205,6 @@ def synthesise(s: State) -> Body:
     return go((yield from verify_drafts(s)), "answer_selection", thought)
 
 
-def select(s: State) -> Any:
-    """The synthesis, unless it was refuted; else the best ranked."""
-    return choose_draft(s, s.best, s.best.answer if s.best else "")
-
-
 class CouncilDetails(DraftsDetails):
     """What the details of a result have."""
 
@@ -222,7 +225,7 @@ def conclude(state: State) -> Conclusion:
     }
     if state.lost:
         details["unchecked"] = f"no answer could be written from all: {state.lost}"
-    return conclude_drafts(state.drafts, state.best, details)
+    return conclude_drafts(state, details)
 
 
 def _scores(state: State) -> dict[str, float]:
@@ -243,8 +246,6 @@ def _seat(state: State, number: int) -> dict[str, Any]:
         "why": draft.why if draft else "",
     }
 
-
-_DIFFERENCES = {"type": "string", "description": "Where the answers differ, and why one side is right."}
 
 COUNCIL: Strategy[State, Options] = Strategy(
     name="council",
@@ -291,7 +292,11 @@ COUNCIL: Strategy[State, Options] = Strategy(
             ("answer_selection",),
             description="Write one answer from all, and say where they differ.",
             guidance="Settle each difference by working it out. Say where the members differ.",
-            fields=(Field("differences", _DIFFERENCES, required=False),),
+            fields=(
+                optional_field(
+                    "differences", "string", "Where the answers differ, and why one side is right."
+                ),
+            ),
             body=synthesise,
             reply=CommonAnswer,
             example={"differences": "Two take the tax twice; it is in the price.", "answer": "119 euros"},
@@ -301,7 +306,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the answer written from all, or else the best ranked.",
             guidance="Take the common answer; never one that was proved wrong.",
-            body=select,
+            body=choose_draft,
         ),
         final_response("Give the answer whole, and say where the members differed."),
     ),

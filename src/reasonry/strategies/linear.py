@@ -43,7 +43,15 @@ from ..core.answering import (
 from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+)
 from ..reading import parse
 from ..reading.fit import Unreadable
 
@@ -451,9 +459,7 @@ def _lines(state: State) -> Iterator[str]:
             yield f"Decision: {entry.text}"
 
 
-_SOUND = {"type": "boolean", "description": "Whether the latest thought holds."}
 _HYPOTHESIS = {"type": "string", "minLength": 1, "description": "The proposed solution, in one sentence."}
-_HOLDS = {"type": "boolean", "description": "Whether the hypothesis agrees with every thought."}
 
 LINEAR: Strategy[State, Options] = Strategy(
     name="linear",
@@ -497,7 +503,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             description="Look at the latest thought critically.",
             guidance="Check it against the problem and the thoughts before it. If it, or one it rests on, is "
             "wrong, revise that one; otherwise decide how to go on.",
-            fields=(Field("sound", _SOUND, required=False),),
+            fields=(optional_field("sound", "boolean", "Whether the latest thought holds."),),
             body=evaluate,
             reply=Evaluation,
             max_output_tokens=SHORT_REPLY,
@@ -557,7 +563,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             description="Test the hypothesis.",
             guidance="Try to refute it with the thoughts so far and with the problem itself. If it holds, "
             "finalize it; otherwise say why not and decide how to go on.",
-            fields=(Field("holds", _HOLDS, required=False),),
+            fields=(optional_field("holds", "boolean", "Whether the hypothesis agrees with every thought."),),
             body=test,
             reply=HypothesisTest,
             max_output_tokens=SHORT_REPLY,

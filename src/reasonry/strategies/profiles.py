@@ -194,7 +194,6 @@ def _conclude(prompts: Prompts) -> Callable[[State], Conclusion]:
     return conclude
 
 
-_TEXTS = text_list("The entries of the list.", min_items=1)
 _ANSWERED = {"answer": "12 boats"}
 
 
@@ -204,7 +203,7 @@ def _parts(prompts: Prompts, names: list[str]) -> Iterator[dict[str, Any]]:
     if prompts.draft:
         yield {"body": _draft(prompts, next(to)), "reply": ReasonedAnswer, "example": _ANSWERED}
     if prompts.entries:
-        fields = (Field("entries", _TEXTS, required=False),)
+        fields = (Field("entries", text_list("The entries of the list.", min_items=1), required=False),)
         example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
         yield {"body": _list(prompts, next(to)), "reply": Entries, "example": example, "fields": fields}
         yield {"body": _work(prompts, next(to)), "reply": WorkedOut, "example": {"text": "48 rowers"}}

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Move, Request, go, request
+from ..core.bodies import Body, Conclusion, Request, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import Draft, best_draft, choose_draft, conclude_drafts, list_drafts, verify_drafts
 from ..core.effects import Ask
@@ -38,7 +38,7 @@ from ..core.programs import (
     run_programs,
     sandbox_words,
 )
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.toolcard import ToolCard
 
 SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
@@ -81,6 +81,11 @@ class State(Struct, frozen=True, omit_defaults=True):
     options: Options
     drafts: tuple[Draft, ...] = ()
     round: int = 1
+
+    @property
+    def best(self) -> Draft | None:
+        """The draft with the output that most programs have."""
+        return best_draft(self.drafts)
 
 
 def write(s: State) -> Body:
@@ -128,7 +133,7 @@ def execute(s: State) -> Body:
     s = yield from verify_drafts(replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts)))
     last = s.drafts[-s.options.programs :]
     can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
-    to = "program_repair" if best_draft(s.drafts) is None and can_repair else "answer_selection"
+    to = "program_repair" if s.best is None and can_repair else "answer_selection"
     return go(s, to, list_drafts(last))
 
 
@@ -152,12 +157,6 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
     return replace(draft, answer=output.text, status="refuted" if wrong else "open", why=why)
 
 
-def select(s: State) -> Move:
-    """argmax_o Σ_i 1(o_i = o)."""
-    best = best_draft(s.drafts)
-    return choose_draft(s, best, best.steps[0] if best else "")
-
-
 class ProgramOfThoughtDetails(DraftsDetails, total=False):
     """What the details of a result have."""
 
@@ -168,18 +167,16 @@ class ProgramOfThoughtDetails(DraftsDetails, total=False):
 
 def conclude(state: State) -> Conclusion:
     """Return the output most programs agree on, its program, and which programs compute nothing."""
-    best = best_draft(state.drafts)
+    best = state.best
     idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
     details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
     if best is not None:
         details["program"] = best.steps[0]
         if best.id in idle and best.status != "proved":
             details["unchecked"] = "the program states its answer and computes nothing"
-    return conclude_drafts(state.drafts, best, details)
+    return conclude_drafts(state, details)
 
 
-_PROGRAM = {"type": "string", "description": "The whole program."}
-_OUTPUT = {"type": "string", "description": "What the program printed, or its error."}
 _EXAMPLE = {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"}
 
 PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
@@ -204,7 +201,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             tested_by="execution",
             description="Write a program that works the answer out.",
             guidance="Name variables after the quantities; compute every step; print the answer alone.",
-            fields=(Field("program", _PROGRAM, required=False),),
+            fields=(optional_field("program", "string", "The whole program."),),
             body=write,
             example=_EXAMPLE,
             read=read_program,
@@ -215,7 +212,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("program_repair", "answer_selection"),
             description="Run it.",
             guidance="Run the program in a sandbox and write down its output, or the error as it came.",
-            fields=(Field("output", _OUTPUT, required=False),),
+            fields=(optional_field("output", "string", "What the program printed, or its error."),),
             body=execute,
         ),
         Stage(
@@ -234,7 +231,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the output that most programs have.",
             guidance="Compare the outputs of all programs that ran; take the most frequent.",
-            body=select,
+            body=choose_draft,
         ),
         final_response("State the output alone, in the form that was asked for."),
     ),

@@ -537,7 +537,6 @@ def _ask_solver(state: State, kind: str, task: str) -> Ask:
     return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
 
 
-_CLAIMS = text_list("The claims that carry the conclusion, quoted.")
 _VERDICT = {
     "type": "string",
     "enum": ["confirmed", "refuted", "undecided"],
@@ -569,7 +568,9 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             ("claim_attack",),
             description="Name the claims that carry the conclusion.",
             guidance="Quote each claim that the conclusion rests on and that nobody has checked.",
-            fields=(Field("claims", _CLAIMS, required=False),),
+            fields=(
+                Field("claims", text_list("The claims that carry the conclusion, quoted."), required=False),
+            ),
             body=select,
             reply=Selection,
             example={"claims": [{"claim": "Counting five tables takes 20 s.", "thought": 11}]},

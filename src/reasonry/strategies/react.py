@@ -34,7 +34,15 @@ from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, Reply, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import (
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
@@ -306,11 +314,6 @@ def _apply_verdict(state: State, verdict: Verified | Failed) -> State:
     return state if ruling.answer is not None else _add_observations(state, ruling.objection)
 
 
-_MISSING = text_list("What must still be found out.")
-_ACTION = {"type": "string", "description": "The tool's name, or what is to be done."}
-_INPUT = {"description": "What the action is given: text or an object."}
-_OBSERVATION = {"type": "string", "description": "What came back, or the error."}
-_SUFFICIENT = {"type": "boolean", "description": "Whether what is known is enough for an answer."}
 _EXAMPLE = {
     "thought": "I need the author first.",
     "actions": [{"tool": "search", "arguments": {"query": "Emma"}}],
@@ -341,7 +344,7 @@ REACT: Strategy[State, Options] = Strategy(
             description="Find out what is known and what is missing.",
             guidance="Set apart what you know for sure from what you would have to look up or compute. "
             "Go on when you know which missing piece to get first.",
-            fields=(Field("missing", _MISSING, required=False),),
+            fields=(Field("missing", text_list("What must still be found out."), required=False),),
             body=think("action_planning"),
             reply=TurnReply,
             example=_EXAMPLE,
@@ -354,7 +357,12 @@ REACT: Strategy[State, Options] = Strategy(
             description="Choose the next action.",
             guidance="Name one concrete action and its input, and why it is the most useful one now. "
             "Do not repeat an action whose result you already have.",
-            fields=(Field("action", _ACTION), Field("input", _INPUT, required=False)),
+            fields=(
+                Field("action", {"type": "string", "description": "The tool's name, or what is to be done."}),
+                Field(
+                    "input", {"description": "What the action is given: text or an object."}, required=False
+                ),
+            ),
         ),
         Stage(
             "action_execution",
@@ -368,7 +376,9 @@ REACT: Strategy[State, Options] = Strategy(
             ("reasoning_update",),
             description="Take in what the action brought.",
             guidance="Write down the result as it came, errors too, without reading anything into it.",
-            fields=(Field("observation", _OBSERVATION),),
+            fields=(
+                Field("observation", {"type": "string", "description": "What came back, or the error."}),
+            ),
             body=record_observations,
         ),
         Stage(
@@ -388,7 +398,9 @@ REACT: Strategy[State, Options] = Strategy(
             description="Decide whether enough is known.",
             guidance="With something important still open, plan another action. "
             "With all of it settled, or nothing left worth trying, formulate the solution.",
-            fields=(Field("sufficient", _SUFFICIENT, required=False),),
+            fields=(
+                optional_field("sufficient", "boolean", "Whether what is known is enough for an answer."),
+            ),
             body=decide,
         ),
         Stage(

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request
+from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import (
     FRESH,
@@ -38,7 +38,7 @@ from ..core.drafts import (
     verify_drafts,
 )
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
 from ..core.tournament import seeded_order
 
@@ -152,11 +152,6 @@ def refine(s: State) -> Body:
     return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
-def select(s: State) -> Move:
-    """The proved draft, else the best rated that is not refuted."""
-    return choose_draft(s, s.best)
-
-
 class RefineDetails(DraftsDetails):
     """What the details of a result have."""
 
@@ -169,11 +164,8 @@ def conclude(state: State) -> Conclusion:
     details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
     if state.lost:
         details["unchecked"] = f"no reply to its review could be read: {state.lost}"
-    return conclude_drafts(state.drafts, state.best, details)
+    return conclude_drafts(state, details)
 
-
-_FEEDBACK = {"type": "string", "description": "What is wrong, and how to correct it."}
-_PASSED = {"type": "boolean", "description": "Whether the answer passed its checks."}
 
 REFINE: Strategy[State, Options] = Strategy(
     name="refine",
@@ -204,7 +196,10 @@ REFINE: Strategy[State, Options] = Strategy(
             ("refinement", "answer_selection"),
             description="Check the answer, and say what is wrong with it.",
             guidance="Run the tests there are; else look for the first error. Say how to correct it.",
-            fields=(Field("feedback", _FEEDBACK, required=False), Field("passed", _PASSED, required=False)),
+            fields=(
+                optional_field("feedback", "string", "What is wrong, and how to correct it."),
+                optional_field("passed", "boolean", "Whether the answer passed its checks."),
+            ),
             body=check,
             reply=Judgement,
             read=read_judgement,
@@ -223,7 +218,7 @@ REFINE: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the best answer of all rounds.",
             guidance="Take what passed its checks; else the best so far, never one that was proved wrong.",
-            body=select,
+            body=choose_draft,
         ),
         final_response("Give the answer whole, in the form that was asked for."),
     ),

@@ -297,8 +297,6 @@ def _cut(value: Any, limit: int) -> Any:
     return value if len(text) <= limit else cut(text, limit)
 
 
-_CALLS = text_list("The calls, each as `#E1 = tool[input]`.")
-_EVIDENCE = {"type": "object", "description": 'What each call brought, by id: `{"#E1": …}`.'}
 _EXAMPLE = {
     "calls": [
         {"id": "#E1", "plan": "Find the county.", "tool": "LLM", "input": "In which county is Steventon?"},
@@ -346,7 +344,7 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Write each planned piece of evidence as a tool call.",
             guidance="Give every call an id (#E1, #E2, …) and refer to earlier evidence by its id. "
             "Calls that refer to no other can run side by side.",
-            fields=(Field("calls", _CALLS),),
+            fields=(Field("calls", text_list("The calls, each as `#E1 = tool[input]`.")),),
         ),
         Stage(
             "working_phase",
@@ -363,7 +361,12 @@ REWOO: Strategy[State, Options] = Strategy(
             ("solving_phase",),
             description="Bring the evidence together.",
             guidance="Set each piece beside the step of the plan it was for. Mark what failed as failed.",
-            fields=(Field("evidence", _EVIDENCE),),
+            fields=(
+                Field(
+                    "evidence",
+                    {"type": "object", "description": 'What each call brought, by id: `{"#E1": …}`.'},
+                ),
+            ),
             body=collect,
         ),
         Stage(

@@ -39,7 +39,7 @@ from ..core.answering import (
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
 from ..reading.fit import Unreadable
 
 SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
@@ -198,7 +198,6 @@ def _format_variables(variables: dict[str, Any]) -> str:
 
 
 _STATE = {"type": "object", "description": "Every variable with its value now."}
-_FINISHED = {"type": "boolean", "description": "Whether the state holds the result."}
 
 SCRATCHPAD: Strategy[State, Options] = Strategy(
     name="scratchpad",
@@ -258,7 +257,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             description="Decide whether the computation is finished.",
             guidance="Go back for another step while something is left to compute; "
             "extract the result as soon as the state holds it.",
-            fields=(Field("finished", _FINISHED, required=False),),
+            fields=(optional_field("finished", "boolean", "Whether the state holds the result."),),
             body=decide,
         ),
         Stage(

@@ -41,7 +41,7 @@ from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
@@ -287,7 +287,6 @@ def _evidence(state: State, value: Any) -> str:
 
 _QUESTION = {"type": "string", "minLength": 1, "description": "One question that can be answered by itself."}
 _ANSWER = {"type": "string", "minLength": 1, "description": "Its answer, in a few words."}
-_COMPLETE = {"type": "boolean", "description": "Whether no further question is needed."}
 
 SELF_ASK: Strategy[State, Options] = Strategy(
     name="self_ask",
@@ -364,7 +363,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             ("sub_question_formulation", "solution_formulation"),
             description="Decide whether another sub-question is needed.",
             guidance="Ask on while a needed fact is missing; formulate the solution when none is.",
-            fields=(Field("complete", _COMPLETE, required=False),),
+            fields=(optional_field("complete", "boolean", "Whether no further question is needed."),),
             body=decide,
         ),
         Stage(

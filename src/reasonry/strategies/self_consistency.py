@@ -40,15 +40,23 @@ from ..core.drafts import (
     Draft,
     DraftOptions,
     Group,
-    choose_draft,
     drafts_document,
+    fail_without_draft,
     read_draft,
     verify_drafts,
 )
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import (
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from ..core.text import cut
 from ..patterns import lazy_pattern
 from ..reading import parse
@@ -248,7 +256,7 @@ def sample_paths(s: State) -> Body:
         s, thoughts = (yield from verify_drafts(s)), ()
     if not s.is_over:
         return stay(s, *thoughts)
-    return go(s, "answer_collection", *thoughts) if s.votes else choose_draft(s, None)
+    return go(s, "answer_collection", *thoughts) if s.votes else fail_without_draft(s)
 
 
 def _path(state: State, sample: int) -> Effect:
@@ -375,12 +383,6 @@ def conclude(state: State) -> Conclusion:
     )
 
 
-_PATHS = text_list("One line for each path: how it sets out.")
-_PATH = {"type": "string", "description": "Which path this is."}
-_ANSWER = {"type": "string", "description": "Where the path ended."}
-_ANSWERS = text_list("Each path's answer, in order.", min_items=1)
-_VOTES = {"type": "object", "description": "How many paths gave each answer."}
-
 SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     name="self_consistency",
     title="Self-consistency",
@@ -404,7 +406,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("reasoning_path_execution",),
             description="Set out several independent ways to reason about it.",
             guidance="Name three or more ways to set out. No path may lean on another's result.",
-            fields=(Field("paths", _PATHS, required=False),),
+            fields=(Field("paths", text_list("One line for each path: how it sets out."), required=False),),
         ),
         Stage(
             "reasoning_path_execution",
@@ -412,7 +414,10 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Follow each path to its answer.",
             guidance="Reason along one path at a time, from problem to answer, as if it were the only one. "
             "Stay for the next path; go on when all have an answer.",
-            fields=(Field("path", _PATH, required=False), Field("answer", _ANSWER, required=False)),
+            fields=(
+                optional_field("path", "string", "Which path this is."),
+                optional_field("answer", "string", "Where the path ended."),
+            ),
             body=sample_paths,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
@@ -423,14 +428,14 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("consistency_analysis",),
             description="Collect the answers.",
             guidance="List the answer of every path in one form: same units, same notation.",
-            fields=(Field("answers", _ANSWERS),),
+            fields=(Field("answers", text_list("Each path's answer, in order.", min_items=1)),),
         ),
         Stage(
             "consistency_analysis",
             ("majority_selection",),
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
-            fields=(Field("votes", _VOTES, required=False),),
+            fields=(optional_field("votes", "object", "How many paths gave each answer."),),
             body=group_answers,
             reply=AnswerGroups,
             read=read_groups,

@@ -45,7 +45,15 @@ from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+)
 from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
@@ -202,13 +210,11 @@ def _question(state: State, kind: str, task: str) -> Ask:
     return Ask(prompt, SYSTEM, facts)
 
 
-_QUESTION = {"type": "string", "description": "The more general question behind the problem."}
 _PRINCIPLE = {
     "type": "string",
     "minLength": 1,
     "description": "The principle, law or fact, with its conditions.",
 }
-_CORRECT = {"type": "boolean", "description": "Whether the solution passed the check."}
 
 STEP_BACK: Strategy[State, Options] = Strategy(
     name="step_back",
@@ -230,7 +236,9 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             ("principle_identification",),
             description="Step back to the general question.",
             guidance="Say what kind of problem this is, and ask the more general question behind it.",
-            fields=(Field("stepBackQuestion", _QUESTION, required=False),),
+            fields=(
+                optional_field("stepBackQuestion", "string", "The more general question behind the problem."),
+            ),
             body=abstract,
             reply=Abstraction,
             max_output_tokens=SHORT_REPLY,
@@ -280,7 +288,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Check the solution against the principle.",
             guidance="Check conditions, units, orders of magnitude, and that the question asked is answered. "
             "If it fails, stay and correct it, saying what was wrong.",
-            fields=(Field("correct", _CORRECT, required=False),),
+            fields=(optional_field("correct", "boolean", "Whether the solution passed the check."),),
             body=check,
             reply=CheckReply,
             example={"reason": "PV grows by 8 / 4 = 2, as T does.", "correct": True},

@@ -34,7 +34,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
+from ...core.strategy import (
+    SHORT_REPLY,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+    text_list,
+)
 from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
     Complexity,
@@ -63,12 +72,7 @@ _TASKS = {
     "description": "`resource_name` and `task_query` of each.",
 }
 _SCORE = {"type": "number", "minimum": 0, "maximum": 100, "description": "0 is useless, 100 perfect."}
-_INPUT = {"type": "object", "description": "The resource's arguments, by name."}
-_RESULT = {"description": "What the resource brought, or the error."}
 _QUALITY = {"enum": ["ACCEPTED", "REJECTED"], "description": "Whether later work may build on it."}
-_CONTINUE = {"type": "boolean", "description": "Whether more work is needed."}
-_FINDINGS = text_list("What was found, one finding each.")
-_VALUE = {"description": "One of the allowed words, or a number."}
 
 ANALYSIS: Strategy[State, Options] = Strategy(
     name="analysis",
@@ -152,7 +156,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("task_execution", "iteration_decision"),
             description="Write the next task as the input of its resource.",
             guidance="Put in all that the resource needs from accepted results. Code tasks skip this stage.",
-            fields=(Field("tool_input", _INPUT, required=False),),
+            fields=(optional_field("tool_input", "object", "The resource's arguments, by name."),),
             body=tasks.convert,
             reply=ConversionReply,
             max_output_tokens=SHORT_REPLY,
@@ -168,7 +172,9 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Carry the task out.",
             guidance="Do what the task asks and no more, from accepted results alone. After an error try "
             "another way, within the limit; then leave the task.",
-            fields=(Field("result", _RESULT, required=False),),
+            fields=(
+                Field("result", {"description": "What the resource brought, or the error."}, required=False),
+            ),
             body=tasks.execute,
             reply=ExecutionReply,
             example={
@@ -199,7 +205,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Decide whether to continue.",
             guidance="Go on if aspects are open, results raised new questions, or errors need correction; "
             "say what to focus on.",
-            fields=(Field("continue_iterations", _CONTINUE, required=False),),
+            fields=(optional_field("continue_iterations", "boolean", "Whether more work is needed."),),
             body=finishing.decide,
             reply=DecisionReply,
             max_output_tokens=SHORT_REPLY,
@@ -215,7 +221,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("focused_answer", "final_response"),
             description="Bring all accepted results together.",
             guidance="Answer from accepted results of all iterations and nothing else; name the key findings.",
-            fields=(Field("key_findings", _FINDINGS, required=False),),
+            fields=(Field("key_findings", text_list("What was found, one finding each."), required=False),),
             body=finishing.synthesize,
             reply=SynthesisReply,
             example={
@@ -233,7 +239,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Put the answer into one value.",
             guidance="Give exactly one of the allowed words, or a number, and nothing else.",
-            fields=(Field("value", _VALUE),),
+            fields=(Field("value", {"description": "One of the allowed words, or a number."}),),
             body=finishing.focus,
             reply=FocusReply,
             example={"reason": "The answer recommends Python.", "value": "Python"},
