@@ -340,11 +340,11 @@ def test_a_window_is_the_least_number_that_could_settle_the_vote(answers: list[s
     walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
     drawn = 0
     for width in rounds.values():
-        so_far = State("p", options, drafts=drafts(answers[:drawn]))
+        so_far = State(problem="p", options=options, drafts=drafts(answers[:drawn]))
         leader = so_far.votes[0].answer if so_far.votes else "A"
         for number in range(1, width + 1):
             more = drafts([*answers[:drawn], *[leader] * number])
-            later = State("p", options, drafts=more)
+            later = State(problem="p", options=options, drafts=more)
             assert later.is_over == (number == width)
         drawn += width
 

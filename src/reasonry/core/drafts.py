@@ -101,6 +101,30 @@ class Group(Struct, frozen=True):
         return self.draft.number
 
 
+class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The state of a strategy that draws drafts; subclasses add their options, and what they know besides."""
+
+    problem: str
+    drafts: tuple[Draft, ...] = ()
+
+    @property
+    def candidates(self) -> tuple[Group, ...]:
+        """The different answers that stand."""
+        return candidates(self.drafts)
+
+    @property
+    def best(self) -> Draft | None:
+        """The best draft so far: the first candidate, else one that was cut off."""
+        if found := self.candidates:
+            return found[0].draft
+        return next((draft for draft in self.drafts if draft.status == "unfinished"), None)
+
+    @property
+    def proved(self) -> Draft | None:
+        """The first draft that was proved right."""
+        return next((draft for draft in self.drafts if draft.status == "proved"), None)
+
+
 def draw_drafts(
     state: Any, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
 ) -> Generator[Request, Any, tuple[Any, Thought]]:
@@ -215,12 +239,6 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
         first = min(voters, key=lambda draft: (draft.status != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))
     return tuple(sorted(found, key=lambda each: each.draft.status != "proved"))
-
-
-def best_draft(drafts: Sequence[Draft]) -> Draft | None:
-    """Return the best draft so far: the first candidate, else one that was cut off."""
-    found = candidates(drafts)
-    return found[0].draft if found else next((each for each in drafts if each.status == "unfinished"), None)
 
 
 def choose_draft(state: Any) -> Move:

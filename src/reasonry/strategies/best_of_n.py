@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
@@ -33,9 +33,8 @@ from ..core.drafts import (
     FRESH,
     Draft,
     DraftOptions,
+    DraftState,
     Group,
-    best_draft,
-    candidates,
     choose_draft,
     conclude_drafts,
     draw_drafts,
@@ -91,13 +90,11 @@ class DistinguishingInputs(Struct, frozen=True):
     calls: Annotated[tuple[str, ...], Meta(min_length=1, description="Python expressions.")]
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The drafts, what a judge said of them, and who leads."""
 
-    problem: str
     options: Options
-    drafts: tuple[Draft, ...] = ()
-    outputs: dict[str, tuple[str, ...]] = {}
+    outputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of the programs among the drafts, on the distinguishing inputs, by the number of the draft."""
     inputs: tuple[str, ...] = ()
     heats: tuple[tuple[Ratings, ...], ...] = ((),)
@@ -111,9 +108,9 @@ class State(Struct, frozen=True, omit_defaults=True):
         return len(self.heats) <= self.options.repair
 
     @property
-    def field(self) -> tuple[Group, ...]:
+    def rivals(self) -> tuple[Group, ...]:
         """The candidates of this heat: those that differ; after a repair, the two best and those that are new."""
-        found = _merge_equal(candidates(self.drafts), self.outputs)
+        found = _merge_equal(self.candidates, self.outputs)
         repaired = {draft.number for draft in self.drafts if draft.repairs}
         among = repaired.union(self.ranking[:2])
         return tuple(each for each in found if not self.ranking or among.intersection(each.voters))
@@ -122,22 +119,20 @@ class State(Struct, frozen=True, omit_defaults=True):
     def tournament(self) -> Tournament:
         """The heat as it stands, the winner of the last one first, else by votes."""
         winner = set(self.ranking[:1])
-        field = sorted(self.field, key=lambda each: winner.isdisjoint(each.voters))
-        total = sum(len(each.voters) for each in field)
+        rivals = sorted(self.rivals, key=lambda each: winner.isdisjoint(each.voters))
+        total = sum(len(each.voters) for each in rivals)
         contenders = [
-            Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in field
+            Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in rivals
         ]
-        rules = self.options.judge or ("pairs" if len(field) < MANY else "knockout")
+        rules = self.options.judge or ("pairs" if len(rivals) < MANY else "knockout")
         return Tournament(rules, contenders, self.heats[-1], self.options.seed)
 
     @property
     def best(self) -> Draft | None:
         """The best draft so far; a heat that is not over changes nothing but what it has settled."""
-        best = best_draft(self.drafts)
-        if best is None or best.status != "open":
-            return best
-        number = self.tournament.leader()
-        return next(draft for draft in self.drafts if draft.number == number)
+        if self.proved or not self.candidates:
+            return super().best
+        return self.drafts[self.tournament.leader() - 1]
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
@@ -161,17 +156,17 @@ def write_drafts(s: State) -> Body:
 def verify(s: State) -> Body:
     """Drop what is proved wrong; one proved right, or one candidate alone, ends the run."""
     s = yield from verify_drafts(s)
-    best, field = best_draft(s.drafts), s.field
-    if not field and s.can_repair and _refuted_drafts(s):
+    rivals = s.rivals
+    if not rivals and s.can_repair and _refuted_drafts(s):
         return go(s, "draft_repair")
-    is_new = not s.ranking or any(each.draft.repairs for each in field)
-    is_open = best is not None and best.status == "open" and is_new and len(field) > 1
+    is_new = not s.ranking or any(each.draft.repairs for each in rivals)
+    is_open = not s.proved and is_new and len(rivals) > 1
     return go(s, "differential_testing" if is_open else "answer_selection")
 
 
 def distinguish(s: State) -> Body:
     """Inputs t on which programs differ, and y_i(t) for each; passed where there is no code or no sandbox."""
-    programs = {each.number: code for each in s.field if (code := program_in(each.draft.answer))}
+    programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
         return go(s, "comparison")
@@ -235,7 +230,7 @@ def compare(s: State) -> Body:
 def _texts_with_runs(s: State) -> dict[int, str]:
     """Return the candidates by number, each program with what it returned for the distinguishing inputs."""
     texts: dict[int, str] = {}
-    for each in s.field:
+    for each in s.rivals:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
         lines = [f"{call} → {value or 'an error'}" for call, value in run]
         texts[each.number] = "\n".join([each.draft.text, *(["Run:", *lines] if lines else [])])
@@ -244,8 +239,7 @@ def _texts_with_runs(s: State) -> dict[int, str]:
 
 def repair(s: State) -> Body:
     """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
-    by_number = {draft.number: draft for draft in s.drafts}
-    chosen = [by_number[number] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
+    chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
     s, drafts = yield from draw_drafts(s, [(draft, _review(s, draft)) for draft in chosen])
     return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 

@@ -33,8 +33,8 @@ from ..core.drafts import (
     SHOWN_CHARS,
     Draft,
     DraftOptions,
+    DraftState,
     Group,
-    best_draft,
     candidates,
     choose_draft,
     conclude_drafts,
@@ -89,22 +89,24 @@ class CommonAnswer(Struct, frozen=True, kw_only=True):
         check_answer(self.answer)
 
 
-class State(Struct, frozen=True, omit_defaults=True):
-    """The answers of the seats, what each said of the others, and the answer written from them."""
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
+    """The answers of the seats, by their numbers, and the one written from them; what each seat said of the others."""
 
-    problem: str
     options: Options
-    drafts: tuple[Draft, ...] = ()
-    """One for each seat, by its number; then the synthesis."""
     reviews: tuple[Ratings, ...] = ()
     differences: str = ""
     lost: str = ""
     """Why there is no synthesis."""
 
     @property
+    def of_seats(self) -> tuple[Group, ...]:
+        """The different answers of the seats that stand."""
+        return candidates(self.drafts[: len(self.options.members)])
+
+    @property
     def scores(self) -> dict[int, float]:
         """The share of the others that each candidate was put before, mean over its judges, best first."""
-        found, means = _of_seats(self), dict[int, float]()
+        found, means = self.of_seats, dict[int, float]()
         for each in found:
             judged = [review for review in self.reviews if review.ratings and each.number in review.shown]
             means[each.number] = fmean([review.share_below(each.number) for review in judged] or [0.0])
@@ -114,18 +116,12 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def best(self) -> Draft | None:
         """The best answer so far: proved, else the synthesis, else the best ranked."""
-        best = best_draft(self.drafts)
-        if best is None or best.status != "open":
-            return best
-        by_number = {draft.number: draft for draft in self.drafts}
-        written = by_number.get(len(self.options.members) + 1)
-        if written is not None and written.status == "open":
-            return written
-        return by_number[next(iter(self.scores))]
-
-
-def _of_seats(s: State) -> tuple[Group, ...]:
-    return candidates(s.drafts[: len(s.options.members)])
+        if self.proved or not self.candidates:
+            return super().best
+        written = self.drafts[len(self.options.members) :]
+        if written and written[0].status == "open":
+            return written[0]
+        return self.drafts[next(iter(self.scores)) - 1]
 
 
 def answer(s: State) -> Body:
@@ -137,14 +133,13 @@ def answer(s: State) -> Body:
 def check(s: State) -> Body:
     """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
     s = yield from verify_drafts(s)
-    best, found = best_draft(s.drafts), _of_seats(s)
-    is_settled = len(found) < 2 or (best is not None and best.status == "proved")
+    is_settled = s.proved or len(s.of_seats) < 2
     return go(s, "answer_selection" if is_settled else "peer_review")
 
 
 def review(s: State) -> Body:
     """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
-    found = _of_seats(s)
+    found = s.of_seats
     texts = {each.number: each.draft.text for each in found}
     asked: list[tuple[int, list[int]]] = []
     for seat in s.options.members:
@@ -183,7 +178,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 def synthesise(s: State) -> Body:
     """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda); the answers come best ranked first, without names."""
-    by_number = {each.number: each for each in _of_seats(s)}
+    by_number = {each.number: each for each in s.of_seats}
     parts = [f"Problem: {s.problem}"]
     for place, (number, score) in enumerate(s.scores.items(), 1):
         each = by_number[number]
@@ -216,7 +211,7 @@ class CouncilDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the best answer so far, what each seat answered, and where they differed."""
-    found = _of_seats(state)
+    found = state.of_seats
     details: dict[str, Any] = {
         "agreed": len(found) == 1 and len(found[0].voters) == len(state.options.members),
         "differences": state.differences,
@@ -238,13 +233,8 @@ def _scores(state: State) -> dict[str, float]:
 
 def _seat(state: State, number: int) -> dict[str, Any]:
     named = {"model": state.options.models[number - 1]} if state.options.models else {}
-    draft = next((draft for draft in state.drafts if draft.number == number), None)
-    return {
-        "seat": number,
-        **named,
-        "answer": draft and (draft.answer or None),
-        "why": draft.why if draft else "",
-    }
+    draft = state.drafts[number - 1] if state.drafts else Draft(number)
+    return {"seat": number, **named, "answer": draft.answer or None, "why": draft.why}
 
 
 COUNCIL: Strategy[State, Options] = Strategy(

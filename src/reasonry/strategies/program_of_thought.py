@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import Draft, best_draft, choose_draft, conclude_drafts, list_drafts, verify_drafts
+from ..core.drafts import Draft, DraftState, choose_draft, conclude_drafts, list_drafts, verify_drafts
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
@@ -74,18 +74,11 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The programs of all rounds; each is the only step of a draft, whose answer is its output."""
 
-    problem: str
     options: Options
-    drafts: tuple[Draft, ...] = ()
     round: int = 1
-
-    @property
-    def best(self) -> Draft | None:
-        """The draft with the output that most programs have."""
-        return best_draft(self.drafts)
 
 
 def write(s: State) -> Body:

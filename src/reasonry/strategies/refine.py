@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
@@ -30,8 +30,7 @@ from ..core.drafts import (
     FRESH,
     Draft,
     DraftOptions,
-    best_draft,
-    candidates,
+    DraftState,
     choose_draft,
     conclude_drafts,
     draw_drafts,
@@ -67,14 +66,12 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         return not self.verify if self.critique is None else self.critique
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The drafts of all rounds, their ratings, and what the next round is told."""
 
-    problem: str
     options: Options
-    drafts: tuple[Draft, ...] = ()
     round: int = 1
-    ratings: dict[str, float] = {}
+    ratings: dict[str, float] = field(default_factory=dict[str, float])
     """By the number of the draft."""
     compared: tuple[int, ...] = ()
     """The drafts of the last review: those new to it and the best before; ratings of two reviews do not compare."""
@@ -85,15 +82,12 @@ class State(Struct, frozen=True, omit_defaults=True):
     @property
     def best(self) -> Draft | None:
         """The best draft so far: proved, else rated best in the last review, else the first that stands."""
+
+        def rank(draft: Draft) -> tuple[bool, float, int]:
+            return draft.number in self.compared, self.ratings.get(str(draft.number), 0), -draft.number
+
         found = [draft for draft in self.drafts if draft.is_candidate]
-        if not found:
-            return best_draft(self.drafts)
-
-        def rank(draft: Draft) -> tuple[bool, bool, float, int]:
-            rating = self.ratings.get(str(draft.number), 0)
-            return draft.status == "proved", draft.number in self.compared, rating, -draft.number
-
-        return max(found, key=rank)
+        return self.proved or max(found, key=rank, default=super().best)
 
 
 def write_drafts(s: State) -> Body:
@@ -105,15 +99,13 @@ def write_drafts(s: State) -> Body:
 def check(s: State) -> Body:
     """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
     s = yield from verify_drafts(s)
-    best, found = s.best, candidates(s.drafts)
-    if best is not None and best.status == "proved":
-        return go(s, "answer_selection")
+    best, found = s.best, s.candidates
     is_last = s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
     agree = any(len(each.voters) > 1 for each in found) and len(found) == 1
-    if not unrated and found:
+    if not unrated and found and not s.proved:
         return go(s, "answer_selection", Thought("The answer did not change: nothing is left to refine."))
-    if agree or (is_last and len(found) < 2) or (found and not s.options.reviews):
+    if s.proved or agree or (is_last and len(found) < 2) or (found and not s.options.reviews):
         return go(s, "answer_selection")
     thoughts: tuple[Thought, ...] = ()
     if unrated:

@@ -39,6 +39,7 @@ from ..core.drafts import (
     PLAIN_WRITER,
     Draft,
     DraftOptions,
+    DraftState,
     Group,
     drafts_document,
     fail_without_draft,
@@ -136,13 +137,10 @@ class AnswerGroups(Struct, frozen=True):
     groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 
 
-class State(Struct, frozen=True, omit_defaults=True):
-    """The answers drawn so far."""
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
+    """The answers drawn so far; those that were cut off are left out."""
 
-    problem: str
     options: Options
-    drafts: tuple[Draft, ...] = ()
-    """In the order drawn; those that were cut off left out."""
     unfinished: str | None = None
     """The best so far of a path that was cut off; it has no vote."""
     groups: tuple[tuple[int, ...], ...] = ()
@@ -157,11 +155,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     def valid(self) -> list[Draft]:
         """The drafts that vote."""
         return [draft for draft in self.drafts if draft.is_candidate]
-
-    @property
-    def proved(self) -> Draft | None:
-        """The first draft that a verifier proved right."""
-        return next((draft for draft in self.drafts if draft.status == "proved"), None)
 
     @property
     def votes(self) -> tuple[Vote, ...]:
