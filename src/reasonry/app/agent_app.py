@@ -61,11 +61,9 @@ class AgentApp(App):
 
     def _verifier_schema(self) -> dict[str, Any]:
         verifiers = list(self.allowed.verifiers)
-        described = {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers])}
         arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
-        if not verifiers:
-            return {**described, **arithmetic}
-        return {**described, "anyOf": [arithmetic, {"type": "string", "enum": verifiers}]}
+        either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
+        return {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers]), **either}
 
     # -- who may work on a run
 
@@ -115,19 +113,16 @@ class AgentApp(App):
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.update(await self.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
+        names, was_coached = self.allowed.model_names, recorded.model == CALLER
         for role, spec in [*roles.items(), *(("seat", seat) for seat in recorded.seats)]:
-            if spec and spec not in listed and not (role == "model" and (model or spec == CALLER)):
-                raise UsageError(
-                    f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
-                    + ("; name another" if role == "model" else ""),
-                    option="model",
-                    choices=self.allowed.model_names,
-                )
-        was_coached = recorded.model == CALLER
+            if spec and spec not in listed and not (role == "model" and (model or was_coached)):
+                message = f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
+                message += "; name another" if role == "model" else ""
+                raise UsageError(message, option="model", choices=names)
         spec = self.allowed.model(model) if model is not None or was_coached else None
         if spec is None and was_coached:
             message = "name the model that is to answer the questions of this run"
-            raise UsageError(message, option="model", choices=self.allowed.model_names)
+            raise UsageError(message, option="model", choices=names)
 
         def open_parts() -> Participants:
             return replace(self.admit_again(named.participants(), recorded), model=spec)
@@ -179,22 +174,21 @@ class AgentApp(App):
         try:
             yield
         except UsageError as error:
+            option = error.details.get("option", "model")
             if error.code == "price_unknown" and CALLER not in error.details["models"]:
-                raise UsageError(
+                message = (
                     "the model's price is not known here, so a limit on dollars would hold nothing; limit calls or "
-                    "seconds instead, or have the operator name the price (REASONRY_PRICE)",
-                    code=error.code,
-                    option=error.details["option"],
-                ) from None
+                    "seconds instead, or have the operator name the price (REASONRY_PRICE)"
+                )
+                raise UsageError(message, code=error.code, option=option) from None
             if not error.is_operators:
                 raise
             logging.getLogger("reasonry").warning("an agent named what cannot be used: %s", error.message)
-            option = error.details.get("option", "model")
             option = "documents" if option == "context" else option
-            raise UsageError(
-                f"what the operator listed ({option}) cannot be used at present; the server's log says why",
-                option=option,
-            ) from None
+            message = (
+                f"what the operator listed ({option}) cannot be used at present; the server's log says why"
+            )
+            raise UsageError(message, option=option) from None
 
 
 def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:

@@ -141,11 +141,10 @@ async def _open_questions(engine: Engine, row: RunRow) -> tuple[set[str], str]:
         run = (await engine.read_on(row.run_id)).run
     except ReasonryError:
         return set(), ""
-    effect_ids = [pending.id for pending in handed_out(run)]
-    listed = ", ".join(effect_ids[:_MAX_NAMED_QUESTIONS])
-    more = ", …" if len(effect_ids) > _MAX_NAMED_QUESTIONS else ""
+    ids = [pending.id for pending in handed_out(run)]
+    listed = ", ".join([*ids[:_MAX_NAMED_QUESTIONS], *(["…"] if len(ids) > _MAX_NAMED_QUESTIONS else [])])
     forked = f"; forked_from {run.begun.forked_from}" if run.begun.forked_from else ""
-    return set(effect_ids), f"{forked}; waiting: {listed or 'no question'}{more}"
+    return set(ids), f"{forked}; waiting: {listed or 'no question'}"
 
 
 async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageError:
@@ -153,11 +152,8 @@ async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageE
         f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)}{(await _open_questions(engine, row))[1]})"
         for row in rows[-_MAX_NAMED_RUNS:]
     ]
-    way = (
-        f"pass one of these as run_id: {'; '.join(shown)}"
-        if shown
-        else "`start` one, or find one with `list`"
-    )
+    named = f"pass one of these as run_id: {'; '.join(shown)}"
+    way = named if shown else "`start` one, or find one with `list`"
     return UsageError(f"{why}; {way}", field="run_id", choices=[row.run_id for row in rows])
 
 
@@ -209,9 +205,8 @@ def _page(record: Record, after: int, limit: int) -> Document:
 
 
 def _thought(row: Any) -> Document:
-    document = {
-        name: value for name, value in thought_document(row).items() if name not in _OF_GUIDED_THOUGHTS
-    }
+    members = thought_document(row).items()
+    document = {name: value for name, value in members if name not in _OF_GUIDED_THOUGHTS}
     return {**document, "thought": _cut(document["thought"])}
 
 
@@ -220,7 +215,7 @@ def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Documen
         "id": question["id"],
         "stage": question["stage"],
         "prompt": _cut(question["prompt"]),
-        "reply": None if question["reply"] is None else _cut(question["reply"]),
+        "reply": _cut(question["reply"]),
         "read": question["read"] or None,
         "fork_at": places.get(question["id"]),
     }
@@ -246,8 +241,8 @@ def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Docum
         "termination": shown["termination"],
         "usage": shown["usage"],
         "warnings": [_cut(warning) for warning in result.warnings],
-        "answer": None if result.answer is None else _cut(result.answer),
-        "best_answer": None if result.best_answer is None else _cut(result.best_answer),
+        "answer": _cut(result.answer),
+        "best_answer": _cut(result.best_answer),
     }
     return {name: value for name, value in document.items() if value is not None and value != []}
 
@@ -258,13 +253,11 @@ def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | N
     # A strategy may demand an option.
     with contextlib.suppress(TypeError):
         defaults = {} if strategy is None else msgspec.to_builtins(strategy.options())
-    chosen = {
-        name: value for name, value in options.items() if name not in defaults or defaults[name] != value
-    }
+    chosen = {name: value for name, value in options.items() if (name, value) not in defaults.items()}
     if isinstance(chosen.get("tools"), list):
         chosen["tools"] = [tool.get("name") if isinstance(tool, dict) else tool for tool in chosen["tools"]]
     return chosen
 
 
-def _cut(text: str) -> str:
-    return beginning(text, MAX_TEXT_CHARS)
+def _cut(text: str | None) -> str | None:
+    return None if text is None else beginning(text, MAX_TEXT_CHARS)

@@ -83,17 +83,16 @@ class Participants:
         """
         missing = [name for name in names if name not in self.tool_names]
         if missing:
-            raise UsageError(
-                f"the run would work with the tools {', '.join(missing)}, which are not there: name them "
-                "(tools, mcp, context), again if it began with them",
-                tools=missing,
+            message = (
+                f"the run would work with the tools {', '.join(missing)}, which are not there: name them"
             )
+            message += " (tools, mcp, context), again if it began with them"
+            raise UsageError(message, tools=missing)
 
     def check_recorded_tools(self, begun: Begun) -> None:
         """Check that a run gets the tools it began with; raises as `check_tools`."""
-        self.check_tools(
-            [card["name"] for options in nested_options(begun.options) for card in options.get("tools") or ()]
-        )
+        nested = nested_options(begun.options)
+        self.check_tools([card["name"] for options in nested for card in options.get("tools") or ()])
 
 
 class PerformerPool:
@@ -144,11 +143,9 @@ class PerformerPool:
                 model, _ = default_model(problem, self.environ)
             except UsageError:
                 return False
-        return (
-            reasons_by_itself(model, self.environ)
-            if isinstance(model, str)
-            else bool(getattr(model, "reasons", False))
-        )
+        if isinstance(model, str):
+            return reasons_by_itself(model, self.environ)
+        return bool(getattr(model, "reasons", False))
 
     def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
         """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
@@ -200,11 +197,8 @@ class PerformerPool:
         if spec is not None and not isinstance(spec, str):
             return as_model(spec)
         if spec == CALLER:
-            raise UsageError(
-                "this run's questions are answered by its caller: use `reasonry coach answer`, or name --model to "
-                "hand it over",
-                option="model",
-            )
+            way = "use `reasonry coach answer`, or name --model to hand it over"
+            raise UsageError(f"this run's questions are answered by its caller: {way}", option="model")
         if spec is None:
             spec, self.model_why = default_model(problem, self.environ)
         if spec in self._shared:

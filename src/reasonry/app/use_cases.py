@@ -136,19 +136,14 @@ class UseCases:
         Raises:
             UsageError: Something is wrong with it; the message says what and what is legal.
         """
-        problem, strategy, options, form = (
-            request.problem or "",
-            request.strategy,
-            request.options,
-            request.form,
-        )
+        problem, form = request.problem or "", request.form
         participants = request.participants.with_caller() if request.coached else request.participants
         check_problem(problem)
         if form is not None and (fault := schema_fault(form)):
             raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
         asked = without_quoted(problem)
         levels, why = self._levels(
-            asked, strategy, options, lambda: self._at_hand(request, participants, asked)
+            asked, request.strategy, request.options, lambda: self._at_hand(request, participants, asked)
         )
         chosen = levels[0][0]
         participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
@@ -161,20 +156,19 @@ class UseCases:
         prompts = self._read_prompts(request.prompts, levels, nested)
         budget = request.budget
         if budget is None:
-            is_exempt = isinstance(performers.model, Caller) or "preset" in options
+            is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
             budget = Budget() if is_exempt else Budget(calls=DEFAULT_CALLS)
         if performers.verifier is None and any(getattr(each, "verify", False) for each in nested):
             raise UsageError("verify needs a verifier: name one", option="verify")
-        participants.check_tools(
-            [card.name for each in nested for card in getattr(each, "tools", None) or ()]
-        )
+        cards = [card for each in nested for card in getattr(each, "tools", None) or ()]
+        participants.check_tools([card.name for card in cards])
         check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
+        verifies = getattr(checked, "verify", False)
         idle = [
-            idle_verifier_warning(performers.verifier, asked) if getattr(checked, "verify", False) else ""
+            idle_verifier_warning(performers.verifier, asked) if verifies else "",
+            f"tools: {chosen.name} calls no tools" if participants.tools and not cards else "",
         ]
-        if participants.tools and not any(getattr(each, "tools", None) for each in nested):
-            idle.append(f"tools: {chosen.name} calls no tools")
         order = Order(
             strategy=chosen,
             problem=problem,
@@ -202,26 +196,21 @@ class UseCases:
 
         A strategy that is inside by default, with nothing said of its options, is no level.
         """
-        written, complete = (
-            Composition(""),
-            {name.replace("-", "_"): value for name, value in options.items()},
-        )
-        if isinstance(strategy, str):
-            written = read_composition(strategy)
-            twice = [name for name in written.options if name.replace("-", "_") in complete]
-            if twice:
-                raise UsageError(f"the option {twice[0]} is named twice", option=twice[0])
-            complete = {**written.options, **complete}
+        written = read_composition(strategy) if isinstance(strategy, str) else Composition("")
+        complete = {name.replace("-", "_"): value for name, value in options.items()}
+        for name in written.options:
+            if name.replace("-", "_") in complete:
+                raise UsageError(f"the option {name} is named twice", option=name)
+        complete = {**written.options, **complete}
         chosen, why = self._choose(problem, written.name or strategy, at_hand)
         if not _has_option(chosen, "over"):
             if written.inside is not None:
                 raise UsageError(f"{chosen.name} takes no strategy inside", option="strategy")
             return [(chosen, complete)], why
-        named = {"over": written.inside} if written.inside is not None else {}
-        over = read_options(
-            chosen,
-            {**{name: complete[name] for name in ("over", "over_options") if name in complete}, **named},
-        )
+        if written.inside is not None:
+            complete["over"] = written.inside
+        inner = {name: complete[name] for name in ("over", "over_options") if name in complete}
+        over = read_options(chosen, inner)
         inside, below = over.over, over.over_options  # pyright: ignore[reportAttributeAccessIssue]
         if above >= MAX_LEVELS:
             raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
@@ -256,10 +245,9 @@ class UseCases:
 
     def explain(self, request: RunRequest) -> dict[str, Any]:
         """Return which strategy `auto` takes for a problem, and what it considered, in order; nothing is begun."""
-        participants = request.participants
         problem = without_quoted(request.problem or "")
         check_problem(problem)
-        at_hand = self._at_hand(request, participants, problem)
+        at_hand = self._at_hand(request, request.participants, problem)
         name, why = choose_strategy(problem, self._choices(), **at_hand)
         considered = consider(problem, self._choices(), **at_hand)
         return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}

@@ -138,9 +138,6 @@ Prompts = Annotated[
         "stand for what the strategy would have asked, {problem} for the problem."
     ),
 ]
-NewOptions = Annotated[
-    Options, Parameter(help="An option of the strategy to set again, as NAME=VALUE; may be repeated.")
-]
 Limit = Annotated[str | None, Parameter(help="Entries at most.")]
 Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
 
@@ -191,28 +188,29 @@ def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
         raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option=option) from None
 
 
-def read_instant(text: str) -> int:
-    """Return an instant in milliseconds since 1970: ISO 8601, of the local clock unless it has an offset.
+def read_instant(option: str, text: str | None, forms: str) -> int | None:
+    """Return the instant of an option, if it is set, in milliseconds since 1970.
+
+    Args:
+        text: ISO 8601, of the local clock unless it has an offset.
+        forms: The forms that the option takes, for people.
 
     Raises:
-        ValueError: It is none.
+        UsageError: It is no instant.
     """
+    if text is None:
+        return None
     try:
         return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1_000))
-    except (OverflowError, OSError) as error:
-        raise ValueError(str(error)) from None
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"--{option} must be {forms}, got {text!r:.100}", option=option) from None
 
 
 def _read_since(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if ago := _AGO.fullmatch(text):
+    if ago := _AGO.fullmatch(text or ""):
         return max(0, now_ms() - int(ago[1]) * _UNITS_MS[ago[2]])
-    try:
-        return read_instant(text)
-    except ValueError:
-        forms = "so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30)"
-        raise UsageError(f"--{option} must be {forms}, got {text[:100]!r}", option=option) from None
+    forms = "so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30)"
+    return read_instant(option, text, forms)
 
 
 @Parameter(name="*")

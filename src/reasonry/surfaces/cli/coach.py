@@ -13,13 +13,12 @@ from cyclopts import Parameter
 from ...app.wiring import App
 from ...engine.answers import SHAPE
 from ...engine.journal import CALLER
-from ...engine.policy import Policy
 from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
 from .arguments import Context, Options, Problem, Prompts, RunId, Strategy, read_text
-from .output import print_line, print_note
-from .settings import POLICY, CoachSettings, Common, Equipment
+from .output import print_lines, print_note
+from .settings import AnswerSettings, CoachSettings, Common
 from .solve import print_result, read_problem
 
 Brief = Annotated[
@@ -44,7 +43,7 @@ def start_(
 ) -> int:
     """Start a run whose questions you answer."""
     request = settings.request(read_problem(problem), strategy, option, session, prompt)
-    return show_coached(lambda app: app.coach_start(request, brief=brief), settings.common, settings.policy())
+    return show_coached(settings, lambda app: app.coach_start(request, brief=brief))
 
 
 def refute_(
@@ -66,7 +65,7 @@ def refute_(
         text = "\n".join(claim)
     options = [f"claims={json_.dumps(list(claim))}"] if claim else []
     request = settings.request(text, REFUTER, options, session)
-    return show_coached(lambda app: app.coach_start(request, brief=brief), settings.common, settings.policy())
+    return show_coached(settings, lambda app: app.coach_start(request, brief=brief))
 
 
 def answer_(
@@ -76,8 +75,7 @@ def answer_(
     *,
     answers: Path | None = None,
     brief: Brief = False,
-    equipment: Equipment = Equipment(),
-    common: Common = Common(),
+    settings: AnswerSettings = AnswerSettings(),
 ) -> int:
     """Answer questions of a run; without ANSWER they are read from a file or from standard input.
 
@@ -93,22 +91,18 @@ def answer_(
     """
     if answer is not None and answers is not None:
         raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
-    place = "ANSWER"
-    if answer is None:
-        place = "standard input" if answers is None else str(answers)
-        if answers is None and sys.stdin.isatty():
-            print_note(
-                "Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter)."
-            )
-        answer = read_text("-" if answers is None else str(answers), "answers")
-    answers_read = _parse_answers(answer, place)
+    if answer is None and answers is None and sys.stdin.isatty():
+        print_note("Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter).")
+    place = "ANSWER" if answer is not None else str(answers or "standard input")
+    text = read_text(str(answers or "-"), "answers") if answer is None else answer
+    read = _parse_answers(text, place)
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)
-        participants = await app.equip(equipment.participants(), run_id=found)
-        return await app.coach_answer(found, answers_read, participants, brief=brief)
+        participants = await app.equip(settings.participants(), run_id=found)
+        return await app.coach_answer(found, read, participants, brief=brief)
 
-    return show_coached(work, common, equipment.policy())
+    return show_coached(settings, work)
 
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
@@ -117,7 +111,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
     async def work(app: App) -> dict[str, Any]:
         return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
 
-    show_coached(work, common)
+    show_coached(AnswerSettings(common=common), work)
     return 0
 
 
@@ -133,17 +127,15 @@ def _parse_answers(text: str, place: str) -> Any:
         return text.strip()
 
 
-def show_coached(
-    work: Callable[[App], Awaitable[dict[str, Any]]], common: Common, policy: Policy = POLICY
-) -> int:
+def show_coached(settings: AnswerSettings, work: Callable[[App], Awaitable[dict[str, Any]]]) -> int:
     """Do something with a coached run and show where it stands."""
     try:
-        document = common.do(work, policy)
+        document = settings.do(work)
     except AnswerRefusedError as error:
-        if not common.as_data:
+        if not settings.common.as_data:
             _print_status(error.status)
         raise
-    common.show(document, lambda: _print_status(document))
+    settings.common.show(document, lambda: _print_status(document))
     result = document.get("result")
     return 0 if result is None else present.exit_code_of(result)
 
@@ -157,13 +149,11 @@ def _print_status(document: dict[str, Any]) -> None:
     heads = (document["run_id"], document.get("strategy"), document.get("progress", {}).get("stage"))
     print_note("run " + " · ".join(filter(None, heads)))
     for text_id, text in document.get("shared", {}).items():
-        print_line(f"--- #{text_id}")
-        print_line(text if isinstance(text, str) else json_.dumps(text, ensure_ascii=False))
+        written = text if isinstance(text, str) else json_.dumps(text, ensure_ascii=False)
+        print_lines([f"--- #{text_id}", written])
     for question in document["questions"]:
-        print_line(f"--- {question['id']} ({question['stage']})")
-        print_line(question["prompt"])
-        if "note" in question:
-            print_line(question["note"])
+        notes = [question["note"]] if "note" in question else []
+        print_lines([f"--- {question['id']} ({question['stage']})", question["prompt"], *notes])
     if document["questions"]:
         print_note(f"answer with: {_answer_command(document)}")
     if "note" in document:

@@ -51,36 +51,23 @@ def compare(
 
     The same command continues where it stopped: every run is kept in the store.
 
-    Parameters
-    ----------
-    file
-        One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
-    dataset
-        In place of a file: NAME:SIZE of `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
-    seed
-        Of the data set; another one makes other problems.
-    level
-        Of the data set: 1, the easiest, to 3.
-    strategies
-        Names with commas between them, options and a strategy inside in parentheses, such as best_of_n(react, n=5);
-        auto is one. Default: those that suit the data set.
-    judge
-        exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge model). Default:
-        that of the data set; of a file, exact.
-    limit
-        Only the first so many problems.
-    parallel
-        Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is named.
-    series
-        A name for this series; another name runs everything again.
-    retry_failed
-        Repeat runs and verdicts that failed because of a provider or a tool.
-    total_usd
-        Start no more runs once this command has spent so much.
-    html
-        Write the table with plots to this file, as one page that loads nothing.
-    yes
-        Do not ask before it costs money.
+    Args:
+        file: One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
+        dataset: In place of a file: NAME:SIZE of `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
+        seed: Of the data set; another one makes other problems.
+        level: Of the data set: 1, the easiest, to 3.
+        strategies: Names with commas between them, options and a strategy inside in parentheses, such as
+            best_of_n(react, n=5); auto is one. Default: those that suit the data set.
+        judge: exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge
+            model). Default: that of the data set; of a file, exact.
+        limit: Only the first so many problems.
+        parallel: Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is
+            named.
+        series: A name for this series; another name runs everything again.
+        retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
+        total_usd: Start no more runs once this command has spent so much.
+        html: Write the table with plots to this file, as one page that loads nothing.
+        yes: Do not ask before it costs money.
     """
     if html is not None:
         check_writable(html)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -20,8 +20,7 @@ from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
-from ..setup.checks import DEADLINE_S, ServerCheck, SetUpEntry, find_entries, try_entries
-from .arguments import ABOVE_0
+from ..setup.checks import ServerCheck, SetUpEntry, find_entries, try_entries
 from .output import Column, print_line, print_table
 from .settings import Common, run_async
 
@@ -47,13 +46,7 @@ _FOR: Mapping[str, str] = {
 """The purpose of each extra."""
 
 
-def doctor(
-    problem: str = "Use 4, 9, 10 and 13 to make 24",
-    /,
-    *,
-    deadline: Annotated[float, ABOVE_0] = DEADLINE_S,
-    common: Common = Common(),
-) -> int:
+def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
     """Check the installation, the store, the models, the sandboxes and the agents, each fault with its remedy.
 
     In each agent that has Reasonry, its server is started as that agent does. The exit code is 0 only if the store can
@@ -61,7 +54,6 @@ def doctor(
 
     Args:
         problem: A problem to choose a model for.
-        deadline: Seconds that a server may take to answer.
     """
     from ...models.choose import default_model, describe_models
     from ...tools.sandbox import describe_sandboxes
@@ -84,9 +76,10 @@ def doctor(
             for name, purpose in _FOR.items()
         ],
         "plugins": describe_plugins(),
-        "agents": _agents(Machine.here(), deadline),
+        "agents": _agents(Machine.here()),
     }
-    document["problems"] = list(_problems(document))
+    members = ("about", "problem", "remedy")
+    document["problems"] = [dict(zip(members, row, strict=True)) for row in _problems(document)]
     common.show(document, lambda: _show(document))
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
@@ -100,15 +93,14 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         return {"ok": False, "error": error.document()}
 
 
-def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
+def _agents(machine: Machine) -> list[dict[str, Any]]:
     """Return the agents that are here, each with its entries, tried out."""
     found, installed = find_entries(machine), machine.agents()
     entries = [entry for entry in found if not entry.fault]
     for launch in (entry.launch for entry in entries if entry.launch is not None):
-        SECRETS.keep_environment(
-            {**launch.env, **{str(place): word for place, word in enumerate(launch.args)}}
-        )
-    results = list(zip(entries, run_async(try_entries(machine, entries, deadline_s)), strict=True))
+        words = {str(place): word for place, word in enumerate(launch.args)}
+        SECRETS.keep_environment({**launch.env, **words})
+    results = list(zip(entries, run_async(try_entries(machine, entries)), strict=True))
     here = {agent.name: agent for agent in (*installed, *(part.agent for part in found))}
     return [
         {
@@ -118,9 +110,9 @@ def _agents(machine: Machine, deadline_s: float) -> list[dict[str, Any]]:
             "skills": _skills(machine, agent),
             "entries": [_entry_row(entry, check) for entry, check in results if entry.agent == agent],
             "unreadable": [
-                {"file": str(part.file), "message": part.fault}
-                for part in found
-                if part.fault and part.agent == agent
+                {"file": str(entry.file), "message": entry.fault}
+                for entry in found
+                if entry.fault and entry.agent == agent
             ],
         }
         for agent in here.values()
@@ -141,31 +133,26 @@ def _entry_row(entry: SetUpEntry, check: ServerCheck) -> dict[str, Any]:
     return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": check.ok, **result}
 
 
-def _problems(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the faults of what is set up or should work, each with its remedy."""
+def _problems(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the faults of what is set up or should work: its name, the problem and the remedy."""
     if not document["store"]["ok"]:
         remedy = "name another with --store or REASONRY_STORE, or correct what the message says"
-        yield _problem("store", document["store"]["error"]["message"], remedy)
+        yield "store", document["store"]["error"]["message"], remedy
     for row in document["plugins"]:
         if not row["loaded"]:
             remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
-            yield _problem(row["name"], f"the plugin cannot be loaded: {row['why']}", remedy)
+            yield row["name"], f"the plugin cannot be loaded: {row['why']}", remedy
     for agent in document["agents"]:
         title = agent["title"]
         for file in agent["unreadable"]:
             why = f"{file['file']} cannot be read: {file['message']}"
-            yield _problem(title, why, f"put the file right; {title} cannot read it either")
+            yield title, why, f"put the file right; {title} cannot read it either"
         for row in agent["entries"]:
             if row["ok"] is False:
+                stderr = " / ".join(row.get("stderr", ()))
                 why = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
-                stderr = (
-                    f"; on standard error it said: {' / '.join(row['stderr'])}" if "stderr" in row else ""
-                )
-                yield _problem(title, why + stderr, row["remedy"])
-
-
-def _problem(about: str, problem: str, remedy: str) -> dict[str, str]:
-    return {"about": about, "problem": problem, "remedy": remedy}
+                why += f"; on standard error it said: {stderr}" if stderr else ""
+                yield title, why, row["remedy"]
 
 
 def _show(document: Mapping[str, Any]) -> None:
@@ -183,12 +170,10 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     store, model = document["store"], document["model"]
     if store["ok"]:
         yield "store", "usable", store["name"] + ("" if store["durable"] else ", which forgets all at exit")
-    if model["ok"]:
-        is_offline = model["name"] == "offline"
-        why = "number puzzles alone: no key is set and no Ollama runs" if is_offline else model["why"]
-        yield "without --model", model["name"], why
-    else:
-        yield "without --model", "none", model["error"]["message"]
+    why = model["why"] if model["ok"] else model["error"]["message"]
+    if model.get("name") == "offline":
+        why = "number puzzles alone: no key is set and no Ollama runs"
+    yield "without --model", model.get("name", "none"), why
     for row in document["models"]:
         yield f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"]
     for row in document["sandboxes"]:

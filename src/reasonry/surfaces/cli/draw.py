@@ -167,11 +167,11 @@ def drawn_start(text: str, width: int, style: str = "") -> Text:
 def _table(rows: Sequence[str]) -> Any:
     from rich.table import Table
 
-    cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
+    heads, *cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
     table = Table()
-    for place in range(max(map(len, cells))):
-        table.add_column(cells[0][place] if place < len(cells[0]) else "")
-    for row in cells[1:]:
+    for head in (*heads, *[""] * (max(map(len, cells), default=0) - len(heads))):
+        table.add_column(head)
+    for row in cells:
         table.add_row(*row)
     return table
 
@@ -219,10 +219,8 @@ def _label(node: Document, width: int) -> Text:
     from rich.text import Text
 
     score = node["score"]
-    if score is None:
-        text = Text("  … ", style="dim")
-    else:
-        text = Text(f"{score:.2f} ", style="green" if score >= 0.7 else "yellow" if score >= 0.3 else "red")
+    style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
+    text = Text("  … " if score is None else f"{score:.2f} ", style=style)
     room = max(width - 4 * (node["depth"] + 1) - 6, 10)
     return text.append_text(drawn_start(node["text"], room, "bold green" if node["on_path"] else ""))
 
@@ -276,17 +274,18 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
                 if branch in waiting:
                     yield begin(branch, depth + 2)
 
-    while waiting:
-        name = next(iter(waiting))
-        open_lines = [begin(name, 0 if name is None else 1)]
-        while open_lines:
-            found = next(open_lines[-1], None)
-            if found is None:
-                open_lines.pop()
-            elif isinstance(found, tuple):
-                yield found
-            else:
-                open_lines.append(found)
+    open_lines = list[Iterator[Any]]()
+    while waiting or open_lines:
+        if not open_lines:
+            name = next(iter(waiting))
+            open_lines.append(begin(name, 0 if name is None else 1))
+        found = next(open_lines[-1], None)
+        if found is None:
+            open_lines.pop()
+        elif isinstance(found, tuple):
+            yield found
+        else:
+            open_lines.append(found)
 
 
 def _lines_of(
@@ -305,8 +304,8 @@ def _lines_of(
 
 def _data(thought: Document, indent: int) -> Iterator[Row]:
     """Yield a row for each field of a thought's stage, and for the score a run gave it."""
-    data = {**({"score": thought["score"]} if "score" in thought else {}), **thought.get("data", {})}
-    for name, value in data.items():
+    scored = {name: thought[name] for name in ("score",) if name in thought}
+    for name, value in {**scored, **thought.get("data", {})}.items():
         yield indent, ((clip(f"{name}: {plain_value(value)}", _DATA_CHARS), "dim"),)
 
 

@@ -39,10 +39,7 @@ _PLUGINS = (
 )
 _TOOLS = (
     Column("NAME", "name"),
-    Column(
-        "STATE",
-        lambda row: ("default" if row.get("default") else "usable") if row["usable"] else "not usable",
-    ),
+    Column("STATE", lambda row: _state(row)),
     Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
 )
 _DATASETS = (
@@ -99,7 +96,7 @@ def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
     rows = describe_plugins()
     none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
-    return output.show({"plugins": rows}, (lambda: print_table(_PLUGINS, rows)) if rows else none)
+    return output.show_rows({"plugins": rows}, _PLUGINS, rows, none=none)
 
 
 # -- tools
@@ -147,29 +144,25 @@ def run_tool(
 
 def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     usable = [row["name"] for row in sandboxes if row["usable"]]
-    first = usable[0] if usable else "monty"
+    executor = SANDBOXES[usable[0] if usable else "monty"].description
+    claim = "Prove or refute a formal claim with Z3."
+    search = "Find passages in the documents given with --context."
     return [
-        {"name": "py_executor", "description": SANDBOXES[first].description, "usable": bool(usable)},
-        {
-            "name": "check_claim",
-            "description": "Prove or refute a formal claim with Z3.",
-            "usable": has_extra("logic"),
-        },
-        {
-            "name": "search_documents",
-            "description": "Find passages in the documents given with --context.",
-            "usable": True,
-            "pdf": has_extra("documents"),
-        },
+        {"name": "py_executor", "description": executor, "usable": bool(usable)},
+        {"name": "check_claim", "description": claim, "usable": has_extra("logic")},
+        {"name": "search_documents", "description": search, "usable": True, "pdf": has_extra("documents")},
     ]
 
 
+def _state(row: dict[str, Any]) -> str:
+    return "not usable" if not row["usable"] else "default" if row.get("default") else "usable"
+
+
 def _show_value(document: dict[str, Any]) -> None:
-    if document["stdout"]:
-        print_line(document["stdout"].rstrip("\n"))
-    if document["status"] == "ok":
-        print_line(str(document["value"]))
-    else:
+    is_ok = document["status"] == "ok"
+    values = [str(document["value"])] if is_ok else []
+    print_lines([*filter(None, [document["stdout"].rstrip("\n")]), *values])
+    if not is_ok:
         print_note(f"{document['status']}: {document['error']}")
     cut = ", cut" if document["truncated"] else ""
     print_note(f"[{document['sandbox']}, {document['duration_ms']} ms{cut}]")

@@ -13,7 +13,8 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from ...errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _MAX_CHOICES = 40
 
@@ -43,17 +45,15 @@ def part_of(document: Any, path: str) -> Any:
     """
     found = msgspec.to_builtins(document)
     for name in path.split("."):
-        there = (
-            dict(enumerate(found)) if isinstance(found, list) else found if isinstance(found, dict) else {}
+        pairs = (
+            found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
         )
-        members = {str(key): value for key, value in there.items()}
+        members = {str(key): value for key, value in pairs}
         if name not in members:
             choices = [*members][:_MAX_CHOICES]
-            raise UsageError(
-                f"--field {path}: there is no {name[:40]!r}; there is {', '.join(choices) or 'nothing in it'}",
-                option="field",
-                choices=choices,
-            )
+            there = ", ".join(choices) or "nothing in it"
+            message = f"--field {path}: there is no {name[:40]!r}; there is {there}"
+            raise UsageError(message, option="field", choices=choices)
         found = members[name]
     return found
 
@@ -94,10 +94,8 @@ def write_text(path: Path, content: Any) -> None:
         UsageError: The file cannot be written.
     """
     text = content if isinstance(content, str) else _json_text(content) + "\n"
-    try:
+    with _refuse_unwritable(path):
         path.write_text(text, "utf-8", newline="\n")
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def _json_text(document: Any) -> str:
@@ -116,20 +114,21 @@ def check_writable(path: Path) -> None:
     Raises:
         UsageError: The file cannot be written.
     """
-    try:
+    with _refuse_unwritable(path):
         there = path.exists()
         if there and not (path.is_file() or path.is_dir()):
             return  # a pipe would notice
-        with path.open("ab"):
-            pass
+        path.open("ab").close()
         if not there and not path.is_symlink():
             path.unlink()
+
+
+@contextmanager
+def _refuse_unwritable(path: Path) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"{path} cannot be written: {error.strerror}", path=str(path))
+        raise UsageError(f"{path} cannot be written: {error.strerror}", path=str(path)) from None
 
 
 def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
@@ -286,26 +285,22 @@ def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable
             break
         del needed[last]
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
-    for place in needed:
-        column = columns[place]
+    for column in (columns[place] for place in needed):
         table.add_column(
             Text(column.heading, no_wrap=True),
             justify="right" if column.align_right else "left",
             no_wrap=column.narrowest is None,
         )
     for row in cells:
-        table.add_row(
-            *(
-                Text(
-                    row[place],
-                    _STYLE_OF.get(row[place].partition(",")[0].lower(), ""),
-                    no_wrap=not columns[place].wraps,
-                    overflow="fold" if columns[place].wraps else "ellipsis",
-                )
-                for place in needed
-            )
-        )
+        table.add_row(*(_cell(row[place], wraps=columns[place].wraps) for place in needed))
     return draw_lines(console, table)
+
+
+def _cell(value: str, *, wraps: bool) -> Text:
+    from rich.text import Text
+
+    style = _STYLE_OF.get(value.partition(",")[0].lower(), "")
+    return Text(value, style, no_wrap=not wraps, overflow="fold" if wraps else "ellipsis")
 
 
 def _narrowest(column: Column, widest: int) -> int:

@@ -82,11 +82,8 @@ def check_report(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() not in _MARKDOWN + _HTML:
-        raise UsageError(
-            f"--report writes Markdown or HTML: {path.name!r} must end in .md or .html",
-            option="report",
-            choices=[".md", ".html"],
-        )
+        message = f"--report writes Markdown or HTML: {path.name!r} must end in .md or .html"
+        raise UsageError(message, option="report", choices=[".md", ".html"])
     check_writable(path)
 
 

@@ -32,7 +32,7 @@ from ..run_report import outline, path_text, thought_title, whole_thought
 from .arguments import (
     Count,
     Filters,
-    NewOptions,
+    Options,
     PageSize,
     RunId,
     Status,
@@ -42,7 +42,7 @@ from .arguments import (
 )
 from .coach import Brief, show_coached
 from .draw import print_answer, print_blocks, print_tree
-from .output import Column, confirm, print_line, print_lines, print_note, print_notes, print_table
+from .output import Column, confirm, print_line, print_lines, print_note, print_table
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import Driven, await_drive, resume_command, show_result
@@ -158,24 +158,19 @@ def stats_(
 
     document = common.do(work)
 
-    def draw() -> None:
-        print_line(present.count_of(document["runs"], "run"))
-        for row in document["readings"]:
-            rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
-            print_line(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
-
-    return common.show(document, draw)
+    lines = [present.count_of(document["runs"], "run")]
+    for row in document["readings"]:
+        rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
+        lines.append(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
+    return common.show(document, "\n".join(lines))
 
 
 def _print_record(record: Record) -> None:
     trace: dict[str, Any] = {**record.result.document(), **record.head}
-    head = [
-        f"run {trace['run_id']}  {present.end_text(trace)}",
-        f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}",
-        f"problem: {trace['problem']}",
-        f"path: {path_text(record.entries('path'), trace['stage'])}",
-    ]
-    print_lines(head)
+    print_line(f"run {trace['run_id']}  {present.end_text(trace)}")
+    print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
+    print_line(f"problem: {trace['problem']}")
+    print_line(f"path: {path_text(record.entries('path'), trace['stage'])}")
     for stage, prompt in trace.get("prompts", {}).items():
         print_lines([f"prompt of {stage}:", *(f"  {line}" for line in prompt.splitlines())])
     print_tree(trace)
@@ -189,24 +184,19 @@ def _print_record(record: Record) -> None:
     print_lines(f"warning: {warning}" for warning in trace["warnings"])
     if trace.get("best_answer"):
         print_line(f"best so far, not an answer: {clip(trace['best_answer'], 400)}")
-    if trace["answer"] is None:
-        print_line("no answer")
-    else:
-        answer = trace["answer"]
-        # On a terminal the first line may be a heading or a table.
-        is_apart = "\n" in answer and sys.stdout.isatty()
-        print_answer(f"answer:\n{answer}" if is_apart else f"answer: {answer}")
+    answer = trace["answer"]
+    # On a terminal the first line may be a heading or a table.
+    lead = "answer:\n" if answer and "\n" in answer and sys.stdout.isatty() else "answer: "
+    print_answer("no answer" if answer is None else lead + answer)
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
     """Return a question, how its reply was read, and the reply where it could not be read."""
-    read, reply = question["read"] or "", question["reply"]
+    read, reply = question["read"] or "read", question["reply"]
     asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
-    lines = [f"  {question['id']} {question['stage']}: {asked}"]
-    if reply is None:
-        return [*lines, "    not answered"]
     width = 2_000 if read.startswith("unreadable") else 120
-    return [*lines, f"    {read or 'read'} ← {clip(reply, width)}"]
+    answered = "not answered" if reply is None else f"{read} ← {clip(reply, width)}"
+    return [f"  {question['id']} {question['stage']}: {asked}", f"    {answered}"]
 
 
 def resume_(
@@ -238,24 +228,25 @@ def resume_(
         async with app.engine.open(own) as opened:
             model = settings.models.model or opened.run.participants.model
             if not silent:
-                print_notes(_reopening(opened.result))
+                _note_reopening(opened.result)
             with watching(silent, model, "", limit or opened.run.budget, full=shown.full) as watch:
                 return await await_drive(app, own, app.go_on(opened, participants, limit, watch))
 
     if coach:
         settings.refuse_models()
-        return show_coached(ask_caller, settings.common, settings.policy())
+        return show_coached(settings, ask_caller)
     return settings.do(work).show(settings.common, shown)
 
 
-def _reopening(result: Result) -> list[str]:
-    """Return what there is to say of a run that had ended before it was continued."""
-    if result.status == "active":
-        return []
+def _note_reopening(result: Result) -> None:
+    """Say what there is to say of a run that had ended before it was continued."""
     if result.outcome in ("solved", "answered"):
-        return ["This run came to its end, so there is nothing to continue; fork it to try another way."]
-    ending = f"{result.outcome}: {result.termination.reason}"
-    return [f"This run had ended ({ending}); resuming reopens it. Nothing that was answered is asked again."]
+        print_note("This run came to its end, so there is nothing to continue; fork it to try another way.")
+    elif result.status != "active":
+        ending = f"{result.outcome}: {result.termination.reason}"
+        print_note(
+            f"This run had ended ({ending}); resuming reopens it. Nothing that was answered is asked again."
+        )
 
 
 def fork_(
@@ -263,7 +254,7 @@ def fork_(
     /,
     *,
     at: WholeNumber,
-    option: NewOptions = (),
+    option: Options = (),
     coach: bool = False,
     brief: Brief = False,
     shown: Shown = Shown(),
@@ -293,7 +284,7 @@ def fork_(
 
     if coach:
         settings.refuse_models()
-        return show_coached(ask_caller, settings.common, settings.policy())
+        return show_coached(settings, ask_caller)
     return show_result(settings.do(work), settings.common, shown)
 
 
@@ -334,9 +325,8 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
     """
     named = limits.budget()
     if named is None:
-        raise UsageError(
-            "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …", option="budget"
-        )
+        message = "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …"
+        raise UsageError(message, option="budget")
 
     async def work(app: App, run_id: str) -> tuple[str, dict[str, Any]]:
         recorded = await app.engine.recorded_run(run_id)
@@ -369,9 +359,8 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         run_id, about = row.run_id, f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
         confirmed = confirm(f"Delete run {run_id} ({about}) and its session?")
         if confirmed is None:
-            raise UsageError(
-                "this deletes for good, and there is nobody to ask; --yes does it unasked", option="yes"
-            )
+            message = "this deletes for good, and there is nobody to ask; --yes does it unasked"
+            raise UsageError(message, option="yes")
         if not confirmed:
             print_note("nothing was deleted")
             return present.EXIT_CODES["cancelled"]
@@ -418,57 +407,46 @@ def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
 
 def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
     for side, run in document["runs"].items():
-        print_lines([f"{side.upper()}  {short[run['run_id']]}  {_end_of(run)}"])
-        print_lines([f"   {warning}" for warning in run["warnings"]])
-    if document["fork"]:
-        fork, of = document["fork"], document["fork"]["of"]
+        end = present.end_text({**run, "termination": {**run, "detail": ""}})
+        print_line(f"{side.upper()}  {short[run['run_id']]}  {run['strategy']}, {run['model']}: {end}")
+        print_lines(f"   {warning}" for warning in run["warnings"])
+    if fork := document["fork"]:
         at = "" if fork["at"] is None else f" after {present.count_of(fork['at'], 'answer')}"
-        print_line(f"{'B' if of == 'a' else 'A'} is a fork of {of.upper()}{at}.")
+        print_line(f"{'B' if fork['of'] == 'a' else 'A'} is a fork of {fork['of'].upper()}{at}.")
     if not document["problem"]["same"]:
-        print_line("The problems differ:")
-        _show_sides(document["problem"])
+        _show_sides("The problems differ:", document["problem"])
     print_line()
-    _show_parting(document)
+    _show_parting(document["parting"], **document["asked"])
     print_line()
     if document["answer"]["same"]:
-        print_lines([f"Both answer: {_diff_text(document['answer']['a'])}"])
+        print_line(f"Both answer: {_diff_text(document['answer']['a'])}")
     else:
-        print_line("Answers:")
-        _show_sides(document["answer"])
-    _show_table("USAGE", document["spend"])
-    if document["terms"]:
-        _show_table("SETTING", document["terms"])
+        _show_sides("Answers:", document["answer"])
+    for heading, rows in (("USAGE", document["spend"]), ("SETTING", document["terms"])):
+        if rows:
+            print_line()
+            print_table((Column(heading, "name"), *_SIDES), rows)
 
 
-def _show_parting(document: Mapping[str, Any]) -> None:
-    parting, asked, alike = document["parting"], document["asked"], document["asked"]["alike"]
+def _show_parting(parting: Mapping[str, Any] | None, *, a: int, b: int, alike: int) -> None:
     if parting is None:
         requests = present.count_of(alike, "request")
         print_line(f"They go the same way to the same end: {requests}, with the same answers.")
         return
     if parting["what"] != "strategy":
-        requests = f"A made {present.count_of(asked['a'], 'request')}, B {asked['b']}"
-        print_line(f"{requests}; {f'the first {alike} are' if alike else 'none is'} alike.")
+        are_alike = f"the first {alike} are" if alike else "none is"
+        print_line(f"A made {present.count_of(a, 'request')}, B {b}; {are_alike} alike.")
     at = ", ".join(filter(None, (parting["id"], parting["stage"])))
-    print_line(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.")
-    _show_sides(parting)
+    _show_sides(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.", parting)
 
 
-def _show_sides(sides: Mapping[str, Any]) -> None:
+def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
     """Print the text of each side, from a little before the first difference."""
     a, b = (_diff_text(sides[side]) for side in ("a", "b"))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     start = max(0, same - _AROUND)
-    for side, text in (("A", a), ("B", b)):
-        print_line(f"  {side}: {'…' if start else ''}{clip(text[start:], _SHOWN)}")
-
-
-def _show_table(heading: str, rows: list[Mapping[str, Any]]) -> None:
-    print_line()
-    sides = (
-        Column(side.upper(), lambda row, side=side: _diff_value(row[side]), narrowest=16) for side in "ab"
-    )
-    print_table((Column(heading, "name"), *sides), rows)
+    shown = [f"{'…' if start else ''}{clip(text[start:], _SHOWN)}" for text in (a, b)]
+    print_lines([heading, f"  A: {shown[0]}", f"  B: {shown[1]}"])
 
 
 def _diff_value(value: Any) -> str:
@@ -486,7 +464,6 @@ def _diff_text(value: Any) -> str:
     return " ".join(text.split())
 
 
-def _end_of(run: Mapping[str, Any]) -> str:
-    word = run["outcome"] or run["status"]
-    reason = f" ({run['reason']})" if run["reason"] not in (word, "success", "") else ""
-    return f"{run['strategy']}, {run['model']}: {word}{reason}"
+_SIDES = tuple(
+    Column(side.upper(), lambda row, side=side: _diff_value(row[side]), narrowest=16) for side in "ab"
+)

@@ -23,8 +23,8 @@ from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
-from .output import Column, print_line, print_notes, print_table
-from .settings import AgentSettings, Common, ProviderRates, overlay
+from .output import Column, print_line, print_note, print_notes, print_table
+from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
 
 _IN_A_TERMINAL = (
@@ -40,13 +40,13 @@ _WORKERS = (
 )
 
 
-def mcp(*, agents: AgentSettings = AgentSettings(), common: Common = Common()) -> int:
+def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:
     """Serve MCP over standard input and output until the client leaves."""
     from ..mcp.serve import main
 
     if sys.stdin.isatty():
         print_notes(_IN_A_TERMINAL)
-    main(common.store, agents.environ(), strategies=common.strategies())
+    main(common.store, listed.environ(), strategies=common.strategies())
     return 0
 
 
@@ -62,7 +62,7 @@ def serve(
     concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
-    agents: AgentSettings = AgentSettings(),
+    listed: Listed = Listed(),
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
 ) -> int:
@@ -89,15 +89,15 @@ def serve(
     from ..http.serve import serve as serve_http
 
     policy = Policy(rates=rates.limits())
-    environ = overlay(agents.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})
+    environ = overlay(listed.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})
     # What this process starts has no use for them.
     text = environ.pop(http.TOKENS, None)
     os.environ.pop(http.TOKENS, None)
     tokens = {} if text is None else http.read_tokens(text, http.TOKENS)
+    if tokens_file is not None and text is not None:
+        message = f"--tokens-file and {http.TOKENS} are both set: use one of them"
+        raise UsageError(message, option="tokens_file")
     if tokens_file is not None:
-        if text is not None:
-            message = f"--tokens-file and {http.TOKENS} are both set: use one of them"
-            raise UsageError(message, option="tokens_file")
         tokens = http.read_tokens_file(tokens_file)
     settings = http.ServerSettings(
         host=host,
@@ -115,7 +115,7 @@ def serve(
     def tell(address: str) -> None:
         if common.as_data:
             common.show({"url": address}, "")
-        print_notes([f"Reasonry is at {address} (Ctrl-C ends it)"])
+        print_note(f"Reasonry is at {address} (Ctrl-C ends it)")
         if open:
             webbrowser.open(address)
 
@@ -129,7 +129,7 @@ def worker(
     list: bool = False,
     concurrency: Count = CONCURRENCY,
     queues: str = JobOptions().queue,
-    agents: AgentSettings = AgentSettings(),
+    listed: Listed = Listed(),
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
 ) -> int:
@@ -150,7 +150,7 @@ def worker(
     names = read_queues(queues)
     if list:
         return _show_workers(common)
-    environ = agents.environ()
+    environ = listed.environ()
     # The limit of an owner's spending in a day holds whatever process drives the owner's runs.
     spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
 
@@ -170,7 +170,7 @@ def worker(
         working = asyncio.create_task(driving.work())
         if common.as_data:
             common.show({"store": store.name, "queues": names, "concurrency": concurrency}, "")
-        print_notes([f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)"])
+        print_note(f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)")
         await ending.wait()
         driving.end()
         await asyncio.gather(supervisor.drain(DRAIN_S), working)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_
-import os
 import sys
 from dataclasses import field, make_dataclass
 from pathlib import Path
@@ -19,19 +18,10 @@ from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...guided.which_session import Thinker
 from ...ids import shorten_ids
 from .. import present
-from .arguments import (
-    Cursor,
-    Filters,
-    Limit,
-    SessionId,
-    Text,
-    list_sessions,
-    list_strategies,
-    read_text,
-)
+from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .draw import draw_session
-from .output import Column, print_document, print_line, print_note, print_text, write_text
-from .settings import Common, SessionRules, overlay
+from .output import Column, print_document, print_line, print_lines, print_note, print_text, write_text
+from .settings import Common
 
 _CHARS_BEFORE_MATCH = 12
 _COLUMNS = (
@@ -194,13 +184,15 @@ def export_(
         force: Write over a file that is there.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
-    if output is None and format == "json":
-        return common.show(document, lambda: print_document(document))
+    is_json = format == "json"
     if output is None:
-        return common.show(document, lambda: print_text(document["text"].rstrip("\n")))
+        return common.show(
+            document,
+            lambda: print_document(document) if is_json else print_text(document["text"].rstrip("\n")),
+        )
     if output.exists() and not force:
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))
-    write_text(output, document if format == "json" else document["text"])
+    write_text(output, document if is_json else document["text"])
     written = {"session_id": session_id, "format": format, "output": str(output)}
     return common.show(written, lambda: print_note(f"written to {output}"))
 
@@ -214,13 +206,11 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     content = read_text(str(file), "file")
     document = common.do(lambda app: app.sessions().import_(content))
 
-    def draw() -> None:
-        count = present.count_of(document["thought_history_length"], "thought")
-        print_line(f"session {document['session_id']}, {count}")
-        for notice in document["notices"]:
-            print_note(f"note: {notice['message']}")
-
-    return common.show(document, draw)
+    count = present.count_of(document["thought_history_length"], "thought")
+    common.show(document, f"session {document['session_id']}, {count}")
+    for notice in document["notices"] if not common.as_data else ():
+        print_note(f"note: {notice['message']}")
+    return 0
 
 
 def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
@@ -313,7 +303,6 @@ def think(
     next: bool = False,
     done: bool = False,
     new: bool = False,
-    rules: SessionRules = SessionRules(),
     common: Common = Common(),
 ) -> int:
     """Record a thought and say where the session stands.
@@ -349,32 +338,27 @@ def think(
         refuter = "`reasonry coach refute --session last`"
         return await sessions.think({**numbers, **arguments}, thinker=caller, refuter=refuter), after
 
-    document, after = common.do(work, environ=overlay(os.environ, vars(rules)))
+    document, after = common.do(work)
 
-    def draw() -> None:
-        _show_thought(document)
-        if document["sessionId"] in after.session_ids:
-            print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
-
-    return common.show(document, draw)
+    common.show(document, lambda: _show_thought(document))
+    if document["sessionId"] in after.session_ids and not common.as_data:
+        print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
+    return 0
 
 
 def _show_thought(document: dict[str, Any]) -> None:
-    place = [f"thought {document['thoughtNumber']}/{document['totalThoughts']}"]
-    place += [document["strategy"]] if "strategy" in document else []
-    place += [f"stage {document['stage']}"] if "stage" in document else []
-    print_line(" · ".join(place))
+    number = f"thought {document['thoughtNumber']}/{document['totalThoughts']}"
+    stage = f"stage {document['stage']}" if "stage" in document else None
+    print_line(" · ".join(filter(None, (number, document.get("strategy"), stage))))
     print_line(f"session {document['sessionId']}")
-    for name, label in _LINES.items():
-        if name in document:
-            print_line(f"  {label}: {document[name]}")
+    print_lines(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document)
     for stage in document.get("nextStages", ()):
         required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
         print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
         if "guidance" in stage:
             print_line(f"    {stage['guidance']}")
-    for shown in document.get("thoughtHistory", ()):
-        print_line(f"  {shown['thoughtNumber']}: {shown['thought']}")
+    history = document.get("thoughtHistory", ())
+    print_lines(f"  {shown['thoughtNumber']}: {shown['thought']}" for shown in history)
     if "summary" in document:
         thoughts = present.count_of(document["thoughtHistoryLength"], "thought")
         branches = present.count_of(len(document["branches"]), "branch", "es")

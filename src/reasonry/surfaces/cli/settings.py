@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Group, Parameter
@@ -76,13 +76,12 @@ class OutputOptions:
             none: The note where there are no rows.
             more: The options that show the next page, if there is one.
         """
+        note = f"next page: {more}" if more else "" if rows else none
 
         def draw() -> None:
             print_table(columns, rows, ids)
-            if more:
-                print_note(f"next page: {more}")
-            elif not rows and none:
-                print_note(none)
+            if note:
+                print_note(note)
 
         return self.show(document, draw)
 
@@ -130,30 +129,6 @@ class Common(OutputOptions):
         return self.do(on_run)
 
 
-@Parameter(name="*", group=Group("Sessions", sort_key=6))
-@dataclass(frozen=True, kw_only=True)
-class SessionRules:
-    """Rules of sessions; the default of each is its REASONRY_… variable.
-
-    Args:
-        session_ttl_s: Seconds a session stays active after its last use.
-        session_on_expiry: archive or delete.
-        retention: Days without use after which an archived session is deleted; without it, never.
-        max_thoughts: Of one session.
-        max_branches: Of one session.
-        max_thought_chars: Of one thought.
-        max_history_chars: Of the thoughts that a reply shows.
-    """
-
-    session_ttl_s: str | None = None
-    session_on_expiry: str | None = None
-    retention: str | None = None
-    max_thoughts: str | None = None
-    max_branches: str | None = None
-    max_thought_chars: str | None = None
-    max_history_chars: str | None = None
-
-
 @Parameter(name="*", group=Group("Allowed to agents", sort_key=5))
 @dataclass(frozen=True, kw_only=True)
 class Listed:
@@ -173,23 +148,14 @@ class Listed:
     tools: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class AgentSettings:
-    """The settings of a server for agents."""
-
-    listed: Listed = Listed()
-    rules: SessionRules = SessionRules()
-
     def environ(self) -> dict[str, str]:
         """Return the environment with the options that are named laid over it."""
         lists = {
-            name: ",".join(value or ()) or None
-            for name, value in vars(self.listed).items()
-            if name != "model"
+            name: names if isinstance(names, str) else ",".join(names)
+            for name, names in vars(self).items()
+            if names
         }
-        return overlay(os.environ, {**vars(self.rules), "model": self.listed.model or None, **lists})
+        return overlay(os.environ, lists)
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
@@ -252,7 +218,7 @@ class Equipment:
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.
         sandbox: Where code that a model writes is run: monty or bubblewrap.
         max_concurrency: Calls of one run performed at once.
-        tool_timeout: Seconds until a tool counts as failed.
+        tool_timeout_s: Seconds until a tool counts as failed.
     """
 
     verifier: str | None = None
@@ -261,15 +227,7 @@ class Equipment:
     context: tuple[str, ...] = ()
     sandbox: str | None = None
     max_concurrency: Count = POLICY.max_concurrency
-    tool_timeout: Annotated[float, ABOVE_0] = POLICY.tool_timeout_s
-
-    def participants(self) -> Participants:
-        """Return the participants these options name."""
-        return Participants(**_shared_members(self, Participants))
-
-    def policy(self) -> Policy:
-        """Return the policy these options name."""
-        return Policy(max_concurrency=self.max_concurrency, tool_timeout_s=self.tool_timeout)
+    tool_timeout_s: Annotated[float, ABOVE_0, Parameter(name="--tool-timeout")] = POLICY.tool_timeout_s
 
 
 @Parameter(name="*", group=Group("Rates", sort_key=4))
@@ -303,9 +261,8 @@ class ProviderRates:
         for text in getattr(self, option):
             provider, equals, number = text.rpartition("=")
             if not number.isdecimal() or int(number) < 1 or (equals and not provider.strip()):
-                message = (
-                    f"--{option.replace('_', '-')} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {text!r}"
-                )
+                name = option.replace("_", "-")
+                message = f"--{name} takes NUMBER or PROVIDER=NUMBER, from 1 up, got {text!r}"
                 raise UsageError(message, option=option)
             if known and provider and provider.partition(":")[0] not in known:
                 message = f"no model of this command is {provider}'s; there is {', '.join(known)}"
@@ -327,7 +284,7 @@ class Models:
         record: A file that keeps the model's answers; play it again with --model recorded:FILE.
         price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
             Default: REASONRY_PRICE, else the price of the provider or the price list.
-        call_timeout: Seconds until a call to a model counts as lost.
+        call_timeout_s: Seconds until a call to a model counts as lost.
         max_output_tokens: Tokens of a reply, reasoning included. Default: as many as its stage has room for.
         cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
             cache. Default: for providers with prompt caches.
@@ -338,27 +295,43 @@ class Models:
     draft_model: str | None = None
     record: str | None = None
     price: tuple[str, ...] = ()
-    call_timeout: Annotated[float, ABOVE_0] = POLICY.call_timeout_s
+    call_timeout_s: Annotated[float, ABOVE_0, Parameter(name="--call-timeout")] = POLICY.call_timeout_s
     max_output_tokens: Count | None = None
     cache_warmup: bool | None = None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class CoachSettings:
-    """The settings of a run that its caller answers, and of the command."""
+class AnswerSettings:
+    """The settings of a command that takes part in a run."""
 
     equipment: Equipment = Equipment()
-    limits: Limits = Limits()
     common: Common = Common()
 
     def participants(self) -> Participants:
         """Return the participants these options name."""
-        return self.equipment.participants()
+        return Participants(**self._members_of(Participants))
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        return self.equipment.policy()
+        return Policy(**self._members_of(Policy))
+
+    def _members_of(self, kind: type) -> dict[str, Any]:
+        """Return the options of all groups that a class has members of the same names for."""
+        options = {name: value for group in vars(self).values() for name, value in vars(group).items()}
+        return {name: value for name, value in options.items() if name in kind.__annotations__}
+
+    def do(self, work: Callable[[App], Awaitable[T]]) -> T:
+        """Do a command's work with an app of these settings."""
+        return self.common.do(work, self.policy())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CoachSettings(AnswerSettings):
+    """The settings of a run that its caller answers, and of the command."""
+
+    limits: Limits = Limits()
 
     def request(
         self,
@@ -379,10 +352,6 @@ class CoachSettings:
             prompts=read_prompts(prompts),
         )
 
-    def do(self, work: Callable[[App], Awaitable[T]]) -> T:
-        """Do a command's work with an app of these settings."""
-        return self.common.do(work, self.policy())
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -392,20 +361,12 @@ class RunSettings(CoachSettings):
     models: Models = Models()
     rates: ProviderRates = ProviderRates()
 
-    def participants(self) -> Participants:
-        """Return the participants these options name."""
-        return replace(super().participants(), **_shared_members(self.models, Participants))
-
     def policy(self) -> Policy:
         """Return the policy these options name."""
         named = self.models
         models = [model for model in (named.model, named.judge_model, named.draft_model) if model]
-        return structs.replace(
-            super().policy(),
-            call_timeout_s=named.call_timeout,
-            rates=self.rates.limits(models if named.model else ()),
-            **_shared_members(named, Policy),
-        )
+        rates = self.rates.limits(models if named.model else ())
+        return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
         """Refuse options about models, where the caller answers the questions.
@@ -417,14 +378,9 @@ class RunSettings(CoachSettings):
         named = {**vars(self.models), **vars(self.rates)}
         idle = [name for name, value in named.items() if value != unset[name]]
         if idle:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+            names = ", ".join(f"--{name.removesuffix('_s').replace('_', '-')}" for name in idle)
             message = f"{names} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
-
-
-def _shared_members(options: object, kind: type) -> dict[str, Any]:
-    """Return the options that a class has members of the same names for."""
-    return {name: value for name, value in vars(options).items() if name in kind.__annotations__}
 
 
 def run_async(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
@@ -20,6 +19,7 @@ from .output import confirm, print_line, print_lines, print_note
 from .settings import OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
+_EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -72,8 +72,8 @@ def setup(
     by_name = {agent.name: agent for agent in chosen}
     wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
-    if not output.as_data:
-        _show(plans)
+    for plan in plans if not output.as_data else ():
+        _show(plan)
     is_asked = not agents and not yes
     may_ask = not output.as_data and any(plan.changes for plan in plans)
     is_done = not dry_run and (not is_asked or (may_ask and confirm("Make these changes?") is True))
@@ -100,45 +100,38 @@ def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
     return plan
 
 
-def _show(plans: Sequence[AgentPlan]) -> None:
-    for plan in plans:
-        if plan.error is None:
-            print_lines(_describe(plan))
-        else:
-            print_note(f"{plan.agent.title}: {plan.error.message}")
+_STATES = {
+    "add": "Reasonry is added",
+    "update": "the entry is replaced",
+    "remove": "the entry is removed",
+    "unchanged": "Reasonry is set up already",
+    "absent": "Reasonry is not set up",
+}
 
 
-def _describe(plan: AgentPlan) -> list[str]:
-    states = {
-        "add": "Reasonry is added",
-        "update": "the entry is replaced",
-        "remove": "the entry is removed",
-        "unchanged": "Reasonry is set up already",
-        "absent": "Reasonry is not set up",
-    }
+def _show(plan: AgentPlan) -> None:
+    if plan.error is not None:
+        print_note(f"{plan.agent.title}: {plan.error.message}")
+        return
     new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
-    lines = [f"{plan.agent.title}: {states[plan.state]}: {plan.file}{new}"]
-    lines += [f"  {line}" for line in plan.diff]
+    print_line(f"{plan.agent.title}: {_STATES[plan.state]}: {plan.file}{new}")
+    print_lines(f"  {line}" for line in plan.diff)
     for skill in plan.skills:
         if skill.state != "unchanged":
-            lines.append(f"  skill: {skill.note or f'{skill.state} {skill.path}'}")
-    return lines
+            print_line(f"  skill: {skill.note or f'{skill.state} {skill.path}'}")
 
 
 def _print_end(plans: list[AgentPlan], *, is_done: bool, is_asked: bool) -> None:
     changed = [plan for plan in plans if plan.error is None and plan.changes]
     if not changed:
-        print_line(
-            "There is nothing to do." if not any(plan.error for plan in plans) else "Nothing was written."
-        )
+        has_fault = any(plan.error for plan in plans)
+        print_line("Nothing was written." if has_fault else "There is nothing to do.")
     elif not is_done:
         print_line("Nothing was written." + (" The same command with --yes does it." if is_asked else ""))
     else:
         print_line(f"Done. Restart {', '.join(plan.agent.title for plan in changed)}.")
         if any(plan.state in ("add", "update") for plan in changed):
-            print_line(
-                'Then ask it, for example: "Think this through step by step: which of two plans is safer?"'
-            )
+            print_line(f"Then ask it, for example: {_EXAMPLE}")
             print_line("`reasonry doctor` checks that the server starts in each agent.")
 
 
@@ -150,11 +143,7 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
         "state": plan.state,
         "diff": list(plan.diff),
         "skills": [
-            {
-                "file": str(skill.path),
-                "state": skill.state,
-                **({"note": skill.note} if skill.note else {}),
-            }
+            {"file": str(skill.path), "state": skill.state} | ({"note": skill.note} if skill.note else {})
             for skill in plan.skills
         ],
         **({} if plan.error is None else present.error_document(plan.error)),
@@ -190,11 +179,10 @@ def install_completion(shell: Shell | None = None, /, *, output: OutputOptions =
     except OSError as error:
         raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
 
-    def draw() -> None:
-        print_line(f"written to {path}")
+    code = output.show({"shell": shell, "path": str(path)}, f"written to {path}")
+    if not output.as_data:
         print_note(f"It holds in every {shell} that is started from now on.")
-
-    return output.show({"shell": shell, "path": str(path)}, draw)
+    return code
 
 
 def _find_shell() -> Shell:

@@ -16,11 +16,11 @@ from ...records import Backup, Finding, OnProgress, Store, StoreStats
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from .. import present
-from .output import Column, print_line, print_note, print_table
+from .output import Column, print_line, print_lines, print_note, print_table
 from .settings import Common, run_async
 
-SHOW_EVERY = 100
-"""Runs and sessions between two words about how far a check has come."""
+_MANY = 1_000
+"""Runs and sessions whose check takes so long that its progress is shown."""
 _TALLIES = (
     Column("WHAT", lambda row: f"{row['kind']}s"),
     Column("OWNER", "owner", narrowest=8),
@@ -57,9 +57,8 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
         file: The file to write.
         force: Write over a file that is there.
     """
-    return _show_backup(
-        common, "written to", lambda store: store.back_up(file, force=force, on_progress=_say_progress())
-    )
+    say = _note_progress("copied")
+    return _show_backup(common, "written to", lambda store: store.back_up(file, force=force, on_progress=say))
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
@@ -70,9 +69,8 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     Args:
         file: A file that `store backup` wrote.
     """
-    return _show_backup(
-        common, "restored from", lambda store: store.restore(file, on_progress=_say_progress())
-    )
+    say = _note_progress("copied")
+    return _show_backup(common, "restored from", lambda store: store.restore(file, on_progress=say))
 
 
 def _show_backup(common: Common, action: str, work: Callable[[Store], Awaitable[Backup]]) -> int:
@@ -103,7 +101,7 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
     async def work() -> CopyReport:
         stores = open_pair(source, target)
         try:
-            return await copy_store(*stores, owner=owner, on_progress=_say_progress())
+            return await copy_store(*stores, owner=owner, on_progress=_note_progress("copied"))
         finally:
             for store in stores:
                 await store.close()
@@ -117,14 +115,11 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
 
 def _show_copy(report: CopyReport, owner: str | None) -> None:
     for name, counts in (("runs", report.runs), ("sessions", report.sessions)):
-        parts = [
-            f"{number:,} {_BECAME[key]}" for key, number in msgspec.structs.asdict(counts).items() if number
-        ]
+        numbers = msgspec.structs.asdict(counts).items()
+        parts = [f"{number:,} {_BECAME[key]}" for key, number in numbers if number]
         print_line(f"{name}: {', '.join(parts) or 'none'}")
-    for name in report.conflicts:
-        print_line(f"differs and was not copied: {name}")
-    for message in report.damage:
-        print_line(f"damaged: {message}")
+    print_lines(f"differs and was not copied: {name}" for name in report.conflicts)
+    print_lines(f"damaged: {message}" for message in report.damage)
     if not report.conflicts and not report.damage:
         whose = "" if owner is None else f"of {owner!r} "
         print_line(f"{report.target} has all {whose}of {report.source} and is whole")
@@ -146,7 +141,7 @@ def stats_(*, common: Common = Common()) -> int:
         return app.store.name, await app.store.stats()
 
     name, stats = common.do(work)
-    document = msgspec.to_builtins(stats)
+    document = {"store": name, **msgspec.to_builtins(stats)}
 
     def draw() -> None:
         print_table(_TALLIES, document["tallies"])
@@ -154,7 +149,7 @@ def stats_(*, common: Common = Common()) -> int:
         free = "" if stats.free_bytes is None else f", of which {stats.free_bytes:,} bytes are empty"
         print_line(f"{name} takes {stats.bytes:,} bytes{free}")
 
-    return common.show({"store": name, **document}, draw)
+    return common.show(document, draw)
 
 
 def vacuum_(*, common: Common = Common()) -> int:
@@ -171,8 +166,8 @@ def vacuum_(*, common: Common = Common()) -> int:
     return common.show(document, f"{document['store']} takes {document['bytes']:,} bytes; {was}")
 
 
-def _say_progress() -> OnProgress | None:
-    """Return a function that says how far the copying has come, every tenth, where a person looks on."""
+def _note_progress(word: str) -> OnProgress | None:
+    """Return a function that says how far the work has come, every tenth, where a person looks on."""
     if not sys.stderr.isatty():
         return None
     shown = [0]
@@ -181,44 +176,35 @@ def _say_progress() -> OnProgress | None:
         percent = 100 * done // max(total, 1)
         if percent >= shown[0] + 10:
             shown[0] = percent - percent % 10
-            print_note(f"{shown[0]} % is copied")
+            print_note(f"{shown[0]} % is {word}")
 
     return say
 
 
 async def _verify(app: App) -> list[Finding]:
-    findings = list[Finding]()
-    if sys.stderr.isatty():
+    findings, say = list[Finding](), _note_progress("checked")
+    if say:
         print_note(f"checking {app.store.name}")
     async for finding in app.store.verify():
         findings.append(finding)
-        done = len(findings) - 1
-        if done and done % SHOW_EVERY == 0 and sys.stderr.isatty():
-            print_note(f"{done:,} of {findings[0].entries:,} runs and sessions are checked")
+        if say and findings[0].entries >= _MANY:
+            say(len(findings) - 1, findings[0].entries)
     return findings
 
 
 def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
     file, *parts = findings
-    states = Counter((part.kind, part.state) for part in parts)
-    entries = Counter[str]()
-    for part in parts:
-        entries[part.kind] += part.entries
+    kinds = {kind: [part for part in parts if part.kind == kind] for kind in ("run", "session")}
+    states = {kind: Counter(part.state for part in found) for kind, found in kinds.items()}
+    shown = [finding for finding in findings if every or finding.state != "whole"]
     return {
         "store": file.id,
         "whole": all(finding.state != "damaged" for finding in findings),
         "file": file.state,
-        **{
-            f"{kind}s": {state: states[kind, state] for state in ("whole", "damaged")}
-            for kind in ("run", "session")
-        },
-        "lines": entries["run"],
-        "thoughts": entries["session"],
-        "findings": [
-            msgspec.to_builtins(finding) | {"state": finding.state}
-            for finding in findings
-            if every or finding.state != "whole"
-        ],
+        **{f"{kind}s": {state: states[kind][state] for state in ("whole", "damaged")} for kind in kinds},
+        "lines": sum(part.entries for part in kinds["run"]),
+        "thoughts": sum(part.entries for part in kinds["session"]),
+        "findings": [msgspec.to_builtins(finding) | {"state": finding.state} for finding in shown],
     }
 
 

@@ -84,21 +84,16 @@ class Waiting:
         if not asked:
             return JobOptions()
         if not store.has_workers:
-            raise UsageError(
-                f"--{asked[0]} is for a store in PostgreSQL, which workers share; here jobs begin in their order",
-                option=asked[0],
-            )
+            message = "is for a store in PostgreSQL, which workers share; here jobs begin in their order"
+            raise UsageError(f"--{asked[0]} {message}", option=asked[0])
         from ...queues import read_queues
 
         name, *others = read_queues(self.queue or JobOptions().queue)
         if others:
             raise UsageError("--queue takes one name", option="queue")
-        try:
-            at_ms = None if self.at is None else max(now_ms(), read_instant(self.at))
-        except ValueError:
-            message = f"--at takes a time such as 2026-12-24T18:00, got {self.at:.60}"
-            raise UsageError(message, option="at") from None
-        return JobOptions(name, JobOptions().priority if self.priority is None else self.priority, at_ms)
+        at_ms = read_instant("at", self.at, "a time such as 2026-12-24T18:00")
+        priority = JobOptions().priority if self.priority is None else self.priority
+        return JobOptions(name, priority, at_ms and max(now_ms(), at_ms))
 
 
 def submit(
@@ -227,14 +222,8 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
         options={**terms.options, **line.options},
     )
     order, _ = app.order(request)
-    asked = [
-        line,
-        order.strategy.name,
-        request.options,
-        order.prompts,
-        request.budget,
-        order.participants.model,
-    ]
+    names = order.strategy.name, order.participants.model
+    asked = line, names, request.options, order.prompts, request.budget
     digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
     name = digest.hex() if line.id is None else f"{line.id}"
     return order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
@@ -244,12 +233,9 @@ async def _accept(app: App, number: int, order: Order, job: JobOptions, key: Req
     try:
         return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:
-        raise ConflictError(
-            f"line {number}: its id stood for another problem not long ago; give it another one. "
-            "The lines before it have been accepted",
-            code=error.code,
-            line=number,
-        ) from None
+        message = "its id stood for another problem not long ago; give it another one. The lines before it"
+        message = f"line {number}: {message} have been accepted"
+        raise ConflictError(message, code=error.code, line=number) from None
 
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
@@ -289,11 +275,10 @@ def _read_problems(file: Path) -> dict[int, ProblemLine]:
 
 def _check_lines(faults: dict[int, str]) -> None:
     if faults:
-        shown = [f"line {number}: {why}" for number, why in islice(faults.items(), SHOWN_FAULTS)]
+        shown = dict(islice(faults.items(), SHOWN_FAULTS))
         more = [f"and {len(faults) - SHOWN_FAULTS} more"] if len(faults) > SHOWN_FAULTS else []
-        raise UsageError(
-            f"nothing was begun. {'; '.join([*shown, *more])}", lines=[*islice(faults, SHOWN_FAULTS)]
-        )
+        lines = "; ".join([*(f"line {number}: {why}" for number, why in shown.items()), *more])
+        raise UsageError(f"nothing was begun. {lines}", lines=[*shown])
 
 
 async def note_who_drives(app: App, *, here: bool) -> None:
@@ -302,10 +287,9 @@ async def note_who_drives(app: App, *, here: bool) -> None:
         return
     if app.store.has_workers:
         print_note("no worker is there: `reasonry worker` or `reasonry serve` on this store drives the queue")
-    elif here:
-        print_note("no server runs on this store: this command drives the runs itself")
     else:
-        print_note("no server runs on this store: `reasonry serve` drives the queue")
+        driver = "this command drives the runs itself" if here else "`reasonry serve` drives the queue"
+        print_note(f"no server runs on this store: {driver}")
 
 
 async def drive_to_end(

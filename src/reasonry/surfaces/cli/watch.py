@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -142,38 +143,46 @@ class Live(Watch):
         parts += work
         if self.run.snapshot.status == "active":
             # The notes after the run have its counts.
-            parts += [self._asking(width), self._counts()]
-        return Group(*parts, self._bars())
+            parts += [self._asking(width), self._counts(self.run)]
+        return Group(*parts, self._bars(self.run))
 
     def _asking(self, width: int) -> RenderableType:
         from rich.text import Text
 
-        stages: dict[str, int] = {}
-        for pending in self.in_flight.values():
-            stages[pending.stage] = stages.get(pending.stage, 0) + 1
+        stages = Counter(pending.stage for pending in self.in_flight.values())
         asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
         self.spinner.update(text=Text(clip(f"{asked}  {self.latest}", width - 4), style="cyan"))
         return self.spinner
 
-    def _counts(self) -> RenderableType:
+    def _counts(self, run: Run) -> RenderableType:
         from rich.text import Text
 
-        assert self.run is not None
-        usage = self.run.usage
-        parts = [present.count_of(usage.calls, "call"), present.count_of(self.run.snapshot.rounds, "round")]
+        usage = run.usage
+        parts = [present.count_of(usage.calls, "call"), present.count_of(run.snapshot.rounds, "round")]
         parts += [f"{usage.tokens:,} tokens", *([] if usage.usd is None else [f"${usage.usd:.4f}"])]
         return Text(" · ".join([*parts, f"{time.monotonic() - self.since:.1f} s"]), style="dim")
 
-    def _bars(self) -> RenderableType:
+    def _bars(self, run: Run) -> RenderableType:
+        """Return a bar for each limit of the run's budget."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
+        usage = run.usage
+        spent: dict[str, float] = {
+            "calls": usage.calls,
+            "tokens": usage.tokens,
+            "usd": usage.usd or 0,
+            "seconds": run.snapshot.at_ms / 1000,
+            "thoughts": len(run.thoughts),
+            "nodes": progress_of(run).get("nodes", 0),
+        }
         table = Table.grid(padding=(0, 1))
-        for unit, spent, limit in bars(self):
-            style = "red" if spent >= limit else "green"
-            bar = ProgressBar(total=limit, completed=min(spent, limit), width=24, complete_style=style)
-            table.add_row(Text(f"{unit:>8}"), bar, Text(f"{spent:g} / {limit:g}"))
+        for unit, done in spent.items():
+            if (limit := getattr(self.budget, unit)) is not None:
+                style = "red" if done >= limit else "green"
+                bar = ProgressBar(total=limit, completed=min(done, limit), width=24, complete_style=style)
+                table.add_row(Text(f"{unit:>8}"), bar, Text(f"{done:g} / {limit:g}"))
         return table
 
 
@@ -181,22 +190,17 @@ def _work(progress: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield lines, with their styles, on plans and tasks, where a strategy has them."""
     if "tasks" not in progress:
         return
-    level = progress.get("complexity_level")
-    yield (
-        f"Iteration {progress['iteration']} of at most {progress['max_iterations']}{f', {level}' if level else ''}",
-        "bold",
-    )
+    level = f", {progress['complexity_level']}" if progress.get("complexity_level") else ""
+    yield f"Iteration {progress['iteration']} of at most {progress['max_iterations']}{level}", "bold"
     for number, score in enumerate(progress["plans"], 1):
         is_selected = progress["selected_plan"] == number
         name = f"{plan_name(number)} {score_of(score) or '…'}"
         yield name + (", selected" if is_selected else ""), "green" if is_selected else ""
     for number, task in enumerate(progress["tasks"], 1):
         status = task["status"] if task["status"] != "PENDING" else task["at"].replace("_", " ")
+        styles = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red"}
         line = f"Task {number} ({task['resource_name']}) {status}: {task['query']}"
-        yield line, _TASK_STYLES.get(task["status"], "")
-
-
-_TASK_STYLES = {"ACCEPTED": "green", "REJECTED": "red", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
+        yield line, styles.get(task["status"], "dim")
 
 
 def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
@@ -221,24 +225,6 @@ def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
     return Group(*lines)
 
 
-def bars(watch: Watch) -> list[tuple[str, float, float]]:
-    """Return (unit, spent, limit) for each limit of the run's budget."""
-    run = watch.run
-    if run is None:
-        return []
-    usage = run.usage
-    spent: dict[str, float] = {
-        "calls": usage.calls,
-        "tokens": usage.tokens,
-        "usd": usage.usd or 0,
-        "seconds": run.snapshot.at_ms / 1000,
-        "thoughts": len(run.thoughts),
-        "nodes": progress_of(run).get("nodes", 0),
-    }
-    limits = ((unit, getattr(watch.budget, unit)) for unit in spent)
-    return [(unit, spent[unit], limit) for unit, limit in limits if limit is not None]
-
-
 def progress_of(run: Run) -> dict[str, Any]:
     """Return what the strategy shows of itself."""
     progress = run.strategy.progress
@@ -256,10 +242,9 @@ def watching(
     """
     if silent:
         yield Observer()
-        return
-    if full or not sys.stderr.isatty():
+    elif full or not sys.stderr.isatty():
         yield Lines(model, why, budget, full=full)
-        return
-    live = Live(model, why, budget)
-    with live.screen:
-        yield live
+    else:
+        live = Live(model, why, budget)
+        with live.screen:
+            yield live

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...errors import ConflictError, ReasonryError, UsageError
 from .agents import Agent, Launch, Machine, read_launch, starts_reasonry
@@ -82,11 +82,10 @@ def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPla
         if path is None:
             message = f"{agent.title} has no file for a project; leave --project out"
             raise UsageError(message, option="project")
-        state, diff, change = _plan_entry(agent, path, wanted)
-        skills = tuple(_plan_skills(machine, agent, wanted))
+        plan = _plan_entry(agent, path, wanted)
+        return structs.replace(plan, skills=tuple(_plan_skills(machine, agent, wanted)))
     except ReasonryError as error:
         return AgentPlan(agent, path, "refused", error=error)
-    return AgentPlan(agent, path, state, diff, change, skills)
 
 
 def carry_out(plan: AgentPlan) -> None:
@@ -99,36 +98,33 @@ def carry_out(plan: AgentPlan) -> None:
         make_change(change)
 
 
-def _plan_entry(agent: Agent, path: Path, wanted: SetupRequest) -> tuple[str, tuple[str, ...], FileChange]:
-    path = path.resolve()
-    keys = (*agent.keys, wanted.name)
+def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
+    path, keys = place.resolve(), (*agent.keys, wanted.name)
     text = read_config(path)
     shape = agent.entry_shape(for_project=wanted.for_project)
+    own = wanted.launch.entry(shape, wanted.name)
     try:
         there = find_entry(read_data(agent.format, text or ""), keys)
         launch = read_launch(there, shape)
         is_ours = launch is not None and starts_reasonry(launch) and "mcp" in launch.args
-        entry = wanted.launch.entry(shape, wanted.name)
-        if is_ours:
-            # Members that Reasonry does not write, such as an environment, stay.
-            entry = {**there, **entry}
-        if there == (None if wanted.remove else entry):
-            return "absent" if wanted.remove else "unchanged", (), FileChange(path, text, text)
+        # Members that Reasonry does not write, such as an environment, stay.
+        entry = None if wanted.remove else {**there, **own} if is_ours else own
+        if there == entry:
+            state = "absent" if wanted.remove else "unchanged"
+            return AgentPlan(agent, place, state, change=FileChange(path, text, text))
         if there is not None and not is_ours and not wanted.force:
             message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force"
             message += (
                 f" {'removes' if wanted.remove else 'replaces'} it, --name sets up another one beside it"
             )
             raise ConflictError(message, file=str(path))
-        after = edit_text(agent.format, text or "", keys, None if wanted.remove else entry)
+        change = FileChange(path, text, edit_text(agent.format, text or "", keys, entry))
     except ValueError as error:
         message = f"{path} cannot be edited as {agent.format.upper()}: {error}; nothing was changed"
         raise UsageError(message, file=str(path)) from None
-    change = FileChange(path, text, after)
-    if wanted.remove:
-        return "remove", (), change
-    shown = edit_text(agent.format, "", keys, wanted.launch.entry(shape, wanted.name))
-    return "add" if there is None else "update", tuple(f"+ {line}" for line in shown.splitlines()), change
+    shown = "" if wanted.remove else edit_text(agent.format, "", keys, own)
+    state = "remove" if wanted.remove else "add" if there is None else "update"
+    return AgentPlan(agent, place, state, tuple(f"+ {line}" for line in shown.splitlines()), change)
 
 
 def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:
@@ -154,11 +150,8 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
     """Return the other agents that stay set up and read the same folder of skills."""
-    place = wanted.name, wanted.for_project
-    others = [entry.agent for entry in find_entries(machine) if (entry.name, entry.for_project) == place]
-    return ", ".join(
-        other.title
-        for other in others
-        if other.name not in (agent.name, *wanted.agents)
-        and machine.skills_folder(other, for_project=wanted.for_project) == folder
-    )
+    place, leaving = (wanted.name, wanted.for_project), (agent.name, *wanted.agents)
+    users = [entry.agent for entry in find_entries(machine) if (entry.name, entry.for_project) == place]
+    others = [other for other in users if other.name not in leaving]
+    folders = [machine.skills_folder(other, for_project=wanted.for_project) for other in others]
+    return ", ".join(other.title for other, read in zip(others, folders, strict=True) if read == folder)

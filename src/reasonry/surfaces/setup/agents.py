@@ -120,9 +120,8 @@ class Machine(Struct, frozen=True):
         try:
             return Machine(platform.system(), Path.home(), dict(os.environ), Path.cwd())
         except (RuntimeError, OSError) as error:
-            raise UsageError(
-                f"this has to be run by a user with a home, in a folder that is there: {error}"
-            ) from None
+            message = f"this has to be run by a user with a home, in a folder that is there: {error}"
+            raise UsageError(message) from None
 
     def folders(self) -> dict[str, Path]:
         """Return the variables of places."""
@@ -143,9 +142,9 @@ class Machine(Struct, frozen=True):
     def has(self, agent: Agent) -> bool:
         """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
         path = self.environ.get("PATH", "")
-        return any(sign.exists() for sign, _ in self._candidates(agent.signs)) or any(
-            shutil.which(name, path=path) for name in agent.programs
-        )
+        if any(sign.exists() for sign, _ in self._candidates(agent.signs)):
+            return True
+        return any(shutil.which(name, path=path) for name in agent.programs)
 
     def agents(self) -> list[Agent]:
         """Return the agents that are installed."""

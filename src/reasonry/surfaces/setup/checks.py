@@ -118,7 +118,7 @@ class _NoAnswer(Exception):
     """The server ended, or wrote something other than the protocol; the text says which."""
 
 
-async def try_entries(machine: Machine, entries: list[SetUpEntry], deadline_s: float) -> list[ServerCheck]:
+async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[ServerCheck]:
     """Start the server of each entry as its agent would, a few side by side; an entry with a note is not started."""
     places = asyncio.Semaphore(4)
 
@@ -126,13 +126,11 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry], deadline_s: f
         if entry.note:
             return ServerCheck(note=entry.note)
         if entry.launch is None:
-            return ServerCheck(
-                problem="the entry names no command", remedy="take it out, or set it up again with --force"
-            )
+            remedy = "take it out, or set it up again with --force"
+            return ServerCheck(problem="the entry names no command", remedy=remedy)
         async with places:
-            environ = agent_environ(entry.agent, machine)
             folder = entry.folder or agent_folder(entry.agent, machine)
-            return await check_server(entry.launch, environ, folder, deadline_s=deadline_s)
+            return await check_server(entry.launch, agent_environ(entry.agent, machine), folder)
 
     return list(await asyncio.gather(*map(try_out, entries)))
 
