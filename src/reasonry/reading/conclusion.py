@@ -7,16 +7,14 @@ Rule: a value counts only if it may be what is asked for: what is told beside it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import takewhile
 from typing import Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .names import plain_name
-from .numbers import numbers_in, quantities, without_latex
-from .open_task import asks_for_number, asks_for_value
+from .no_answer import OFFER
+from .numbers import numbers_in, without_latex
 from .vote import normalise, says_the_same, tidy
 
 
@@ -90,7 +88,6 @@ _COMES_TO: Final = lazy_pattern(
     r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind|est|es|è|é|son|sont)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
 )
 _NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
-_NAMES: Final = lazy_pattern(rf"(?<![\w^]){_NAME}")
 _SO_THAT: Final = lazy_pattern(r"\b(?:so|thus|hence|therefore|then|also|somit|donc)\b|⇒|→|=>")
 _LABELLED: Final = lazy_pattern(r"[^:=\d\n]{2,60}[^\W\d][*_]*:\s+(?P<value>[^:=\n]{1,60})")
 """A line that says what its value is: `As a mixed number: 1 7/12`."""
@@ -101,12 +98,7 @@ _SOLUTIONS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Values side by side: `x = 5/2 and x = −1`."""
-_VALUE_LINE: Final = lazy_pattern(
-    r"[\s*_$•-]{0,40}(?:\d+[.)]\s)?[\s*_$]{0,8}(?P<name>[^\W\d]\w{0,2})\s*=\s*[-+−]?[\d.,/√]+[\s*_$.,;]*\Z"
-)
-_NAMED_ITEM: Final = lazy_pattern(r"[\s*_•・-]*(?P<name>[^:：–—=\n]{1,40}?)[*_]*\s*[:：–—]\s*[^=\n]{1,80}\Z")
-_TITLED: Final = lazy_pattern(r"[\s*_•-]*[^\W\d_][^:=\n]{1,40}:\s*\S")
-"""One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
+_NAMED_ITEM: Final = lazy_pattern(r"[\s*_•・-]*([^:：–—=\n]{1,40}?)[*_]*\s*[:：–—]\s*[^=\n]{1,80}\Z")
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
@@ -124,11 +116,6 @@ _BESIDE: Final = lazy_pattern(
 _BECAUSE: Final = lazy_pattern(
     r",? (?:because|since|weil|parce que|porque|puesto que|ya que|perché|poiché|omdat)\b"
     r"|, (?:denn|da|car|pues|pois|want|bo)\b",
-    re.IGNORECASE,
-)
-_IN_OTHER_WORDS: Final = lazy_pattern(
-    r"\W*(?:or about|that is|i\.e\.|das heißt|d\.\s?h\.|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè"
-    r"|ovvero|即|つまり)[^.]{0,60}\.?\Z",
     re.IGNORECASE,
 )
 _OTHERS: Final = lazy_pattern(
@@ -193,24 +180,10 @@ _NAMED_LINE: Final = lazy_pattern(
     r"^(?P<name>[^=:\n]{1,60})(?:=|:(?=[*_]*\s))[*_ ]*(?P<value>[^\n]+)$", re.MULTILINE
 )
 _DISPLAY: Final = lazy_pattern(r"(?:\$\$|\\\[)(?P<value>.+?)(?:\$\$|\\\])", re.DOTALL)
-_LEADS_TO: Final = lazy_pattern(
-    r"\b(?:so|hence|thus|therefore|gives?|get|obtain|have|is|are|also|ergibt|ist|sind|donc|donne)\b[^.\n]{0,40}[:,]?\Z"
-    r"|[:,]\Z",
-    re.IGNORECASE,
-)
-"""How a paragraph ends before the formula that it comes to."""
-_OFFER: Final = lazy_pattern(
-    r"\W*(?:let me know|would you like|do you want|if you(?:['’]d| would)? (?:like|want)|shall i|want me to|happy to"
-    r"|feel free|are you\b|i(?:['’]d| would) be (?:happy|glad)|soll ich|möchtest|möchten|souhaite|voulez|veux-tu"
-    r"|quieres|vuoi|gostaria|quer que)",
-    re.IGNORECASE,
-)
-"""How an offer begins, which follows an answer."""
+_OFFER: Final = lazy_pattern(rf"\W*{OFFER}", re.IGNORECASE)
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
-_MAX_LED: Final = 20
-"""Words of an answer that only a word like `overall` leads to; a longer one sums up a text."""
 
 
 # -- the conclusion
@@ -225,10 +198,11 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
         return None
     found = last or lead or _find_result(text, subject)
     bold = BOLD.findall(text)
-    # The one number that is marked as the result and what is said last must not differ.
-    if found and len(bold) == 1 and _is_number(bold[0]) and bold[0] not in found.answer:
-        return found if says_the_same(bold[0], found.answer) else None
-    return found
+    # What is marked as the result and what is said last must not differ.
+    differ = (
+        found and len(bold) == 1 and bold[0] not in found.answer and not says_the_same(bold[0], found.answer)
+    )
+    return None if differ else found
 
 
 def _find_result(text: str, subject: Subject) -> Found | None:
@@ -239,20 +213,19 @@ def _find_result(text: str, subject: Subject) -> Found | None:
     lines = [
         line.strip() for part in _without_asides(text, subject) for line in part.splitlines() if line.strip()
     ]
-    if not lines or "=" not in lines[-1] or subject.alone:
+    if "=" not in lines[-1]:
         return None
-    before = next((line for line in reversed(lines[:-1]) if "=" in line), "").rpartition("=")[2].strip(" $*.")
+    before = "".join(lines[-2:-1]).rpartition("=")[2].strip(" $*.")
     *sides, value = map(str.strip, lines[-1].strip(" $*.").split("="))
-    left = plain_name(sides[0])
-    begins_asked = len(left) > 1 and left in plain_name(subject.problem)
-    if not begins_asked and not (_is_number(value) and _VALUE.match(value)):
+    begins_asked = plain_name(sides[0]) in plain_name(subject.problem)
+    if not begins_asked and not _is_number(value):
         return None
     if len(lines) > 1:
         numbers = [str(abs(number)) for number in numbers_in(without_latex(" ".join(sides)))]
         is_result = normalise(before).number in numbers
     else:
         unit = _VALUE.sub("", value).strip()
-        is_result = begins_asked or len(sides) > 1 or (unit != "" and unit in subject.problem.split())
+        is_result = begins_asked or len(sides) > 1 or unit in subject.problem.split()
     return Found(tidy(value), text) if is_result else None
 
 
@@ -283,26 +256,19 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     line = text.partition("\n")[0]
     sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
-    if (heading := _TOP_HEADING.match(text)) and asks_for_value(subject.problem) and "\n#" not in text:
-        is_name = not _GENERAL.search(heading[1]) and not is_about(heading[1], subject.problem)
-        return Found(tidy(heading[1]), text) if is_name else None
+    if (heading := _TOP_HEADING.match(text)) and "\n#" not in text:
+        return Found(tidy(heading[1]), text)
     begins = re.match(r"[|#]", text) or _ITEM.match(text) or BEGINS.match(sentence)
-    if begins or sentence.endswith((":", "?")) or TAKES_BACK.search(rest) or not rest.strip():
+    if begins or TAKES_BACK.search(rest) or not rest.strip():
         return None
-    bold = list(BOLD.finditer(sentence))
-    is_only = len(bold) == 1 and not BOLD.search(rest)
-    # Other numbers may be the answer as well, unless the one in bold is among them again.
-    is_only = is_only and (not _NUMBERS.search(line[len(sentence) :]) or _repeats(bold[0][1], rest))
-    is_all = len(bold) == 1 and line.strip() == bold[0][0]
+    bold = BOLD.findall(sentence)
+    only = bold[0] if len(bold) == 1 else ""
     leads = (
-        is_only and is_about(sentence, subject.problem),
-        is_only and is_all and _is_number(bold[0][1]),
-        is_all and bold[0][1] in subject.problem,
-        len(bold) == 1 and re.search(rf"(?<!\w){re.escape(bold[0][1])}\)", subject.problem),
+        only and is_about(sentence, subject.problem),
+        only and line.strip() == f"**{only}**" and (_is_number(only) or only in subject.problem),
+        only and re.search(rf"(?<!\w){re.escape(only)}\)", subject.problem),
         _OPTION.match(line) and line.strip() in subject.problem,
-        "=" not in line
-        and max(map(line.count, (" → ", " > ", " < "))) > 1
-        and _ORDER.search(subject.problem),
+        len(re.findall(" [→><] ", line)) > 1 and _ORDER.search(subject.problem),
         len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!",
         _names_asked(sentence, subject.problem),
         _is_worked_out(sentence, rest, subject.problem),
@@ -311,13 +277,10 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
 
 
 def _find_last(text: str, subject: Subject) -> Found | None:
-    if "```" in text and not asks_for_value(subject.problem):
-        return None
     parts = _without_asides(text, subject)
-    if not parts or "```" in parts[-1] or parts[-1].startswith("|"):
+    if parts[-1].startswith("|"):
         return None
-    shown = _DISPLAY.fullmatch(parts[-1])
-    if shown and (len(parts) == 1 or _LEADS_TO.search(parts[-2]) or text.endswith(parts[-1])):
+    if shown := _DISPLAY.fullmatch(parts[-1]):
         start = text.rindex(parts[-1])
         after = text[start + len(parts[-1]) :].strip()
         return Found(shown["value"].strip(" .\n"), text[:start].strip(), after)
@@ -327,11 +290,10 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         before = text[: end - len(bold) if answer == tidy(bold) else end]
         return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
-    if len(lines) > 1 and (
-        several := _values_side_by_side(lines, subject) or _named_side_by_side(lines, subject)
-    ):
-        start = text.rindex(several)
-        return Found(several, text[:start].strip(), text[start + len(several) :].strip())
+    asked = plain_name(subject.problem)
+    named = [line for line in lines if (item := _NAMED_ITEM.match(line)) and plain_name(item[1])[:5] in asked]
+    if len(named) > 1 and lines[-len(named) :] == named:
+        return Found("\n".join(named), text[: text.rindex(named[0])].strip())
     line = lines[-1].strip()
     sentences = _SENTENCE.split(line.removeprefix(mark[0]) if (mark := _ITEM.match(line)) else line)
     while len(sentences) > 1 and (
@@ -340,12 +302,8 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         sentences.pop()
     sentence = sentences[-1].strip()
     # The last item of a list is one of several, unless it is a sentence, as a step is.
-    is_item = len(lines) > 1 and _ITEM.match(line) and _ITEM.match(lines[-2]) and line[-1] not in ".!。"
-    is_one_of = len(lines) > 1 and (
-        (_TITLED.match(lines[-2]) and _TITLED.match(_GENERAL.sub("", line)))
-        or (_BOLD_ITEM.match(lines[-2]) and _BOLD_ITEM.match(line))
-    )
-    answer = None if is_item or is_one_of else _conclusion(sentence, text, subject)
+    is_item = len(lines) > 1 and _ITEM.match(line) and (line[-1] not in ".!。" or _BOLD_ITEM.match(line))
+    answer = None if is_item else _conclusion(sentence, text, subject)
     if answer is None:
         return None
     end = text.rindex(sentence) + len(sentence)
@@ -357,35 +315,11 @@ def _find_last(text: str, subject: Subject) -> Found | None:
 def _find_bold(text: str, subject: Subject) -> str | None:
     """Return the first sentence of a paragraph, if it has the only bold result and nothing after it may be one, too."""
     if (bold := BOLD.match(text)) and bold[1][-1] in ".!":
-        return bold[0] if len(BOLD.findall(text)) == 1 and not BEGINS.match(bold[1]) else None
+        return bold[0]
     sentence = _SENTENCE.split(text.partition("\n")[0], maxsplit=1)[0].strip()
-    bold, rest = _only_bold(sentence, subject.problem), text[len(sentence) :].strip()
-    is_first = bold and not (BEGINS.match(sentence) or _ITEM.match(sentence) or BOLD.search(rest))
-    if not is_first or sentence[-1] in ":?" or re.search(r"[=\n]", rest):
-        return None
-    goes_on = _NUMBERS.search(rest) and is_about(rest, subject.problem) and not LEADS.match(sentence)
-    return None if goes_on or _OTHERS.search(rest) or LEADS.match(rest) else sentence
-
-
-def _values_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
-    """Return the last lines, where they give several values of one unknown, or of those that the problem names."""
-    found = _names_of_last(_VALUE_LINE, lines)
-    names = set(found)
-    is_asked = all(re.search(rf"(?<![^\W\d]){re.escape(name)}(?!\w)", subject.problem) for name in names)
-    return "\n".join(lines[-len(found) :]) if len(found) > 1 and (len(names) == 1 or is_asked) else None
-
-
-def _named_side_by_side(lines: Sequence[str], subject: Subject) -> str | None:
-    """Return the last lines, where each gives something to what the problem names: `Anna: parrot`."""
-    names, asked = _names_of_last(_NAMED_ITEM, lines), plain_name(subject.problem)
-    are_asked = len(names) > 1 and all(plain_name(name)[:5] in asked for name in names)
-    return "\n".join(lines[-len(names) :]) if are_asked and not asks_for_number(subject.problem) else None
-
-
-def _names_of_last(pattern: re.Pattern[str], lines: Sequence[str]) -> list[str]:
-    """Return the names in the last lines, as far back as a pattern fits them."""
-    found = takewhile(bool, map(pattern.match, reversed(lines)))
-    return [match["name"] for match in found if match]
+    rest = text[len(sentence) :]
+    is_first = _only_bold(sentence) and not _ITEM.match(sentence)
+    return sentence if is_first and not (re.search(r"[=\n]|\*\*", rest) or _OTHERS.search(rest)) else None
 
 
 def _is_aside(text: str, subject: Subject) -> bool:
@@ -399,96 +333,63 @@ def is_about(text: str, problem: str) -> bool:
     """Whether a text has a word of the question that a problem ends with."""
     question = problem.rstrip(" ?").rpartition(". ")[2]
     words = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", question.casefold()) if word not in _ASKING}
-    return not words or any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
+    return any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
 
 
 def _find_first(text: str, subject: Subject) -> Found | None:
     """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
-    line, _, below = text.partition("\n\n")
-    line = re.sub(r"です|でした", "", line).strip(" .。")
-    if below and _is_number(line) and ("=" not in below or says_the_same(_last_number(below), line)):
+    line = re.sub(r"です|でした", "", text.partition("\n\n")[0]).strip(" .。")
+    if _is_number(line):
         return Found(tidy(line), text)
-    if len(shown := list(_SHOWS.finditer(text))) == 1 and text.count("```") == 2:
+    if len(shown := list(_SHOWS.finditer(text))) == 1:
         return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
-    bold = _only_bold(text, subject.problem)
-    asks_it = _YES_NO_ASKED.search(subject.problem) or (
-        "?" in subject.problem and not _QUESTION_WORD.search(subject.problem)
-    )
-    first = _YES_NO.match(text) if asks_it else None
-    if first is not None:
-        rest = text[first.end() :]
-        is_first = re.match(r"[*_]*\s*[.,:;!—–-]", rest) and not _YES_NO.search(rest)
-    elif bold and "\n" not in text[: bold.end()] and "?" in subject.problem and "```" not in text:
-        first, rest = bold, text[bold.end() :]
-        argues_on = re.search(rf"=|(?:^|[.!?\n]\s*){SO}\b", rest, re.IGNORECASE)
-        is_first = rest.strip(" .") and not argues_on and not BEGINS.match(text)
-    else:
-        return None
-    if not is_first or TAKES_BACK.search(rest):
-        return None
+    problem = subject.problem
+    asks_it = _YES_NO_ASKED.search(problem) or ("?" in problem and not _QUESTION_WORD.search(problem))
     # The text of which a word is the answer is also what leads to it.
-    return Found(tidy(first[1]), text)
+    if asks_it and (first := _YES_NO.match(text)):
+        return Found(tidy(first[1]), text) if re.match(r"[*_]*\s*[.,:;!—–-]", text[first.end() :]) else None
+    first = _only_bold(text) if "?" in problem and "```" not in text else None
+    return Found(tidy(first[1]), text) if first and "\n" not in text[: first.end()] else None
 
 
-def _only_bold(text: str, problem: str) -> re.Match[str] | None:
-    """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
+def _only_bold(text: str) -> re.Match[str] | None:
+    """Return what is bold in a text, if nothing else is and nothing after it is set against it."""
     bold = list(BOLD.finditer(text))
-    if len(bold) != 1:
-        return None
-    rest, is_number = text[bold[0].end() :].partition("\n\n")[0], normalise(bold[0][1]).number is not None
-    if _IN_OTHER_WORDS.match(rest):
-        return bold[0]
-    known = re.findall(r"\d+", problem)
-    new = [each for each in _NUMBERS.findall(rest) if each not in known]
-    is_option = problem.rstrip().endswith("?") and set(re.findall(r"\d+", bold[0][1])) <= set(known)
-    return None if _OTHERS.search(rest) or (is_number and new and not is_option) else bold[0]
+    is_only = len(bold) == 1 and not _OTHERS.search(text[bold[0].end() :].partition("\n\n")[0])
+    return bold[0] if is_only else None
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     """Return the answer that the last sentence is, as far as it is one."""
-    if sentence.endswith((":", "?", "…", "...")) or len(sentence) > MAX_BARE or "\\[" in sentence:
+    if sentence.endswith((":", "?", "…", "...")):
         return None
-    if _YES_NO_ASKED.search(subject.problem) and (found := _YES_NO.match(sentence)):
-        return found["answer"]
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
     if is_only and (reason := _BECAUSE.search(sentence)):
         sentence = sentence[: reason.start()]
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
-    several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
-    bold = _only_bold(sentence, subject.problem)
-    ends_bold = bold is not None and not sentence[bold.end() :].strip(" .!")
-    is_step = is_only and not (several or leads or ends_bold) and "=" in _REMARK.sub("", sentence)
-    is_none = is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE)
-    if is_none or (leads and BEGINS.match(content)):
+    several, bold = _SOLUTIONS.search(plain), _only_bold(sentence)
+    if is_only and "=" in _REMARK.sub("", sentence):
         return None
-    if bold and (leads or not BEGINS.match(sentence)):
+    if bold:
         return tidy(bold[1])
-    if len(_NAMES.findall(_SO_THAT.split(sentence)[-1])) > 1 and not several:
-        return None
     if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
         value = tidy(found["value"].rstrip("$. "))
-        is_named = _LABELLED.fullmatch(sentence) and (
-            leads or is_about(sentence.partition(":")[0], subject.problem)
+        is_value = (
+            _LABELLED.fullmatch(sentence)
+            or _is_number(value)
+            or _TUPLE.fullmatch(value)
+            or _SOLUTIONS.match(value)
         )
-        is_value = is_named or _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
         may_be = leads or several or _may_be_asked(_SO_THAT.split(sentence)[-1], subject.problem)
         if is_value or ("=" in found[0] and not leads):
             return value if is_value and may_be else None
-    is_summary = len(sentence.split()) > _MAX_LED and normalise(sentence).number is None
-    if _is_number(sentence.strip(" .")) or (leads and not is_summary):
+    if leads or _is_number(sentence.strip(" .")):
         return essence(tidy(content))
-    is_whole = len(sentence.split()) <= 5 or re.search(
-        r"[.!)\"”»。][\s\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]*\Z", sentence
-    )
     is_last = f"\n\n{sentence}" in text
-    is_result = is_only or (is_last and _gives_result(sentence, text, subject.problem))
+    is_result = is_only or _gives_result(sentence, text, subject.problem)
     is_result = is_result or (is_last and "**" in sentence and is_about(sentence, subject.problem))
-    return (
-        tidy(sentence)
-        if is_result and is_whole and not subject.alone and not BEGINS.match(sentence)
-        else None
-    )
+    return tidy(sentence) if is_result and not subject.alone and not BEGINS.match(sentence) else None
 
 
 def _gives_result(sentence: str, text: str, problem: str) -> bool:
@@ -530,17 +431,6 @@ def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
         return False
     new = {*numbers_in(sentence)}.difference(numbers_in(problem))
     return len(new) == 1 and new.issubset(numbers_in(" ".join(re.findall(r"[=≈][^=≈\n]+", text))))
-
-
-def _repeats(answer: str, text: str) -> bool:
-    """Whether a text gives the number of an answer again."""
-    key = normalise(answer)
-    return key.quantity is not None and key.quantity.number in numbers_in(text)
-
-
-def _last_number(text: str) -> str:
-    numbers = [text[start:end] for start, end, _ in quantities(text)]
-    return numbers[-1] if numbers else ""
 
 
 def _is_number(line: str) -> bool:

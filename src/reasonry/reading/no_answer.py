@@ -55,56 +55,36 @@ _OPENING: Final = lazy_pattern(
 """A line that agrees to do the task and announces the text below it: `Sure! Here is the e-mail:`. A line that only
 announces may be the first of the text itself."""
 
-_MORE: Final = (
-    r"(?:\s+(?:any |some )?(?:other |further |more |additional |follow-?up )?(?:questions?|details?|help|information"
-    r"|assistance|changes|adjustments|clarification|explanation|examples?)(?:\s+(?:or|and)\s+\w+(?:\s+\w+){0,3})?"
-    r"|\s+anything else)(?:\s+(?:with|on|about) (?:this|that|it|anything else|anything))?"
+OFFER: Final = (
+    r"(?:(?:please )?(?:let me know|feel free|(?:don['’]t|do not) hesitate)|would you (?:like|prefer)|do you want"
+    r"|if you(?:['’]d| would)? (?:like|prefer|want)|shall i|want me to|are you\b|soll ich|möchtest|möchten"
+    r"|(?:i(?:['’]m|['’]d be| am| would be) )?(?:happy|glad) to|souhaite|voulez|veux-tu|quieres|vuoi|gostaria|quer que)"
 )
-_PIECE: Final = (
-    r"(?:(?:the |a |an |any |some |more |another |further |other |of these )*(?:different |shorter |longer |simpler "
-    r"|more formal )?(?:versions?|tone|length|format|style|wording|examples?|details?|summary|drafts?|text|answer|reply"
-    r"|code|steps?|sections?|points?|parts?|translations?|variants?|suggestions?|explanations?|changes?|edits?|adjustments?)"
-    r"(?:,? further| in more detail)?)"
-)
-_WISH: Final = (
-    r"(?:me to (?:add|adapt|adjust|change|clarify|elaborate|expand|explain|give|include|make|provide|refine|revise"
-    r"|rewrite|shorten|show|simplify|translate|write|go over|go through|dive into)(?: you)?(?: on)? (?:(?:any of )?"
-    rf"(?:it|this|that|these|them|anything(?: else)?)(?:,? further| in more detail| (?:more|less) \w+)?|{_PIECE})"
-    rf"|{_PIECE})(?:,? (?:or|and) {_PIECE})?"
-)
-_OFFER: Final = rf"(?:(?:would |['’]d )(?:like|prefer)|want) {_WISH}"
-_ASK: Final = (
-    r"(?:please\s+)?(?:just\s+)?(?:(?:feel free to|don['’]t hesitate to|do not hesitate to)\s+)?"
-    r"(?:ask|reach out|contact me|let me know)"
-)
+"""How an offer begins, which follows an answer."""
+_CLOSING_WORDS: Final = """
+i you me it this that these them a an the any some more other another further additional different follow up
+and or if to of on for with about please just feel free let know ask reach out contact don do not hesitate is
+am there anything else have need want would like prefer can could d m s t happy glad help helps helped
+helpful assist assistance hope answers your question questions correct information clarification explain
+explanation add adjust adapt change changes clarify elaborate expand give include make provide refine revise
+rewrite shorten show simplify translate write formal version versions tone length format style wording
+example examples summary draft text answer reply code step steps section sections part parts translation
+suggestions edits ich hoffe das dies es hilft dir ihnen euch weiter sag sagen sie gib lass mir gern gerne
+bescheid wissen wenn falls ob du noch weitere mehr fragen hilfe etwas änderungen dazu hast haben brauchst
+brauchen ändern soll n hésite hésitez pas à nous demander poser vos tes autres des si vous avez tu as j
+espère que cela ça te aide espero esto le lhe isso sirva ayude sea útil ajude avísame avise se tienes
+necesitas más preguntas dudas ayuda ajuda algo tiver precisar de mais perguntas dúvidas spero che questo ti
+sia utile aiuti fammi sapere hai bisogno di altro domande
+"""
 _CLOSING: Final = lazy_pattern(
-    r"(?P<before>\A|[\s\S]*?(?:[.!?:…*_`}$)»”\"'|。！]\s|\n))[ \t*_>-]*(?:"
-    rf"(?:please\s+)?let me know if (?:you\s*(?:have{_MORE}|need{_MORE}|{_OFFER})|there(?:['’]s| is) anything else"
-    r"(?: (?:you need|i can (?:do|help(?: you)? with)))?)"
-    r"|(?:i\s+)?hope (?:this|that|it) (?:helps?|is helpful|is correct|answers your question)(?:\s+you)?"
-    rf"|if you\s*(?:have{_MORE}|need{_MORE}|{_OFFER}),?\s*{_ASK}"
-    rf"|(?:please )?(?:feel free|don['’]t hesitate|do not hesitate) to (?:ask|reach out|contact me)"
-    rf"(?:\s+if you (?:have|need){_MORE})?"
-    rf"|(?:would you (?:like|prefer)|do you want) {_WISH}\?"
-    r"|is there anything else(?: (?:you (?:need|(?:want|would like) to know)"
-    r"|(?:that )?i can (?:do|(?:help|assist)(?: you)? with)(?: for you)?))?\?"
-    r"|(?:i['’]m |i am )?happy to help(?: (?:with anything else|further))?"
-    r"|ich hoffe,? (?:das|dies|es) hilft(?: (?:dir|ihnen|euch))?(?: weiter)?"
-    r"|(?:sag|sagen sie|gib|geben sie|lass|lassen sie)(?: es)?(?: mir| mich)?(?: gern(?:e)?)? (?:bescheid|wissen)"
-    r",? (?:wenn|falls|ob) (?:du|sie|ich) (?:noch )?(?:(?:weitere |mehr )?(?:fragen|hilfe|etwas|details|änderungen)"
-    r"(?: dazu)? (?:hast|haben|brauchst|brauchen|ändern soll|wünschst|wünschen))"
-    r"|n['’]hésite[zs]? pas(?: à (?:me |nous )?(?:demander|contacter|poser (?:vos|tes|d['’]autres) questions))?"
-    r"(?: si (?:vous avez|tu as) (?:d['’]autres|des|la moindre) questions?)?"
-    r"|j['’]espère que (?:cela|ça) (?:vous|t['’]|te) ?aide\w*"
-    r"|espero que (?:esto |te |le |lhe |isso )*(?:sirva|ayude|sea útil|ajude)"
-    r"|spero che (?:questo |ti |le )*(?:sia utile|aiuti|sia d['’]aiuto)"
-    r"|(?:avísame|avíseme|fammi sapere|mi faccia sapere|me avise) se?i? (?:tienes?|necesitas?|hai|ha|tiver|precisar)"
-    r"(?: de)? (?:(?:más |otras? |alguna |altre |outras? |mais )*(?:preguntas?|dudas?|domande|perguntas?|dúvidas?|ayuda"
-    r"|ajuda)|algo más|altro|bisogno(?: di (?:altro|aiuto))?|mais alguma coisa)"
-    r")[ \t]*[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
+    r"(?P<before>\A|[\s\S]*?(?:[.!?:…*_`}$)»”\"'|。！]\s|\n))[ \t*_>-]*"
+    rf"(?!(?:please )?(?:let me know|avísame|fammi sapere)\W*\Z)"
+    rf"(?=(?:{OFFER}|if you|is there|(?:i )?hope|ich hoffe|sag|gib|lass|n['’]hésite|j['’]espère|espero|spero|avísame"
+    rf"|me avise|fammi))(?:(?:{'|'.join(_CLOSING_WORDS.split())})(?!\w)[ \t,'’-]*)+"
+    r"[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
     re.IGNORECASE,
 )
-"""A closing phrase, whole, and the text before it. A sentence that names anything but the answer itself is none."""
+"""A closing phrase and the text before it: a sentence of such words alone, so that it says nothing of its own."""
 _RULE: Final = lazy_pattern(r"\n\s*(?:-{3,}|\*{3,}|_{3,})\s*\Z")
 
 

@@ -296,7 +296,8 @@ def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
     is_broken = (
-        _breaks_off(text)
+        not text
+        or _breaks_off(text)
         or text.count("$$") % 2
         or len(re.findall(r"[(\[{]", text)) > len(re.findall(r"[)\]}]", text))
     )

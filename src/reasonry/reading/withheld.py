@@ -12,6 +12,7 @@ from typing import Final
 
 from ..patterns import lazy_pattern
 from .conclusion import Subject, paragraphs
+from .no_answer import OFFER
 
 # -- words, a line or two for each language
 
@@ -120,7 +121,8 @@ _REQUESTS: Final = lazy_pattern(
 )
 """How the user is asked for what the task lacks."""
 _MISSES: Final = lazy_pattern(
-    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have)\b|\b(?:missing|come through|came through|reached me)\b"
+    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have|retain)\b"
+    r"|\b(?:missing|come through|came through|reached me)\b"
     r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
     r"|\b(?:je ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
     r"|\bno se (?:ha )?adjunt(?:ó|ado)\b|\bn['’]est pas joint|\bnicht angehängt|没有(?:看到|找到|收到)|見当たり"
@@ -128,52 +130,41 @@ _MISSES: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _PROMISES: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| can|['’]m ready)\b|\bme to\b|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
+    r"\b(?:i(?:['’]ll| will| can|['’]m ready)|let me|me to|happy to help)\b"
+    r"|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
     r"|farei|faccio|traduco|scrivo|faço|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
     r"|我(?:们先|就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
     re.IGNORECASE,
 )
 _AGREES: Final = lazy_pattern(
-    r"\W*(?:sure|certainly|of course|absolutely|gladly|great|happy to|i(?:['’]d| would) (?:be (?:happy|glad)|love) to"
+    r"\W*(?:sure|got it|certainly|of course|absolutely|gladly|great|happy to"
+    r"|i(?:['’]d| would) (?:be (?:happy|glad)|love) to"
     r"|(?:what an? )?(?:\w+ )?(?:lovely|great|nice|wonderful|fun|fantastic)"
     r"|gern(?:e)?|natürlich|klar|bien sûr|avec plaisir|claro|por supuesto|volentieri|certo|com (?:certeza|prazer)"
     r"|chętnie|graag|当然|好的|もちろん|かしこまりました)(?!\w)",
     re.IGNORECASE,
-)
-_ANNOUNCES: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will) (?:now |just )?"
-    r"(?:write|create|draft|compose|put together|go through|get started|prepare|start|begin)\b",
-    re.IGNORECASE,
-)
-"""How a writer says what will be written; the text itself is longer."""
-_WILL_DO: Final = lazy_pattern(
-    r"\A[^.!?]{0,60}[.!]\s+(?:i(?:['’]ll| will|['’]m ready)|let me|happy to help)\b", re.IGNORECASE
 )
 _STARTS_LATER: Final = lazy_pattern(
     r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)"
     r"|(?:un|só um|um) (?:moment(?:o|inho)|minuti\w+|attimo)|ich melde mich|melde mich gleich"
     r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
     r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
-    r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z",
-    re.IGNORECASE,
-)
-_ASKS_LEAVE: Final = lazy_pattern(
-    r"\b(?:(?:shall|should|may|can) i (?:now )?|(?:would you like|do you want) me to )"
+    r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z"
+    r"|\b(?:(?:shall|should|may|can) i (?:now )?|(?:would you like|do you want) me to )"
     r"(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?",
     re.IGNORECASE,
 )
+_WILL: Final = r"\bi(?:['’]ll| will|['’]d| would| plan to| am going to|['’]m going to)\b"
 _PLANS: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| would|['’]d| plan to| am going to|['’]m going to) "
-    r"(?:proceed|start|begin|structure|organi[sz]e|first|write|follow|approach)\b",
-    re.IGNORECASE,
+    rf"\A[^\n]*{_WILL} (?:proceed|start|begin|structure|organi[sz]e|first|write|follow|approach)\b[^\n]*:\s*\n"
+    rf"[\s\S]*^[^\n]*{_WILL}[^\n]*\Z",
+    re.IGNORECASE | re.MULTILINE,
 )
-_PLANS_ON: Final = lazy_pattern(
-    r"\bi(?:['’]ll| will| would)\b|\b(?:shall|should) i\b[^.!?]*\?", re.IGNORECASE
-)
+"""Points of what will be written, and not the text."""
 _POLITE: Final = lazy_pattern(
-    r"\W*(?:thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
-    r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|(?:please )?(?:don['’]t|do not) hesitate|(?:please )?feel free"
-    r"|have a (?:great|wonderful|nice|lovely)|happy to help|(?:great|good|excellent|interesting) question"
+    rf"\W*(?:{OFFER}|thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
+    r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|have a (?:great|wonderful|nice|lovely)"
+    r"|(?:great|good|excellent|interesting) question"
     r"|vielen dank|gern geschehen|merci|avec plaisir|gracias|grazie|obrigad)",
     re.IGNORECASE,
 )
@@ -187,18 +178,12 @@ _QUESTIONS_ASKED: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _SPEAKS_TO: Final = lazy_pattern(
-    r"\b(?:messages?|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?|signs?"
-    r"|scripts?|dialogues?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation"
-    r"|absage|wiadomość|list|bericht|translat\w*|mail|nachricht|carta|mensaje|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译]|メール|返信|紹介",
+    r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?|signs?"
+    r"|scripts?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation"
+    r"|poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
     re.IGNORECASE,
 )
 """Texts that may speak to somebody, as a reply speaks to the user."""
-_VERSE: Final = lazy_pattern(
-    r"\b(?:poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo)\b"
-    r"|诗|詩|対話",
-    re.IGNORECASE,
-)
-"""Texts that may say anything, in several lines."""
 _PLACEHOLDER: Final = lazy_pattern(r"\[[^\]\n]{1,60}\]")
 """What is left for the user to fill in: `[please add]`."""
 _MAX_SHORT: Final = 600
@@ -210,8 +195,8 @@ _MAX: Final = 1_500
 
 
 def declines(text: str) -> bool:
-    """Whether a short text gives no answer, politely."""
-    return len(text) <= _MAX_SHORT and (_DECLINES.search(text) or _REQUESTS.search(text)) is not None
+    """Whether a text says that it gives no answer."""
+    return _DECLINES.search(text) is not None
 
 
 def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
@@ -223,31 +208,23 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         is_text: Whether a text is asked for, which may decline or ask for something itself.
     """
     text = _PLACEHOLDER.sub("", text)
-    parts = paragraphs(text) or [""]
+    parts = paragraphs(text)
     first, last = parts[0], parts[-1]
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
     if all(map(_POLITE.match, re.split(r"(?<=[.!?])\s+", text))):
         return True
-    if is_text and text.count("\n") > 1 and _VERSE.search(subject.problem) and not _AGREES.match(first):
-        return False
-    asks = _asks_most(text, subject)
-    if _STARTS_LATER.search(text) or _ASKS_LEAVE.search(last) or (asks and not may_ask):
+    if _STARTS_LATER.search(last):
         return True
-    if _AGREES.match(first) and len(text) <= _MAX_SHORT and "\n\n" not in text and _WILL_DO.search(first):
+    if _AGREES.match(first) and len(text) <= _MAX_SHORT and all(map(_PROMISES.search, parts)):
         return True
-    asks = asks or _REQUESTS.search(text if len(text) <= _MAX_SHORT else f"{first}\n{last}")
+    ends = text if len(text) <= _MAX_SHORT else f"{first}\n{last}"
+    asks = _asks_most(text, subject) or _REQUESTS.search(ends) is not None
     if not is_text:
-        declined = _DECLINES.search(text if len(text) <= _MAX_SHORT else first)
-        return len(text) <= _MAX and bool(
-            asks or (declined and declined[0].strip(" .,") not in subject.problem)
-        )
-    is_plan = first.partition("\n")[0].rstrip().endswith(":") and _PLANS.search(first)
-    if _REFUSES.search(text) or (is_plan and _PLANS_ON.search(last)):
+        return asks or _DECLINES.search(ends) is not None
+    if _REFUSES.search(text) or _PLANS.search(text):
         return "```" not in text
-    if len(text) > _MAX or "```" in text or _LETTER.search(text):
+    if len(text) > _MAX or _LETTER.search(text):
         return False
-    if len(text) <= _MAX_SHORT and _ANNOUNCES.search(first) and (_AGREES.match(first) or not may_ask):
-        return True
     if not may_ask:
         return bool(asks or _CANNOT.search(re.split(r"(?<=[.!?。])\s", first, maxsplit=1)[0]))
     misses = _MISSES.search(first)
