@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFER
-from .numbers import numbers_in, without_latex
+from .numbers import NUMBER_WORD, numbers_in, without_latex
 from .vote import normalise, says_the_same, tidy
 
 
@@ -122,9 +122,6 @@ _OTHERS: Final = lazy_pattern(
     r"\b(?:but|however|not|whereas|while|although|sondern|aber|mais|pero)\b", re.IGNORECASE
 )
 """What contrasts something with an answer that was given first."""
-_NUMBERS: Final = lazy_pattern(
-    r"\d+|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half)\b", re.IGNORECASE
-)
 _GENERAL: Final = lazy_pattern(
     r"\b(?:total|answer|result|value|number|solution|difference|product|quotient|amount|this|that|there|they|which|then"
     r"|finally|add(?:ing)?|divid(?:e|ing)|multiply(?:ing)?|subtract(?:ing)?|together|gives|left|remain\w*|equals)\b",
@@ -269,7 +266,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
         only and re.search(rf"(?<!\w){re.escape(only)}\)", subject.problem),
         _OPTION.match(line) and line.strip() in subject.problem,
         len(re.findall(" [→><] ", line)) > 1 and _ORDER.search(subject.problem),
-        len(sentence.split()) <= 2 and _NUMBERS.match(sentence) and sentence[-1] in ".!",
+        len(sentence.split()) <= 2 and NUMBER_WORD.match(sentence) and sentence[-1] in ".!",
         _names_asked(sentence, subject.problem),
         _is_worked_out(sentence, rest, subject.problem),
     )
@@ -338,8 +335,9 @@ def is_about(text: str, problem: str) -> bool:
 
 def _find_first(text: str, subject: Subject) -> Found | None:
     """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
-    line = re.sub(r"です|でした", "", text.partition("\n\n")[0]).strip(" .。")
-    if _is_number(line):
+    line, _, below = text.partition("\n\n")
+    line = re.sub(r"です|でした", "", line).strip(" .。")
+    if _is_number(line) and ("=" not in below or numbers_in(below)[-1:] == numbers_in(line)):
         return Found(tidy(line), text)
     if len(shown := list(_SHOWS.finditer(text))) == 1:
         return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
@@ -374,7 +372,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if bold:
         return tidy(bold[1])
     if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
-        value = tidy(found["value"].rstrip("$. "))
+        value = tidy(found["value"].partition("≈")[0].rstrip("$. "))
         is_value = (
             _LABELLED.fullmatch(sentence)
             or _is_number(value)

@@ -36,6 +36,17 @@ UNITS: Final = {name: names.split()[0] for _, names, _ in _ROWS for name in name
 """By the name a unit goes by, the one it is known by here."""
 _SIZES: Final = {names.split()[0]: (kind, Fraction(size.strip())) for kind, names, size in _ROWS if size}
 
+NUMBER_WORD: Final = lazy_pattern(
+    r"[\d零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
+    r"thousands?|millions?|infinite(?:ly)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|\w+ty|keine?r?|null|ein(?:e[nrms]?|s)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn"
+    r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w{3,}ante?"
+    r"|vingt|cent|mille|ningun[oa]?|cero|uno|una?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|veinte"
+    r"|nessun[oa]?|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|venti|nenhuma?|dois|duas|três"
+    r"|quatro|sete|oito|dez|doze|vinte|cem|dwa|trzy|cztery|pięć|sześć|geen|twee|drie|vijf|zes|zeven|tien)\b",
+    re.IGNORECASE,
+)
+"""A number in digits, or a word for one."""
 _DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"
 _SCALED: Final = lazy_pattern(
     rf"[\W_]*?(?:(?:about|around|approximately|roughly|approx|ca)\b\.?)?\s*(?P<number>[-+−]?{_DIGITS})\.?[*_`]*"
