@@ -18,22 +18,18 @@ from .no_answer import OFFER
 
 _I_CANNOT: Final = "|".join(
     (
-        r"i(?:['’]m| am) (?:very |so |really )?(?:sorry|afraid|unable|not able|not (?:entirely |really )?sure|missing)",
-        r"i (?:really |honestly |just )?(?:can(?:no|['’])t|could(?:n['’]t| not)|won['’]t"
-        r"|have no (?:way|access|information)"
-        r"|do(?:n['’]t| not) (?:know|have|see|find|retain|remember)|(?:prefer|choose) not)"
-        r"|i(?:['’]d| would) (?:rather|prefer) not|i(?:['’]m| am) torn|fico (?:mesmo )?dividid",
+        r"i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid|unable|not able|not (?:\w+ )?sure|missing|torn)|i(?:['’]d| would) "
+        r"(?:rather|prefer) not|i (?:\w+ )?(?:can(?:no|['’])t|could(?:n['’]| no)t|won['’]t|have no|prefer not"
+        r"|do(?:n['’]| no)t (?:know|have|see|find|retain|remember))",
         r"sorry\b|i apologi[sz]e|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
-        r"leider\b|(?:es )?tut mir leid"
-        r"|(?:(?:das |dabei |dazu |da )?(?:kann|weiß|darf|habe|sehe) ich|ich (?:kann|weiß|darf|habe|sehe))\b"
-        r"[^.!?\n]{0,40}\b(?:nicht|kein)|[^.!?\n]{0,40}\blieg(?:t|en) mir (?:leider )?(?:nicht|kein\w*)|ich schwanke",
-        r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai))|j['’]hésite"
+        r"leider\b|(?:es )?tut mir leid|ich schwanke|(?:(?:\w+ )?(?:kann|weiß|darf|habe|sehe) ich"
+        r"|ich (?:kann|weiß|darf|habe|sehe)|[^.!?\n]{0,40}\blieg(?:t|en) mir)\b[^.!?\n]{0,40}\b(?:nicht|kein)",
+        r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai|arrive))|j['’]hésite"
         r"|désolée?\b|malheureusement",
-        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo)|prefiero no|dudo entre)\b|lo siento"
-        r"|lamentablemente|desafortunadamente|por desgracia",
+        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo)|prefiero no|dudo entre)\b|lo siento|lamentablemente",
         r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono in grado)|preferisco non)\b|mi dispiace|purtroppo",
-        r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo|saberia)|prefiro não)\b|desculpe|sinto muito"
-        r"|lamento|infelizmente",
+        r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo|saberia)|prefiro não|lamento)\b|desculpe"
+        r"|infelizmente|fico (?:mesmo )?dividid",
         r"ik (?:kan|weet|heb|zie)\b[^.!?\n]{0,40}\b(?:niet|geen)|helaas\b",
         r"nie (?:mogę|wiem|mam|widzę|jestem w stanie)|niestety\b|(?:я )?не (?:могу|знаю|вижу|имею)|к сожалению",
         r"(?:很|非常)?抱歉|对不起|我?(?:目前)?(?:无法|不知道|没有看到)|申し訳|残念ながら",
@@ -42,20 +38,15 @@ _I_CANNOT: Final = "|".join(
 """How a writer says to the user that there is no answer from here."""
 _UNKNOWN: Final = "|".join(
     (
-        r"(?:nobody|no one|no-one) (?:really )?(?:can|could|knows)",
-        r"(?:it(?:['’]s| is) )?(?:impossible|not possible) (?:for me )?to",
-        r"there(?:['’]s| is) (?:no (?:reliable |sure |certain )?(?:way|record)|not enough|insufficient)",
-        r"(?:it|that) (?:really |all |would )?(?:depends? on|comes down to)",
-        r"(?:it['’]s|it is|that['’]s) (?:hard|difficult) to (?:say|tell)|(?:the|this|your) question is ambiguous",
-        r"cannot (?:be )?(?:determined?|answer(?:ed)?|known)",
-        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)"
-        r"|(?:das )?(?:hängt|kommt) (?:ganz )?(?:davon|darauf) (?:ab|an)",
-        r"(?:das ist )?schwer zu sagen|personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de",
-        r"(?:ça|cela|tout) dépend|(?:c['’]est )?difficile (?:à|da) dire|nessuno (?:può|sa)\b|dipende (?:da|dal)",
-        r"nadie (?:puede|sabe)|(?:no )?es (?:im)?posible (?:saber|determinar|predecir)|(?:eso )?depende de",
-        r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível (?:saber|prever|dizer)",
-        r"je n['’]arrive pas à|(?:les deux ont|beide haben|both have|ambos tienen|entrambi hanno) [^.!?\n]{0,60}"
-        r"(?:avantages|vorteile|merits|advantages|strengths|ventajas|vantaggi|pregi)\b",
+        r"(?:nobody|no one) (?:\w+ )?(?:can|could|knows)|(?:(?:it|that)(?:['’]s| is) )?(?:not possible|impossible|hard"
+        r"|difficult) (?:for me )?to|cannot be|(?:the|this|your) question is ambiguous",
+        r"there(?:['’]s| is) (?:no (?:\w+ )?(?:way|record)|not enough|insufficient)"
+        r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)",
+        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt (?:ganz )?davon|kommt (?:ganz )?darauf)"
+        r"|(?:das ist )?schwer zu sagen",
+        r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|(?:ça|cela|tout) dépend|(?:c['’]est )?difficile",
+        r"nessuno (?:può|sa)\b|dipende d|nadie (?:puede|sabe)|(?:no )?es (?:im)?posible|(?:eso )?depende de",
+        r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível",
         r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать",
         r"没有人(?:能|知道)|这取决于|难以?(?:说|下定论)",
     )
@@ -82,38 +73,28 @@ _REFUSES: Final = lazy_pattern(
 _REQUESTS: Final = lazy_pattern(
     "|".join(
         (
-            r"(?<!how )\b(?:(?:could|can|would|will) you (?:please |also |kindly |just )?|please (?:also )?)"
-            r"(?:tell|provide|clarify|share|specify|confirm|give|send|paste|let me know (?!if)"
-            r"|upload|attach|re-?send)\b",
-            r"\bi(?:['’]d|['’]ll| would| will)?(?: also| just| still)? need (?:to know|you to|(?:a (?:bit|little|few) "
-            r"|some |the )?(?:more|additional|further|following|actual|missing)\b)",
-            r"\b(?:once|when|as soon as) you(?:['’]ve| have| can| could)? "
-            r"(?:share|provide|send|tell|give|paste|answer|confirm|upload|let)",
-            r"(?:(?<=[.!?:] )|(?<=just ))(?:paste|(?:go ahead and )?send me|upload (?:the|it|your)"
-            r"|tell me (?!about))\b",
-            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b",
-            r"\b(?:doesn['’]t|does not|didn['’]t) (?:appear|seem) to (?:be|have been) attached\b",
-            r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b",
-            r"\b(?:which|what) [^.!?\n]{0,40}\bwould you like me to\b",
-            r"\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
-            r"\b(?:könnt(?:est|en|et)|kannst|können) (?:du|sie|ihr)\b[^.!?\n]{0,80}\?|\b(?:meinen sie|meinst du)\b",
-            r"\bbitte (?:noch |kurz |hier )?(?:nenn|geb|gib|schick|send|lad|teil|sag|füg|kopier|ergänz|präzisier)\w*",
-            r"\bbrauche ich (?:noch|dafür|von dir|von ihnen)\b|\bwäre es hilfreich\b"
-            r"|\bbrauche ich [^.!?\n]{0,20}(?:angaben|infos?|informationen|daten)\b",
-            r"\bschick(?:e|t|en sie)? mir\b",
-            r"\b(?:pou(?:vez|rriez)-vous|peux-tu|pourrais-tu|merci de|veuillez|dites-moi|dis-moi)\b",
-            r"\b(?:s['’]agit-il|il me faut)\b",
-            r"\bj['’]ai besoin d|\bvous (?:parlez|pensez à)\b",
-            r"\b(?:podrías?|podría usted|puedes?)\b[^.!?\n]{0,80}\?|\b(?:por favor|per favore)[, ]+\w+(?:me|mi)?\b",
-            r"\bnecesit(?:o|aría) (?:saber|que|tus?|los|el|la|más)\b|\bno se (?:adjuntó|ha adjuntado)\b"
-            r"|\bdime también\b|¿me (?:das|puedes)\b|\b(?:te|se) refiere",
-            r"\b(?:potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?|\bmandami|\bmandamel[aeio]|\binviami\b|\bintendi\b",
-            r"\b(?:ho|avrei) bisogno di\b|\bmi serv(?:e|ono)\b|\bprecis(?:o|aria) (?:de|saber|que)\b|\benvie\b",
-            r"\b(?:kun|kunt|zou) (?:je|u)\b[^.!?\n]{0,80}\?|\blaat (?:me|mij) [^.!?\n]{0,20}\bweten\b|\bgaat het\?",
-            r"\bbedoel (?:je|u)\b|\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\bprześlij\b|\bproszę o\b",
-            r"\b(?:уточните|пришлите|сообщите|укажите|подскажите)\b",
-            r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]",
-            r"(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
+            r"(?<!how )\b(?:(?:could|can|would|will) you (?:\w+ )?|please (?:also )?)(?:tell|provide|clarify|share"
+            r"|specify|confirm|give|send|paste|upload|attach|re-?send|let me know (?!if))\b",
+            r"\bi(?:['’]\w+| would| will)?(?: also| just| still)? need (?:to know|you to|(?:\w+ ){0,3}(?:more|additional"
+            r"|further|missing)\b)|\b(?:once|as soon as) you(?:['’]ve| have| can)? (?:share|provide|send|tell|paste|upload)",
+            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b|n['’]t (?:appear|seem) to (?:be|have been)\b",
+            r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b"
+            r"|\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
+            r"\b(?:könnt(?:est|en|et)|kannst|können) (?:du|sie|ihr)\b[^.!?\n]{0,80}\?|\b(?:meinen sie|meinst du)\b"
+            r"|\bbitte (?:noch |kurz |hier )?(?:nenn|geb|gib|schick|send|lad|teil|sag|füg|kopier|ergänz|präzisier)"
+            r"|\bbrauche ich (?:noch|dafür|von dir|von ihnen)\b|\bwäre es hilfreich\b|\bschick(?:e|t|en sie)? mir\b",
+            r"\b(?:pou(?:vez|rriez)-vous|peux-tu|pourrais-tu|merci de|veuillez|dites-moi|dis-moi|s['’]agit-il"
+            r"|il me faut|vous (?:parlez|pensez à))\b|\bj['’]ai besoin d",
+            r"\b(?:podrías?|podría usted|puedes?|potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?",
+            r"\bnecesit(?:o|aría) (?:saber|que|tus?|los|el|la|más)\b|\bno se (?:ha )?adjunt|¿me (?:das|puedes)\b"
+            r"|\b(?:por|per) favore?[, ]+\w+m[ei]\b|\bdime también\b|\b(?:te|se) refiere",
+            r"\b(?:mandami|mandamel[aeio]|inviami|intendi|ho bisogno di|mi serv(?:e|ono)|precis(?:o|aria) (?:de|saber|que)"
+            r"|envie)\b",
+            r"\b(?:kun|kunt|zou) (?:je|u)\b[^.!?\n]{0,80}\?|\blaat (?:me|mij) [^.!?\n]{0,20}\bweten\b|\bgaat het\?"
+            r"|\bbedoel (?:je|u)\b",
+            r"\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\b(?:prześlij|proszę o|уточните|пришлите|сообщите|укажите)\b",
+            r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]"
+            r"|(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
             r"いただけますか|(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
         )
     ),
@@ -121,37 +102,31 @@ _REQUESTS: Final = lazy_pattern(
 )
 """How the user is asked for what the task lacks."""
 _MISSES: Final = lazy_pattern(
-    r"\bi (?:don['’]t|do not|can(?:no|['’])t) (?:see|find|have|retain)\b"
-    r"|\b(?:missing|come through|came through|reached me)\b"
-    r"|(?:n['’]t| not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
-    r"|\b(?:je ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
-    r"|\bno se (?:ha )?adjunt(?:ó|ado)\b|\bn['’]est pas joint|\bnicht angehängt|没有(?:看到|找到|收到)|見当たり"
-    r"|届いてい(?:ない|ません)",
+    r"\bi (?:do(?:n['’]| no)t|can(?:no|['’])t) (?:see|find|have|retain)\b|\b(?:missing|came? through|reached me)\b"
+    r"|\b(?:n['’]t|not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
+    r"|\b(?:ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
+    r"|\bno se (?:ha )?adjunt|\bn['’]est pas joint|\bnicht angehängt|没有(?:看到|找到|收到)|見当たり|届いていま?せ?",
     re.IGNORECASE,
 )
 _PROMISES: Final = lazy_pattern(
-    r"\b(?:i(?:['’]ll| will| can|['’]m ready)|let me|me to|happy to help)\b"
-    r"|\b(?:ich|je|puedo|hago|preparo|traduzco|escribo|posso|farò"
-    r"|farei|faccio|traduco|scrivo|faço|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
+    r"\b(?:i(?:['’]ll| will| can|['’]m ready)|let me|me to|happy to help|ich|je|puedo|hago|preparo|traduzco|escribo"
+    r"|posso|farò|farei|faccio|traduco|scrivo|faço|traduzo|escrevo|dan (?:maak|vertaal|schrijf))\b"
     r"|我(?:们先|就|会|可以|马上|来|将)|いたします|作成します|お手伝い",
     re.IGNORECASE,
 )
 _AGREES: Final = lazy_pattern(
-    r"\W*(?:sure|got it|certainly|of course|absolutely|gladly|great|happy to"
-    r"|i(?:['’]d| would) (?:be (?:happy|glad)|love) to"
+    r"\W*(?:sure|got it|certainly|of course|absolutely|gladly|great|happy to|i(?:['’]d| would) (?:be\b|love to)"
     r"|(?:what an? )?(?:\w+ )?(?:lovely|great|nice|wonderful|fun|fantastic)"
     r"|gern(?:e)?|natürlich|klar|bien sûr|avec plaisir|claro|por supuesto|volentieri|certo|com (?:certeza|prazer)"
     r"|chętnie|graag|当然|好的|もちろん|かしこまりました)(?!\w)",
     re.IGNORECASE,
 )
 _STARTS_LATER: Final = lazy_pattern(
-    r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)"
-    r"|(?:un|só um|um) (?:moment(?:o|inho)|minuti\w+|attimo)|ich melde mich|melde mich gleich"
-    r"|(?:chwil|chwilecz)k?ę|минутку|секунду)\b[^\n]{0,80}\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
-    r"|\b(?:give me (?:just )?(?:a |one )?(?:moment|minute|second)\b|one moment\b|i(?:['’]ll| will) (?:get started"
-    r"|get back to you|have (?:that|it|the) [^.!?\n]{0,40}ready))[^\n]*\Z"
-    r"|\b(?:(?:shall|should|may|can) i (?:now )?|(?:would you like|do you want) me to )"
-    r"(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?",
+    r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|melde mich"
+    r"|(?:só )?u[nm] (?:moment(?:o|inho)|minuti\w+|attimo)|(?:chwil|chwilecz)k?ę|минутку|секунду|one moment"
+    r"|give me (?:just )?(?:a |one )?(?:moment|minute|second)|i(?:['’]ll| will) (?:get (?:started|back to you)|have (?:that|it|the)\b"
+    r"[^.!?\n]{0,40}ready))\b[^\n]*\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
+    r"|\b(?:(?:shall|should|may|can) i|me to) (?:now )?(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?",
     re.IGNORECASE,
 )
 _WILL: Final = r"\bi(?:['’]ll| will|['’]d| would| plan to| am going to|['’]m going to)\b"
@@ -178,9 +153,10 @@ _QUESTIONS_ASKED: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _SPEAKS_TO: Final = lazy_pattern(
-    r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?|signs?"
-    r"|scripts?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation"
-    r"|poems?|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
+    r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?"
+    r"|signs?|scripts?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation|poems?"
+    r"|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht"
+    r"|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
     re.IGNORECASE,
 )
 """Texts that may speak to somebody, as a reply speaks to the user."""
