@@ -7,6 +7,7 @@ Rule: a value counts only if it may be what is asked for: what is told beside it
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Final
 
 from msgspec import Struct
@@ -98,7 +99,13 @@ _SOLUTIONS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Values side by side: `x = 5/2 and x = −1`."""
-_NAMED_ITEM: Final = lazy_pattern(r"[\s*_•・-]*([^:：–—=\n]{1,40}?)[*_]*\s*[:：–—]\s*[^=\n]{1,80}\Z")
+_NAMED_ITEM: Final = lazy_pattern(
+    r"[\s*_$•・-]{0,9}(?:\d+[.)]\s)?(?P<name>[^\W\d]\w{0,2}(?=\s*=)|[^:：–—=*_\n]{1,40}(?=[*_]{0,2}\s*[:：–—]))[*_]{0,2}"
+    r"\s*[=:：–—]\s*[^=\n]{1,80}\Z"
+)
+"""A line that gives something to what it names: `x = 2`, `Anna: parrot`."""
+_TITLED: Final = lazy_pattern(r"[\s*_•-]{0,9}[^\W\d_][^:=\n]{1,40}:\s*\S")
+"""One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
@@ -117,6 +124,10 @@ _BECAUSE: Final = lazy_pattern(
     r",? (?:because|since|weil|parce que|porque|puesto que|ya que|perché|poiché|omdat)\b"
     r"|, (?:denn|da|car|pues|pois|want|bo)\b",
     re.IGNORECASE,
+)
+_IN_OTHER_WORDS: Final = lazy_pattern(
+    r"\W*(?:≈|or about|that is|i\.e|das heißt|d\.\s?h|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè|即|つまり)",
+    re.I,
 )
 _OTHERS: Final = lazy_pattern(
     r"\b(?:but|however|not|whereas|while|although|sondern|aber|mais|pero)\b", re.IGNORECASE
@@ -181,6 +192,9 @@ _OFFER: Final = lazy_pattern(rf"\W*{OFFER}", re.IGNORECASE)
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
+
+_MAX_LED: Final = 20
+"""Words of an answer that only a word like `overall` leads to; a longer one sums up a text."""
 
 
 # -- the conclusion
@@ -260,8 +274,10 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
         return None
     bold = BOLD.findall(sentence)
     only = bold[0] if len(bold) == 1 else ""
+    goes_on = _has_new_number(line[len(sentence) :], subject.problem + sentence)
+    is_result = not goes_on or set(numbers_in(only)).intersection(numbers_in(rest))
     leads = (
-        only and is_about(sentence, subject.problem),
+        only and is_result and is_about(sentence, subject.problem),
         only and line.strip() == f"**{only}**" and (_is_number(only) or only in subject.problem),
         only and re.search(rf"(?<!\w){re.escape(only)}\)", subject.problem),
         _OPTION.match(line) and line.strip() in subject.problem,
@@ -275,7 +291,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
 
 def _find_last(text: str, subject: Subject) -> Found | None:
     parts = _without_asides(text, subject)
-    if parts[-1].startswith("|"):
+    if parts[-1].startswith("|") or "```" in parts[-1]:
         return None
     if shown := _DISPLAY.fullmatch(parts[-1]):
         start = text.rindex(parts[-1])
@@ -287,10 +303,10 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         before = text[: end - len(bold) if answer == tidy(bold) else end]
         return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
-    asked = plain_name(subject.problem)
-    named = [line for line in lines if (item := _NAMED_ITEM.match(line)) and plain_name(item[1])[:5] in asked]
-    if len(named) > 1 and lines[-len(named) :] == named:
-        return Found("\n".join(named), text[: text.rindex(named[0])].strip())
+    items = [item for item in takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))) if item]
+    if len(items) > 1 and all(_is_in(item["name"].strip(), subject.problem) for item in items):
+        several = "\n".join(item[0] for item in reversed(items))
+        return Found(several, text[: text.rindex(several)].strip())
     line = lines[-1].strip()
     sentences = _SENTENCE.split(line.removeprefix(mark[0]) if (mark := _ITEM.match(line)) else line)
     while len(sentences) > 1 and (
@@ -300,6 +316,7 @@ def _find_last(text: str, subject: Subject) -> Found | None:
     sentence = sentences[-1].strip()
     # The last item of a list is one of several, unless it is a sentence, as a step is.
     is_item = len(lines) > 1 and _ITEM.match(line) and (line[-1] not in ".!。" or _BOLD_ITEM.match(line))
+    is_item = is_item or (len(lines) > 1 and all(map(_TITLED.match, [*lines[-2:-1], _GENERAL.sub("", line)])))
     answer = None if is_item else _conclusion(sentence, text, subject)
     if answer is None:
         return None
@@ -315,8 +332,14 @@ def _find_bold(text: str, subject: Subject) -> str | None:
         return bold[0]
     sentence = _SENTENCE.split(text.partition("\n")[0], maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
-    is_first = _only_bold(sentence) and not _ITEM.match(sentence)
-    return sentence if is_first and not (re.search(r"[=\n]|\*\*", rest) or _OTHERS.search(rest)) else None
+    goes_on = _has_new_number(rest, sentence + subject.problem) or _OTHERS.search(rest)
+    is_first = _only_bold(sentence, subject.problem) and not _ITEM.match(sentence)
+    return sentence if is_first and not (goes_on or re.search(r"[=\n]|\*\*", rest)) else None
+
+
+def _is_in(name: str, problem: str) -> bool:
+    """Whether a problem names something, and not as a part of a word."""
+    return re.search(rf"(?<![^\W\d]){re.escape(name)}(?![a-zà-ÿ])", problem, re.IGNORECASE) is not None
 
 
 def _is_aside(text: str, subject: Subject) -> bool:
@@ -346,15 +369,22 @@ def _find_first(text: str, subject: Subject) -> Found | None:
     # The text of which a word is the answer is also what leads to it.
     if asks_it and (first := _YES_NO.match(text)):
         return Found(tidy(first[1]), text) if re.match(r"[*_]*\s*[.,:;!—–-]", text[first.end() :]) else None
-    first = _only_bold(text) if "?" in problem and "```" not in text else None
+    first = _only_bold(text, problem) if "?" in problem and "```" not in text else None
     return Found(tidy(first[1]), text) if first and "\n" not in text[: first.end()] else None
 
 
-def _only_bold(text: str) -> re.Match[str] | None:
-    """Return what is bold in a text, if nothing else is and nothing after it is set against it."""
+def _only_bold(text: str, problem: str) -> re.Match[str] | None:
+    """Return what is bold in a text, if nothing else is and nothing after it may be the answer as well."""
     bold = list(BOLD.finditer(text))
-    is_only = len(bold) == 1 and not _OTHERS.search(text[bold[0].end() :].partition("\n\n")[0])
-    return bold[0] if is_only else None
+    if len(bold) != 1:
+        return None
+    rest = text[bold[0].end() :].partition("\n\n")[0]
+    goes_on = _has_new_number(rest, problem) and _is_number(bold[0][1]) and not _IN_OTHER_WORDS.match(rest)
+    return None if goes_on or _OTHERS.search(rest) else bold[0]
+
+
+def _has_new_number(text: str, known: str) -> bool:
+    return not set(NUMBER_WORD.findall(text)).issubset(NUMBER_WORD.findall(known))
 
 
 def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
@@ -366,8 +396,10 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         sentence = sentence[: reason.start()]
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
-    several, bold = _SOLUTIONS.search(plain), _only_bold(sentence)
-    if is_only and "=" in _REMARK.sub("", sentence):
+    several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
+    bold = _only_bold(sentence, subject.problem)
+    is_step = is_only and not (several or leads) and "=" in _REMARK.sub("", sentence)
+    if is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE):
         return None
     if bold:
         return tidy(bold[1])
@@ -382,7 +414,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
         may_be = leads or several or _may_be_asked(_SO_THAT.split(sentence)[-1], subject.problem)
         if is_value or ("=" in found[0] and not leads):
             return value if is_value and may_be else None
-    if leads or _is_number(sentence.strip(" .")):
+    if _is_number(sentence.strip(" .")) or (leads and len(sentence.split()) <= _MAX_LED):
         return essence(tidy(content))
     is_last = f"\n\n{sentence}" in text
     is_result = is_only or _gives_result(sentence, text, subject.problem)

@@ -37,7 +37,7 @@ UNITS: Final = {name: names.split()[0] for _, names, _ in _ROWS for name in name
 _SIZES: Final = {names.split()[0]: (kind, Fraction(size.strip())) for kind, names, size in _ROWS if size}
 
 NUMBER_WORD: Final = lazy_pattern(
-    r"[\d零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
+    r"\d+|[零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
     r"thousands?|millions?|infinite(?:ly)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
     r"|\w+ty|keine?r?|null|ein(?:e[nrms]?|s)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn"
     r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w{3,}ante?"

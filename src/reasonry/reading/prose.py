@@ -20,7 +20,6 @@ from ..patterns import lazy_pattern
 from .asked_kind import may_answer, may_be_text
 from .conclusion import (
     BEGINS,
-    BOLD,
     EPILOGUE,
     LEADS,
     MAX_BARE,
@@ -137,7 +136,6 @@ _LIST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
-_LABEL_LINE: Final = lazy_pattern(r"^\s*[-*•]\s+\*\*[^*\n]+[:：]\*\*", re.MULTILINE)
 _BROKEN_OFF: Final = lazy_pattern(
     r"\A#{1,6} .*\Z|[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{8,}[\u3040-\u9fff]\Z|[=+×·−]\Z|\s(?:is|are"
     r"|the|an|of|and|to|that|with|by"
@@ -192,7 +190,7 @@ def _is_one_of_several(found: Found) -> bool:
 def _is_text_by_name(text: str, subject: Subject) -> bool:
     """Whether a problem asks for nothing in words, so that it names a text (`Haiku about rain`), and a text replies."""
     is_named = len(_WORD.findall(subject.problem)) >= _FEW_WORDS and not asks_anything(subject.problem)
-    is_text = len(text.split("\n")) >= _FEW_LINES and not _BOXED.search(text) and not BEGINS.match(text)
+    is_text = len(text.split("\n")) >= _FEW_LINES and not BEGINS.match(text)
     return is_named and is_text and not subject.alone
 
 
@@ -248,20 +246,20 @@ def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
 
 
 def _breaks_off(text: str) -> bool:
-    return _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) is not None or text.count("```") % 2 == 1
+    is_open = any(text.count(mark) % 2 for mark in ("```", "$$"))
+    return is_open or _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) is not None
 
 
 def _below_label(text: str) -> Found | None:
     """Return what stands below the label that a text begins with, or below its one label after reasoning."""
     labels = [match for match in _ANNOUNCED.finditer(text) if match["word"] and _is_label(text, match)]
-    if not labels or (len(labels) > 1 and labels[0].start()):
+    if not labels:
         return None
     label = labels[0]
     before, answer = text[: label.start()].strip(), text[label.end() :].strip()
     answer = answer.strip("* \n") if answer.count("**") % 2 else answer
-    headings = [match for match in _headings(text) if match.end() <= label.start()]
-    is_working = not before or _WORKING.match(before) or (label["final"] and "\n" not in before)
-    return Found(answer, before) if answer and is_working and not headings else None
+    is_working = not before or _WORKING.match(before) or label["final"]
+    return Found(answer, before) if answer and is_working else None
 
 
 def _is_document(text: str) -> bool:
@@ -276,49 +274,31 @@ def _has_parts(text: str, subject: Subject) -> bool:
 
 def _take_document(text: str, subject: Subject) -> Found | None:
     """Return a text whole, unless a value was asked for that it may argue for, or it may be nothing but the working."""
-    problem, is_line = subject.problem.strip(), not re.search(r"[\n={…]|\.\.", text)
-    is_looked_up = is_line and len(text) <= MAX_BARE and _LOOKED_UP.fullmatch(problem)
+    problem = subject.problem.strip()
+    is_looked_up = "\n" not in text and len(text) <= MAX_BARE and _LOOKED_UP.fullmatch(problem)
     if not problem or subject.alone or (asks_for_value(problem) and not is_looked_up):
         return None
-    is_whole = (is_line or "\n\n" in text or text.count("\n") >= _FEW_LINES) and not BEGINS.match(text)
-    is_document = _is_document(text)
-    asks_back = text.endswith((":", "?")) and not is_document
-    is_working = asks_back or re.search(r"^\W*step\s*\d", text, re.IGNORECASE | re.MULTILINE)
-    return Found(text) if (is_whole or is_document) and not is_working else None
+    is_whole = _is_document(text) or not BEGINS.match(text)
+    return Found(text) if is_whole and text[0] != "{" and text[-1] not in ":?" else None
 
 
 def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
-    """Return the headings of a text but those of the working; a bold line that ends it is none."""
-    found = (match for match in _HEADING.finditer(text, start) if text[match.end() :].strip())
-    return [match for match in found if not _WORKING.match(match[0])]
+    """Return the headings of a text but those of the working."""
+    return [match for match in _HEADING.finditer(text, start) if not _WORKING.match(match[0])]
 
 
 def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
-    is_broken = (
-        not text
-        or _breaks_off(text)
-        or text.count("$$") % 2
-        or len(re.findall(r"[(\[{]", text)) > len(re.findall(r"[)\]}]", text))
-    )
-    if is_broken or withholds(
-        text, subject, is_text=bool(subject.problem) and not asks_anything(subject.problem)
-    ):
+    is_text = bool(subject.problem) and not asks_anything(subject.problem)
+    if not text or _breaks_off(text) or withholds(text, subject, is_text=is_text):
         return None
-    if _has_parts(text, subject):
+    if _has_parts(text, subject) or (_wants_several(subject) and "\n" in text and text[-1] not in ":?…"):
         return Found(text)
     if not subject.alone and _LIST.match(text):
         return Found(text)
     found = find_conclusion(text, subject) or _take_document(text, subject)
     is_bare = found and (found.answer == text or not found.is_stated)
-    if found and is_bare and not may_answer(found.answer, subject.problem):
-        return None
-    is_begun = _WORKING.match(text) or ("\n" not in text and BEGINS.match(text))
-    if found or not _wants_several(subject) or text[-1] in ":?…" or is_begun:
-        return found
-    is_list = len(_LABEL_LINE.findall(text)) > 1
-    gives_several = is_list or len(numbers_in(paragraphs(text)[0])) > 1 or len(BOLD.findall(text)) > 1
-    return Found(text) if gives_several and may_answer(text, subject.problem) else None
+    return None if found and is_bare and not may_answer(found.answer, subject.problem) else found
 
 
 # -- stated

@@ -42,9 +42,11 @@ _UNKNOWN: Final = "|".join(
         r"|difficult) (?:for me )?to|cannot be|(?:the|this|your) question is ambiguous",
         r"there(?:['’]s| is) (?:no (?:\w+ )?(?:way|record)|not enough|insufficient)"
         r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)",
-        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt (?:ganz )?davon|kommt (?:ganz )?darauf)"
+        r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt (?:ganz )?davon"
+        r"|kommt (?:ganz )?darauf)"
         r"|(?:das ist )?schwer zu sagen",
-        r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|(?:ça|cela|tout) dépend|(?:c['’]est )?difficile",
+        r"personne ne (?:peut|sait)|(?:il (?:est|m['’]est) )?impossible de|(?:ça|cela|tout) dépend"
+        r"|(?:c['’]est )?difficile",
         r"nessuno (?:può|sa)\b|dipende d|nadie (?:puede|sabe)|(?:no )?es (?:im)?posible|(?:eso )?depende de",
         r"(?:es )?difícil (?:de )?(?:saber|decir|dizer)|ninguém (?:pode|sabe)|(?:é )?impossível",
         r"trudno powiedzieć|(?:to )?zależy od|(?:это )?зависит от|трудно сказать",
@@ -75,9 +77,12 @@ _REQUESTS: Final = lazy_pattern(
         (
             r"(?<!how )\b(?:(?:could|can|would|will) you (?:\w+ )?|please (?:also )?)(?:tell|provide|clarify|share"
             r"|specify|confirm|give|send|paste|upload|attach|re-?send|let me know (?!if))\b",
-            r"\bi(?:['’]\w+| would| will)?(?: also| just| still)? need (?:to know|you to|(?:\w+ ){0,3}(?:more|additional"
-            r"|further|missing)\b)|\b(?:once|as soon as) you(?:['’]ve| have| can)? (?:share|provide|send|tell|paste|upload)",
-            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b|n['’]t (?:appear|seem) to (?:be|have been)\b",
+            r"\bi(?:['’]\w+| would| will)?(?: also| just| still)? need (?:to know|you to"
+            r"|(?:\w+ ){0,3}(?:more|additional"
+            r"|further|missing)\b)|\b(?:once|as soon as) you(?:['’]ve| have| can)? (?:share|provide|send"
+            r"|tell|paste|upload)",
+            r"\bplease go ahead and\b|\btry (?:attaching|uploading|sending)\b|n['’]t (?:appear"
+            r"|seem) to (?:be|have been)\b",
             r"\b(?:do|did) you (?:mean|have in mind)\b|\bare you (?:referring|talking|asking)\b"
             r"|\byou (?:didn['’]t|forgot to|haven['’]t) (?:include|attach|share|provide|say|tell)\b",
             r"\b(?:könnt(?:est|en|et)|kannst|können) (?:du|sie|ihr)\b[^.!?\n]{0,80}\?|\b(?:meinen sie|meinst du)\b"
@@ -88,7 +93,8 @@ _REQUESTS: Final = lazy_pattern(
             r"\b(?:podrías?|podría usted|puedes?|potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?",
             r"\bnecesit(?:o|aría) (?:saber|que|tus?|los|el|la|más)\b|\bno se (?:ha )?adjunt|¿me (?:das|puedes)\b"
             r"|\b(?:por|per) favore?[, ]+\w+m[ei]\b|\bdime también\b|\b(?:te|se) refiere",
-            r"\b(?:mandami|mandamel[aeio]|inviami|intendi|ho bisogno di|mi serv(?:e|ono)|precis(?:o|aria) (?:de|saber|que)"
+            r"\b(?:mandami|mandamel[aeio]|inviami|intendi|ho bisogno di|mi serv(?:e|ono)|precis(?:o"
+            r"|aria) (?:de|saber|que)"
             r"|envie)\b",
             r"\b(?:kun|kunt|zou) (?:je|u)\b[^.!?\n]{0,80}\?|\blaat (?:me|mij) [^.!?\n]{0,20}\bweten\b|\bgaat het\?"
             r"|\bbedoel (?:je|u)\b",
@@ -124,7 +130,8 @@ _AGREES: Final = lazy_pattern(
 _STARTS_LATER: Final = lazy_pattern(
     r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|melde mich"
     r"|(?:só )?u[nm] (?:moment(?:o|inho)|minuti\w+|attimo)|(?:chwil|chwilecz)k?ę|минутку|секунду|one moment"
-    r"|give me (?:just )?(?:a |one )?(?:moment|minute|second)|i(?:['’]ll| will) (?:get (?:started|back to you)|have (?:that|it|the)\b"
+    r"|give me (?:just )?(?:a |one )?(?:moment|minute|second)|i(?:['’]ll| will) (?:get (?:started"
+    r"|back to you)|have (?:that|it|the)\b"
     r"[^.!?\n]{0,40}ready))\b[^\n]*\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
     r"|\b(?:(?:shall|should|may|can) i|me to) (?:now )?(?:go ahead|proceed|start|begin)\b[^.!?\n]*\?",
     re.IGNORECASE,
@@ -184,7 +191,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         is_text: Whether a text is asked for, which may decline or ask for something itself.
     """
     text = _PLACEHOLDER.sub("", text)
-    parts = paragraphs(text)
+    parts = paragraphs(text) or [""]
     first, last = parts[0], parts[-1]
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
     if all(map(_POLITE.match, re.split(r"(?<=[.!?])\s+", text))):
