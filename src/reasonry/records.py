@@ -287,6 +287,10 @@ class RunStore(Protocol):
         """
         ...
 
+    async def deaths_of(self, run_id: str) -> int:
+        """Return what `drive` would give, without taking the lease."""
+        ...
+
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
         """Return which of these runs have somebody who lives and holds their lease, this store object included."""
         ...

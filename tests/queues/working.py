@@ -52,7 +52,8 @@ async def until_ended(app: App, run_id: str) -> RunRow:
 async def until_done(app: App, runs: Sequence[str]) -> int:
     """Return how many answers runs recorded, once all of them are done."""
     for run_id in runs:
-        assert (await until_ended(app, run_id)).status == "done"
+        row = await until_ended(app, run_id)
+        assert row.status == "done", row
     read = [(await app.engine.read(run_id)).run for run_id in runs]
     return sum(isinstance(event.event, Answered) for run in read for event in run.events)
 

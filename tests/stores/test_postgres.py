@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import reasonry
 from reasonry.errors import ConflictError, StoreError, UsageError
 from reasonry.records import RequestKey, RunRow, Store, WholeRun
-from reasonry.stores import open_store
+from reasonry.stores import open_store, sql
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres.address import read_address
 from reasonry.stores.postgres.spelling import read, spell
@@ -57,6 +58,30 @@ async def test_a_server_that_stands_still_is_given_up_in_time_and_used_again_whe
     row = await store.run("r")
     assert row.run_id == "r"
     await store.append("r", [line(len(await store.lines("r")) + 1)])
+    await store.close()
+
+
+@pytest.mark.parametrize("statement", ["execute", "executemany"])
+async def test_the_server_ends_the_transaction_of_a_process_that_is_frozen_in_it(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.setattr("reasonry.stores.postgres.transactions.LIMIT_S", 0.3)
+    store: Any = open_store(f"{server.url}&reasonry_schema=frozen_in_{statement}")
+
+    def freeze(tx: sql.Tx) -> None:
+        (pid,) = tx.rows("SELECT pg_backend_pid()")[0]
+        binding = (f"{pid}", 1)
+        bindings = binding if statement == "execute" else [binding, (f"{pid} again", 2)]
+        getattr(tx, statement)("INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)", bindings)
+        until = time.monotonic() + 3
+        with psycopg.connect(server.url, autocommit=True) as other:
+            while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone():
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+    with pytest.raises(StoreError) as caught:
+        await store.write(freeze)
+    assert caught.value.code == "store_unavailable"
     await store.close()
 
 

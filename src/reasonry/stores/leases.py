@@ -294,6 +294,12 @@ def _living_holders(tx: sql.Tx) -> list[str]:
     return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder)]
 
 
+def deaths_of(tx: sql.Tx, run_id: str) -> int:
+    """Return how many holders have died with the lease of a run; see `Store`."""
+    found = _read(tx, HELD, run_id)
+    return found[-1] + (found[0] is not None and not _find_holder(tx, found))
+
+
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
     """Return the runs whose lease a holder has that lives."""
     return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id))}

@@ -236,6 +236,7 @@ class RowStore:
     run_ids = reads(run_rows.run_ids)
     usage_since = reads(run_rows.usage_since)
     usage_by = reads(run_rows.usage_by)
+    deaths_of = reads(leases.deaths_of)
     find_driven = reads(leases.find_driven)
     queue_status = reads(leases.queue_status)
     delete_run = writes(run_rows.delete_run)

@@ -256,6 +256,8 @@ class Supervisor:
         app = self._app.for_owner(owner) if owner else self._app
         with self._room():
             async with AsyncExitStack() as held:
+                # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
+                held.enter_context(self._beside_others(run_id, await app.store.deaths_of(run_id)))
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
@@ -265,7 +267,6 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                held.enter_context(self._beside_others(opened))
                 allowance = await self._days.allowance(app)
                 named = self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named)
@@ -274,19 +275,19 @@ class Supervisor:
                 return drive.ended
 
     @contextmanager
-    def _beside_others(self, opened: OpenRun) -> Generator[None]:
+    def _beside_others(self, run_id: str, deaths: int) -> Generator[None]:
         """Note that a run is driven; before the last time it has to be alone, so that each is judged for itself.
 
         Raises:
             ConflictError: It has to wait for another one.
         """
-        deaths, last = opened.deaths, MAX_DEATHS - 1
+        last = MAX_DEATHS - 1
         if not deaths:
             yield
             return
         if last in self._deaths or (deaths == last and self._deaths):
-            message = f"run {opened.row.run_id} has cost {deaths} processes their lives; another such run goes first"
-            raise ConflictError(message, run_id=opened.row.run_id, retryable=True)
+            message = f"run {run_id} has cost {deaths} processes their lives; another such run goes first"
+            raise ConflictError(message, run_id=run_id, retryable=True)
         self._deaths.append(deaths)
         try:
             yield

@@ -129,9 +129,13 @@ class RawConnection:
         return self._cursor.execute(statement, values)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> None:
-        """Run a statement once for each of the bindings."""
-        self._cursor = psycopg.RawCursor(self._db)
-        self._cursor.executemany(statement, values)
+        """Run a statement once for each of the bindings.
+
+        One after the other: psycopg's own way ends with a message after which the server no longer counts the
+        transaction as idle, so the locks of a process that is frozen then would be held for as long as it is.
+        """
+        for each in values:
+            self.execute(statement, each)
 
     def changes(self) -> int:
         """Return how many rows the last statement added, changed or removed."""
