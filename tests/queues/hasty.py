@@ -1,4 +1,4 @@
-"""The command line, in a process that counts others as dead sooner, has shorter leases, and dies of one run."""
+"""The command line with shorter leases, given back late; it counts others as dead sooner and dies of one run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 from reasonry.queues import worker
@@ -25,7 +26,16 @@ class Mortal(Supervisor):
         return super()._drive(app, opened, *rest, **named)
 
 
+def give_back_late(*of: Any) -> None:
+    """Give a lease back so late that another run may end the process before."""
+    time.sleep(0.3)
+    GIVE_BACK(*of)
+
+
+GIVE_BACK = leases.give_back
+
 if __name__ == "__main__":
+    leases.give_back = give_back_late
     leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 4, 0.5
     import reasonry.surfaces.cli.servers as command
 
