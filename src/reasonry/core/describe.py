@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from ..patterns import lazy_pattern
@@ -40,7 +39,11 @@ def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
         "description": stage.description,
         "guidance": stage.guidance,
         "requires": required_fields(stage),
-        "fields": fields_schema(stage),
+        "fields": {
+            "type": "object",
+            "properties": {field.name: dict(field.schema) for field in stage.fields},
+            "required": [field.name for field in stage.fields if field.required],
+        },
         "next": list(stage.ways),
     }
 
@@ -58,13 +61,6 @@ def describe_form(stage: Stage[Any]) -> dict[str, Any]:
 def required_fields(stage: Stage[Any]) -> dict[str, str]:
     """Return the fields without which a guided thought of this stage is refused, each with what it takes."""
     return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}
-
-
-def fields_schema(stage: Stage[Any]) -> dict[str, Any]:
-    """Return the JSON schema of what a guided thought of this stage carries in `data`."""
-    properties: dict[str, Mapping[str, Any]] = {field.name: dict(field.schema) for field in stage.fields}
-    required = [field.name for field in stage.fields if field.required]
-    return {"type": "object", "properties": properties, "required": required}
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:

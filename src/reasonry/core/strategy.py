@@ -225,10 +225,6 @@ def _first_state(state: type[Any], problem: str, options: Any) -> Any:
     return state(problem=problem, options=options)
 
 
-def _no_conclusion(_: Any) -> Conclusion:
-    return Conclusion()
-
-
 @dataclass(frozen=True)
 class Strategy(Generic[S, O]):
     """A way of thinking.
@@ -268,7 +264,7 @@ class Strategy(Generic[S, O]):
     version: int = 1
     state: type[Any] | None = None
     begin: Callable[[str, O], S] | None = None
-    conclude: Callable[[S], Conclusion] = _no_conclusion
+    conclude: Callable[[S], Conclusion] = lambda _: Conclusion()
     details: type[Any] = Details
     progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()

@@ -125,7 +125,7 @@ class Calls:
             BudgetExhausted: The budget does not cover the call.
             Held: The drive is to halt, and the call has not gone out.
         """
-        model = self.performers.of(ask)
+        model = self.performers.answering(ask.by)
         put = replaced(
             ask.spelled_out(reasons=getattr(model, "reasons", False)),
             max_output_tokens=self.policy.output_limit(pending, ask, model),

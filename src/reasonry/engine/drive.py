@@ -111,7 +111,8 @@ class Drive:
             if self._halts and not self.tasks:
                 await self._leave()
                 return
-            reached = self._limit_reached()
+            refusal = None if self.limit is None or self.tasks else self.limit.refusal
+            reached = limit_reached(self.run) if refusal is None else (refusal.reason, refusal.detail)
             if reached is not None:
                 await self._stop(*reached)
                 return
@@ -166,7 +167,6 @@ class Drive:
         unwritten = [] if not limits_calls(budget) else self._calls_to_count(self.calls.sent)
         async with self.writing:
             await self._write([entry, *unwritten])
-        self.intended.update(call.id for call in unwritten)
 
     def _apply_terms(self) -> None:
         """Continue as the limits, and whether the run is paused, now say."""
@@ -213,13 +213,11 @@ class Drive:
     async def _leave(self) -> None:
         """End the drive with the run active; what is in flight is cut off, and its calls are counted."""
         await self._drop_tasks()
-        for step in await self._write_unwritten():
-            self.watch.stepped(self.run, step)
+        await self._write_unwritten()
         if self.run.snapshot.status == "active":
             cut = self._calls_to_count(self.calls.sent)
             async with self.writing:
                 await self._write(cut)
-            self.intended.update(call.id for call in cut)
 
     async def _check_questions(self) -> None:
         """A coached run meets its limits where the driven one would: an answer counts as a call."""
@@ -246,7 +244,6 @@ class Drive:
     async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
         self._collect(done)
         for step in await self._write_unwritten():
-            self.watch.stepped(self.run, step)
             # Where calls are used up, what costs none may still bring the answer; the guard refuses the others.
             if self.run.snapshot.status == "active" and limit_reached(self.run) is None:
                 self._launch(step.effects)
@@ -263,7 +260,10 @@ class Drive:
 
     async def _write_unwritten(self) -> list[Step]:
         async with self.writing:
-            return await self._write(self.unwritten[:], unwritten=len(self.unwritten))
+            steps = await self._write(self.unwritten[:], unwritten=len(self.unwritten))
+        for step in steps:
+            self.watch.stepped(self.run, step)
+        return steps
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
         """Fold entries in and write them down, behind what somebody outside may have steered meanwhile."""
@@ -295,6 +295,7 @@ class Drive:
 
         def on_written(written: Sequence[FoldedLine]) -> None:
             del self.unwritten[:unwritten]
+            self.intended.update(line.entry.id for line in written if isinstance(line.entry, CallIntended))
             self.control.on_written(written)
 
         # What the owner has spent today is read from the rows.
@@ -341,12 +342,10 @@ class Drive:
         async with self.writing:
             self.control.gate.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
-            self.intended[effect_id] += 1
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self._drop_tasks()
-        for step in await self._write_unwritten():
-            self.watch.stepped(self.run, step)
+        await self._write_unwritten()
         if self.run.snapshot.status == "active":
             cut = sum(self.calls.in_flight.values(), NOTHING)
             async with self.writing:
@@ -377,12 +376,6 @@ class Drive:
             # Where somebody else has taken the run over, it is theirs to write.
             with suppress(ConflictError):
                 await self.journal.append(unrecorded, says_row=False, is_use=False)
-
-    def _limit_reached(self) -> tuple[str, str] | None:
-        refusal = self.limit.refusal if self.limit else None
-        if refusal is not None and not self.tasks:
-            return refusal.reason, refusal.detail
-        return limit_reached(self.run)
 
     def _seconds_left(self) -> float | None:
         seconds = self.run.budget.seconds

@@ -327,7 +327,12 @@ class Engine:
             ConflictError: It has ended already.
         """
         await self.steer(run_id, Stopped("cancelled", detail))
-        await self._wait_for_driver(run_id)
+        for _ in range(LET_GO_S * 20):
+            try:
+                async with self.store.drive(run_id):
+                    break
+            except ConflictError:
+                await asyncio.sleep(0.05)
         return await self.result(run_id)
 
     async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
@@ -351,14 +356,6 @@ class Engine:
                 # Else a line has come in between.
                 if error.code == "lease_lost":
                     raise
-
-    async def _wait_for_driver(self, run_id: str) -> None:
-        for _ in range(LET_GO_S * 20):
-            try:
-                async with self.store.drive(run_id):
-                    return
-            except ConflictError:
-                await asyncio.sleep(0.05)
 
     async def fork(
         self,

@@ -193,10 +193,6 @@ class Performers(Struct, frozen=True):
         """All who may be asked."""
         return [model for model in (self.model, self.judge, self.draft, *self.seats) if model is not None]
 
-    def of(self, ask: Ask) -> Model:
-        """Return the model that a question goes to."""
-        return self.answering(ask.by)
-
     def answering(self, by: str) -> Model:
         """Return the model that answers what is asked `by` the writer, the judge, the drafter or a seat."""
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}

@@ -161,7 +161,6 @@ def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
 def read_call(
     form: type[T],
     arguments: Arguments | T,
-    max_chars: Mapping[str, int] | None = None,
     *,
     keep_empty: Collection[str] = (),
 ) -> T:
@@ -169,7 +168,6 @@ def read_call(
 
     Args:
         arguments: As they came; or the Struct, where they were read before.
-        max_chars: As in `reading.arguments.read_arguments`.
         keep_empty: The arguments that the empty text means something for.
 
     Raises:
@@ -179,7 +177,7 @@ def read_call(
     if isinstance(arguments, form):
         return arguments
     assert isinstance(arguments, Mapping), "arguments of one action are not those of another"
-    return read_form(form, name_arguments(tool_schema(form), arguments, keep_empty), max_chars)
+    return read_form(form, name_arguments(tool_schema(form), arguments, keep_empty))
 
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:

@@ -46,13 +46,6 @@ class TakenLease(NamedTuple):
     deaths: int = 0
 
 
-class Living(NamedTuple):
-    """A holder that lives, as far as is known here."""
-
-    pid: int | None
-    """Its process; None: it is of another computer."""
-
-
 @cache
 def _host() -> str:
     """Return what names the computer, or the container, whose processes have numbers of their own."""
@@ -62,11 +55,11 @@ def _host() -> str:
         return platform.node()
 
 
-def find_living(holder: str) -> Living | None:
-    """Return the process of a holder; None: it is of this computer and has died."""
+def find_living(holder: str) -> int | None:
+    """Return the process of a holder; 0: it is of another computer; None: it is of this one and has died."""
     pid, host, _ = holder.split(" ", 2)
     if host != _host():
-        return Living(None)
+        return 0
     if os.name != "nt":
         # On Windows this call would end the process.
         try:
@@ -75,16 +68,15 @@ def find_living(holder: str) -> Living | None:
             return None
         except PermissionError:
             pass
-    return Living(int(pid))
+    return int(pid)
 
 
-def already_driven_error(run_id: str, pid: int | None) -> ConflictError:
-    """Return the error for a run that is already being driven."""
+def already_driven_error(run_id: str, pid: int) -> ConflictError:
+    """Return the error for a run that is already being driven; `pid` as `find_living` returns it."""
     mine = pid == os.getpid()
     holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
-    return ConflictError(
-        f"run {run_id} is being driven by {holder}; wait until it is done, or end it", run_id=run_id, pid=pid
-    )
+    message = f"run {run_id} is being driven by {holder}; wait until it is done, or end it"
+    return ConflictError(message, run_id=run_id, pid=pid or None)
 
 
 def lease_lost_error(run_id: str) -> ConflictError:
@@ -248,8 +240,8 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
         ConflictError: Another holds it.
     """
     other, number, _, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
-    if other != holder and (living := _find_holder(tx, found)):
-        raise already_driven_error(run_id, living.pid)
+    if other != holder and (pid := _find_holder(tx, found)) is not None:
+        raise already_driven_error(run_id, pid)
     taken = TakenLease(number + 1, deaths + (other not in (None, holder)))
     tx.execute(TAKE, (key, holder, taken.number, _end_ms(tx), taken.deaths))
     return taken
@@ -267,7 +259,7 @@ def count_deaths(tx: sql.Tx, key: int, place: int) -> int:
 def take_jobs(tx: sql.Tx, holder: str) -> bool:
     """Take or keep the right to drive the jobs of a store; return whether the holder has it."""
     other, number, until_ms, _ = found = _read(tx, TAKEN, JOBS)
-    if other != holder and _find_holder(tx, found):
+    if other != holder and _find_holder(tx, found) is not None:
         return False
     if other != holder or until_ms - tx.now_ms() < LEASE_S * 500:
         tx.execute(TAKE, (JOBS, holder, number + 1, _end_ms(tx), 0))
@@ -291,7 +283,7 @@ def queue_status(tx: sql.Tx) -> QueueStatus:
 
 
 def _living_holders(tx: sql.Tx) -> list[str]:
-    return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder)]
+    return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder) is not None]
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> int:
@@ -302,14 +294,14 @@ def deaths_of(tx: sql.Tx, run_id: str) -> int:
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
     """Return the runs whose lease a holder has that lives."""
-    return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id))}
+    return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id)) is not None}
 
 
 def _read(tx: sql.Tx, statement: str, which: int | str) -> Sequence[Any]:
     return tx.execute(statement, (which,)).fetchone() or (None, 0, 0, 0)
 
 
-def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> Living | None:
+def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
     holder, _, until_ms, _ = found
     return find_living(holder) if holder is not None and tx.now_ms() < until_ms else None
 

@@ -164,7 +164,7 @@ class Connection:
         elif method == "server/discover" and version is self._stateless:
             self._send(frames.result(id, self._discovery(version)))
         elif method == "tools/call":
-            self._start(id, self._call(params, version), _name_of(method, params), version)
+            self._start(id, self._call(params, version), f"{method} {params.get('name', '')}", version)
         elif method == LISTEN and version is self._stateless and self._server.tasks is not None:
             self._start(id, self._listen(id, self._server.tasks, params), method, version)
         elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
@@ -283,11 +283,6 @@ class Connection:
             async for method, content in notices:
                 self._send(frames.notification(method, content))
         return self._stateless.encode(LISTEN, about_subscription(id))
-
-
-def _name_of(method: str, params: Document) -> str:
-    name = params.get("name")
-    return f"{method} {name}" if isinstance(name, str) else method
 
 
 def _version_error(message: str, requested: str) -> RefusedError:

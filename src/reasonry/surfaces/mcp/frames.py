@@ -72,7 +72,8 @@ class UnreadableError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
-        self.id = id if is_id(id) and not _has_half(id) else None
+        has_half = any("\ud800" <= char <= "\udfff" for char in str(id))
+        self.id = id if is_id(id) and not has_half else None
         self.method = method
 
 
@@ -146,10 +147,6 @@ def is_id(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
     return isinstance(value, str)
-
-
-def _has_half(value: Any) -> bool:
-    return isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def result(id: Any, encoded: bytes) -> bytes:

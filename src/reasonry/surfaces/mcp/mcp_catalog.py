@@ -9,7 +9,7 @@ from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
 from .. import thinking
 from .mcp_server import McpServer
-from .tools import Document, Guard, McpTool
+from .tools import Guard, McpTool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SHORT_ID_CHARS = 18
 """Of an id: the millisecond it is from, and a count within that."""
 _PLAIN_MEMBERS = 6
+"""Of the reply to a plain thought."""
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 
@@ -64,12 +65,6 @@ def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[M
     return sdk_server(lambda _: server)
 
 
-def _with_short_id(document: Document) -> Document:
-    """Return the reply to a plain thought with the beginning of the session's id, which names it as well."""
-    is_plain = len(document) == _PLAIN_MEMBERS
-    return {**document, "sessionId": document["sessionId"][:SHORT_ID_CHARS]} if is_plain else document
-
-
 def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
     """Return `sequentialthinking` and `sessions`."""
     return [
@@ -83,7 +78,12 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             call=lambda arguments, context: sessions.think(
                 arguments, thinker=context.thinker, refuter="`coach` with action refute"
             ),
-            shorten=_with_short_id,
+            # The beginning of a session's id names it as well.
+            shorten=lambda document: (
+                {**document, "sessionId": document["sessionId"][:SHORT_ID_CHARS]}
+                if len(document) == _PLAIN_MEMBERS
+                else document
+            ),
         ),
         McpTool(
             name=thinking.SESSIONS,

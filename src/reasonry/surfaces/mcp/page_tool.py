@@ -90,7 +90,9 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
     from ..web.html_page import page_folder, write_page
     from ..web.page import DEFAULT_BOUNDS, PageBounds
 
-    wanted = read_call(ShowPage, arguments).id or _current(context)
+    # A call that names nothing means what the connection worked on last, else the last of all.
+    runs, own = context.runs.ids if context.runs else (), context.thinker and context.thinker.current
+    wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
     page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)
     document = _summary(page)
@@ -103,14 +105,6 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
         return {**document, "note": f"`reasonry open {page.id}` shows the page."}
     path = write_page(page, page_folder(app.environ))
     return {**document, "path": str(path), "note": "Give the user this path; a browser opens the file."}
-
-
-def _current(context: CallContext) -> str:
-    """Return what a call that names nothing means: what the connection worked on last, else the last of all."""
-    if context.runs is not None and context.runs.ids:
-        return context.runs.ids[-1]
-    own = context.thinker.current if context.thinker is not None else None
-    return own or "last"
 
 
 def _summary(page: PageDocument) -> Document:
