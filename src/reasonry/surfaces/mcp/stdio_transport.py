@@ -35,8 +35,7 @@ class StdioTransport:
         self._source, self._sink = source, sink
         self._max_line = max_line
         self._on_end = on_end
-        self._partial = bytearray()
-        self._skipping = self._ended = False
+        self._ended = False
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._waiting = 0
         """Bytes handed to the writing thread and not yet written."""
@@ -81,10 +80,14 @@ class StdioTransport:
             work()
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError):
-            while self._may_read.wait() and (data := os.read(self._source, _READ)):
-                self._loop.call_soon_threadsafe(self._take, data)
-        self._loop.call_soon_threadsafe(self._finish)
+        # The end of input ends a line, too.
+        with contextlib.suppress(OSError), open(self._source, "rb", buffering=_READ, closefd=False) as source:
+            while self._may_read.wait() and (line := source.readline(self._max_line + 1)):
+                is_long = len(line.removesuffix(b"\n")) > self._max_line
+                self._loop.call_soon_threadsafe(self._take, line, is_long)
+                while is_long and line and not line.endswith(b"\n"):
+                    line = source.readline(_READ)
+        self._loop.call_soon_threadsafe(self._end)
 
     def _write(self) -> None:
         while (line := self._outgoing.get()) is not None:
@@ -118,38 +121,15 @@ class StdioTransport:
         self._may_read.set()
         self._end()
 
-    def _finish(self) -> None:
-        """Take the end of input for the end of a line, too."""
-        if self._partial and not self._ended:
-            self._take(b"\n")
-        self._end()
-
     def _end(self) -> None:
         if not self._ended:
             self.stop()
             self._on_end()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, line: bytes, is_long: bool) -> None:
         if self._ended:
             return
-        lines = data.split(b"\n")
-        for index, piece in enumerate(lines):
-            is_whole = index < len(lines) - 1
-            if self._partial or not is_whole:
-                self._partial += piece
-                if len(self._partial) > self._max_line:
-                    self._overflow()
-                if not is_whole:
-                    return
-                piece = bytes(self._partial)
-                self._partial.clear()
-            if self._skipping:
-                self._skipping = False
-            elif piece.strip():
-                self._on_line(piece)
-
-    def _overflow(self) -> None:
-        if not self._skipping:
-            self._skipping = True
-            self._on_long_line(bytes(self._partial[:_READ]))
-        self._partial.clear()
+        if is_long:
+            self._on_long_line(line[:_READ])
+        elif line.strip():
+            self._on_line(line.removesuffix(b"\n"))
