@@ -117,11 +117,6 @@ def note_step(seq: int, entry: Entry, run: Run, step: Step | None) -> FoldedLine
     return FoldedLine(*about, step.thoughts, step.edges, asked, step.cancelled)
 
 
-def note_begun(run: Run) -> FoldedLine:
-    """Return the first line of a run that is as it was begun."""
-    return _note_all(1, run.begun, run)
-
-
 class Follower:
     """Reads the journal of a run on from where it is.
 
@@ -163,16 +158,16 @@ class Follower:
     def _note_folded(self, entry: Entry) -> FoldedLine:
         if isinstance(entry, Begun):
             run = self._run = Run(entry, self._strategies)
-            return _note_all(self.seq, entry, run)
+            return note_all(self.seq, entry, run)
         assert self._run is not None, "the first line of a journal begins the run"
         run, had = self._run, (len(self._run.thoughts), len(self._run.edges))
         step = run.apply(entry)
         if isinstance(entry, Resumed):
-            return _note_all(self.seq, entry, run, *had)
+            return note_all(self.seq, entry, run, *had)
         return note_step(self.seq, entry, run, step)
 
 
-def _note_all(seq: int, entry: Entry, run: Run, thoughts: int = 0, edges: int = 0) -> FoldedLine:
+def note_all(seq: int, entry: Entry, run: Run, thoughts: int = 0, edges: int = 0) -> FoldedLine:
     """Return a line after which all that a run waits for is wanted again, with what is recorded behind these."""
     return note_step(seq, entry, run, None)._replace(
         thoughts=tuple(run.thoughts[thoughts:]),

@@ -23,9 +23,6 @@ from .run import PromptLog, Run
 INFLATED_BYTES: Final = 1 << 18
 """How much of a record is inflated at once."""
 
-_canonical = msgspec.json.Encoder(order="sorted")
-
-
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """What a trace has many of, in the order of the document."""
 
@@ -253,17 +250,14 @@ def differences(row: RunRow, run: Run) -> list[str]:
     if recorded is None:
         return []
     now = record_as_it_stands(row, run)
-    parts: dict[str, tuple[Iterator[Any], Iterator[Any]]] = {
-        name: (recorded.read_chunks([name]), now.read_chunks([name])) for name in _REPLAYED
+    parts: dict[str, Iterable[tuple[Any, Any]]] = {
+        name: itertools.zip_longest(recorded.read_chunks([name]), now.read_chunks([name]))
+        for name in _REPLAYED
     }
-    ends = [
+    before, after = (
         (end.status, end.termination, end.answer, end.best_answer, end.details)
         for end in (recorded.result, now.result)
-    ]
-    parts["outcome"] = iter(ends[:1]), iter(ends[1:])
-    return [name for name, (before, after) in parts.items() if not _are_same(before, after)]
-
-
-def _are_same(before: Iterator[Any], after: Iterator[Any]) -> bool:
-    pairs = itertools.zip_longest(before, after)
-    return all(_canonical.encode(first) == _canonical.encode(second) for first, second in pairs)
+    )
+    parts["outcome"] = [(before, after)]
+    encode = msgspec.json.Encoder(order="sorted").encode
+    return [name for name, pairs in parts.items() if any(encode(a) != encode(b) for a, b in pairs)]

@@ -127,7 +127,7 @@ class RowStore:
         self.owner: str | None = None
         self._database = database
         self._is_driving_jobs = False
-        self._leases = Leases(self._take_lease, self.write)
+        self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
     def of_owner(self, owner: str) -> RowStore:
         """Return this store as one owner sees it; whoever opened this one closes it."""
@@ -164,9 +164,6 @@ class RowStore:
                 raise UsageError("a number is too large to be stored") from None
 
         return own
-
-    async def _take_lease(self, run_id: str) -> TakenLease:
-        return await self.write(lambda tx: self._lease_taken(tx, run_id))
 
     def _lease_taken(self, tx: sql.Tx, run_id: str) -> TakenLease:
         return leases.take(tx, run_rows.key_of(tx, run_id), run_id, self._leases.holder)

@@ -22,7 +22,7 @@ from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
 from ..engine.control import Control
 from ..engine.engine import BY_USER, Accepted, OpenRun, Order, RecordedRun
-from ..engine.follow import Follower, note_begun
+from ..engine.follow import Follower, note_all
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
@@ -75,7 +75,7 @@ class _Drive:
             opened.row.run_id, opened.row.session_id, 0 if is_new else opened.chain.seq, text=text
         )
         if is_new:
-            self.feed.add([note_begun(opened.run)])
+            self.feed.add([note_all(1, opened.run.begun, opened.run)])
         self.control = Control(self.feed.add, allowance)
         self.ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         """Where the run stood when the drive ended; the error where it could not be written down."""

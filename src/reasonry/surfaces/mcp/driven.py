@@ -208,7 +208,10 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
                 await app.coach_fork(source, call.at, call.options, limits, call.participants(), brief=True)
             )[0]
         case ResumeRun():
-            return await _resume(app, run_id, call)
+            source = await app.engine.recorded_run(run_id)
+            budget = call.budget_after(source.budget) if named_limits(call) else None
+            document = await app.coach_take_over(run_id, call.participants(), budget, brief=True)
+            return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
         case _:
             assert isinstance(call, ReadTrace)
             return await read_trace(app.engine, run_id, call)
@@ -223,13 +226,6 @@ async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContex
     notes = [*filter(None, [document.get("note")]), OWN_RECORD]
     row = await app.engine.recorded_run(document["run_id"])
     return {**document, "note": " ".join(notes), "from_session": row.begun.from_session}
-
-
-async def _resume(app: AgentApp, run_id: str, call: ResumeRun) -> Document:
-    source = await app.engine.recorded_run(run_id)
-    budget = call.budget_after(source.budget) if named_limits(call) else None
-    document = await app.coach_take_over(run_id, call.participants(), budget, brief=True)
-    return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
 
 
 async def _solve(
