@@ -13,10 +13,10 @@ import asyncio
 import functools
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
-from msgspec.structs import replace as replaced
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask, CallTool, RunStrategy, Verify
@@ -45,8 +45,7 @@ MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A question on its way to a model."""
 
     model: Model
@@ -55,8 +54,7 @@ class Call:
     estimate_tokens: int = 0
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """What came of a call, or of one request: answers, a failure for good, or an error.
 
     Attributes:
@@ -126,7 +124,7 @@ class Calls:
             Held: The drive is to halt, and the call has not gone out.
         """
         model = self.performers.answering(ask.by)
-        put = replaced(
+        put = replace(
             ask.spelled_out(reasons=getattr(model, "reasons", False)),
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
@@ -157,14 +155,14 @@ class Calls:
         """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
         # Equal are model, question, form, sample, and the run inside the run.
         inside = call.question.id.rpartition("/")[0]
-        key = inside, call.model.name, msgspec.json.encode(replaced(call.question.ask, about=""))
+        key = inside, call.model.name, msgspec.json.encode(replace(call.question.ask, about=""))
         flight = self._flights.get(key)
         if flight is not None:
             came = (await asyncio.shield(flight)).came
             assert not isinstance(came, BaseException), "raised where it is not tried again"
             if isinstance(came, Failed):
-                return Sent(replaced(came, usage=NOTHING))
-            return Sent([replaced(answer, usage=NOTHING) for answer in came])
+                return Sent(replace(came, usage=NOTHING))
+            return Sent([replace(answer, usage=NOTHING) for answer in came])
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
             sent = await send(call)
@@ -188,7 +186,7 @@ class Calls:
             assert not isinstance(came, BaseException), "raised where it is not tried again"
             return came
 
-        key = call.model.name, msgspec.json.encode(replaced(call.question.ask, sample=0, about=""))
+        key = call.model.name, msgspec.json.encode(replace(call.question.ask, sample=0, about=""))
         came = await self._batch.ask(key, call.model, draw)
         return Sent(came if isinstance(came, Failed) else [came])
 
@@ -220,7 +218,7 @@ class Calls:
             assert not isinstance(came, Failed), "what fails for good is decided here"
             if not isinstance(came, BaseException):
                 first, *others = came
-                first = replaced(first, usage=first.usage + lost, tried=tuple(tried))
+                first = replace(first, usage=first.usage + lost, tried=tuple(tried))
                 return Sent([self._as_recorded(answer) for answer in (first, *others)])
             if not isinstance(came, ModelError):
                 try:
@@ -362,7 +360,7 @@ class Calls:
             self.observer.text(call.question.id, piece)
 
         on_text: OnText | None = heard if self.observer.wants_text else None
-        question = replaced(call.question, on_hidden=listener.hear if on_text else None)
+        question = replace(call.question, on_hidden=listener.hear if on_text else None)
         with span(call.model.name, call.question, call.samples) as note:
             if call.samples > 1 and takes_samples(call.model):
                 answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
@@ -397,14 +395,14 @@ class Calls:
         if self.performers.verifier is None:
             return Verified("unknown", "no verifier was given", at_ms=self.at_ms())
         try:
-            claim = replaced(effect, problem=without_quoted(effect.problem))
+            claim = replace(effect, problem=without_quoted(effect.problem))
             verdict = await self.performers.verifier.verify(claim)
         except NOT_FAILURES:
             raise
         except BaseException as error:
             detail = f"the verifier failed: {type(error).__name__}: {error}"[:500]
             return Verified("unknown", detail, at_ms=self.at_ms(), failed=True)
-        return replaced(verdict, at_ms=self.at_ms())
+        return replace(verdict, at_ms=self.at_ms())
 
     # -- what the layers share
 
@@ -421,7 +419,7 @@ class Calls:
 
     def _as_recorded(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.performers.model.name else answer.model
-        return replaced(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
+        return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
 
     def _pause_s(self, attempt: int, retry_after_s: float | None) -> float:
         policy = self.policy
