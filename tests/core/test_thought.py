@@ -40,14 +40,14 @@ Session = partial(walking.Session, TABLE)
 
 
 def test_the_total_is_raised_to_the_number() -> None:
-    assert Session().think(7, 5).record.total == 7
+    assert Session().think(7, 5).record.total_thoughts == 7
 
 
 def test_asking_for_more_raises_the_total_past_the_thought() -> None:
     session = Session()
-    assert session.think(5, 5, needs_more_thoughts=True).record.total == 6
-    assert session.think(9, 5, needs_more_thoughts=True).record.total == 10
-    assert session.think(2, 5, needs_more_thoughts=True).record.total == 5
+    assert session.think(5, 5, needs_more_thoughts=True).record.total_thoughts == 6
+    assert session.think(9, 5, needs_more_thoughts=True).record.total_thoughts == 10
+    assert session.think(2, 5, needs_more_thoughts=True).record.total_thoughts == 5
 
 
 # -- stages
@@ -61,10 +61,10 @@ def test_a_thinker_who_names_no_stage_stays_and_is_never_refused() -> None:
 
 def test_the_stage_named_is_stayed_in_or_moved_to() -> None:
     session = Session()
-    assert session.think(stage="start").record.came_from is None
+    assert session.think(stage="start").record.from_stage is None
     moved = session.think(stage="work", data={"action": "dig"})
-    assert (moved.record.stage, moved.record.came_from) == ("work", "start")
-    assert session.think(stage="work", data={"action": "dig on"}).record.came_from is None
+    assert (moved.record.stage, moved.record.from_stage) == ("work", "start")
+    assert session.think(stage="work", data={"action": "dig on"}).record.from_stage is None
 
 
 def test_an_illegal_move_names_both_stages_and_the_legal_ones() -> None:
@@ -100,7 +100,7 @@ def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> N
     with pytest.raises(IllegalTransitionError, match="nowhere: loop has no such stage"):
         session.think(3, stage="nowhere")
     first = session.think(3, stage="check").record
-    assert (first.stage, first.came_from) == ("check", None)
+    assert (first.stage, first.from_stage) == ("check", None)
     assert session.head.has_stage
     assert session.head.branches["a"].stage == ""
 
@@ -149,12 +149,12 @@ def test_each_line_stands_by_itself_and_a_stage_that_follows_a_branch_stays_on_i
     session.think(2, branch_from_thought=1, branch_id="a", stage="work", data={"action": "dig"})
     assert session.head.main.stage == "start"
     followed = session.think(2, stage="check")
-    assert (followed.branch, followed.record.came_from, session.head.main.stage) == ("a", "work", "start")
-    assert session.think(2, branch_id="", stage="end").record.came_from == "check"
+    assert (followed.branch, followed.record.from_stage, session.head.main.stage) == ("a", "work", "start")
+    assert session.think(2, branch_id="", stage="end").record.from_stage == "check"
     session.think(3, branch_id="b", branch_from_thought=1)
     with pytest.raises(IllegalTransitionError, match="from start to check"):
         session.think(4, branch_id="b", stage="check")
-    assert session.think(4, branch_id="a", stage="end").record.came_from == "check"
+    assert session.think(4, branch_id="a", stage="end").record.from_stage == "check"
 
 
 def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> None:
@@ -162,10 +162,10 @@ def test_a_branch_named_alone_is_continued_or_leaves_the_latest_thought() -> Non
     session.think(1)
     session.think(2, stage="work", data={"action": "dig"})
     placed = session.think(3, branch_id="new")
-    assert (placed.record.branch_from, placed.record.stage) == (2, "work")
+    assert (placed.record.branch_from_thought, placed.record.stage) == (2, "work")
     inner = session.think(4, branch_id="inner")
     assert session.head.branches["inner"].parent == "new"
-    assert inner.record.branch_from == 3
+    assert inner.record.branch_from_thought == 3
     assert session.think(5, branch_id="new").branch == "new"
     assert list(session.head.branches) == ["new", "inner"]
 
@@ -198,14 +198,14 @@ def test_any_text_is_a_branch(name: str) -> None:
 
 def test_a_branch_may_be_the_first_thing_there_is() -> None:
     placed = Session().think(1, branch_id="a")
-    assert (placed.branch, placed.record.branch_from, placed.record.stage) == ("a", None, "start")
+    assert (placed.branch, placed.record.branch_from_thought, placed.record.stage) == ("a", None, "start")
 
 
 def test_merging_takes_a_known_branch_back_in() -> None:
     session = Session()
     session.think(1)
     session.think(2, branch_id="a")
-    assert session.think(3, merge_branch="a").record.merges == "a"
+    assert session.think(3, merge_branch="a").record.merge_branch == "a"
     assert session.head.branches["a"].merged
     session.think(3, branch_id="a")
     assert not session.head.branches["a"].merged, "gone on with, it is open again"
@@ -249,7 +249,7 @@ def test_revising_is_marked_with_or_without_a_number() -> None:
     session = Session()
     session.think(1)
     assert session.think(2, revises_thought=1).record.is_revision
-    assert session.think(3, is_revision=True).record.revises is None
+    assert session.think(3, is_revision=True).record.revises_thought is None
 
 
 @pytest.mark.parametrize(

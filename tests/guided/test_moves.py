@@ -69,8 +69,8 @@ class AnyWalk(RuleBasedStateMachine):
     ) -> None:
         line = self.line_of_a_call(data)
         placed = self.taken(number, total, needs_more_thoughts=more, next_thought_needed=not over, **line)
-        assert placed.record.total >= max(number, total)
-        assert placed.record.total > number or not more
+        assert placed.record.total_thoughts >= max(number, total)
+        assert placed.record.total_thoughts > number or not more
         assert placed.head.ended == over
 
     @precondition(lambda self: self.session.head.stage)
@@ -96,7 +96,7 @@ class AnyWalk(RuleBasedStateMachine):
         if here is not None and here.to:
             stage = data.draw(st.sampled_from(here.to))
             placed = self.taken(number, branch_id=branch or "", stage=stage, data=self.data_of([stage]))
-            assert placed.record.came_from in (None, here.name)
+            assert placed.record.from_stage in (None, here.name)
 
     @rule(data=st.data(), number=st.integers(1, 9), steps=st.integers(1, 6))
     def a_path_along_the_table_is_legal(self, data: st.DataObject, number: int, steps: int) -> None:
@@ -160,7 +160,7 @@ class AnyWalk(RuleBasedStateMachine):
         table, record = self.session.strategy.by_name, placed.record
         branch = placed.branch
         known = branch is None or branch in before.branches
-        path = [*filter(None, [record.came_from]), *record.stages]
+        path = [*filter(None, [record.from_stage]), *record.stages]
         assert all(to in table[start].to for start, to in pairwise(path))
         assert record.stage == placed.head.line(branch).stage == placed.head.stage
         if path:
@@ -170,7 +170,7 @@ class AnyWalk(RuleBasedStateMachine):
                 if thought.seq == record.branch_from_seq
             ]
             own = [before.line(branch).stage] if known else [left[0] if left else before.main.stage]
-            merged = [before.branches[record.merges].stage] if record.merges else []
+            merged = [before.branches[record.merge_branch].stage] if record.merge_branch else []
             assert "" in own or path[0] in [*own, *merged, before.stage]
         return placed
 
@@ -211,7 +211,7 @@ def test_branches_named_alone_are_begun_side_by_side() -> None:
 
 def test_once_branches_are_valued_the_main_line_selects_decides_and_concludes() -> None:
     session = valued_branches("A", "B")
-    assert session.think(9, stage="branch_selection").record.came_from == "branch_evaluation"
+    assert session.think(9, stage="branch_selection").record.from_stage == "branch_evaluation"
     for stage in ("continuation_decision", "solution_formulation", "path_justification", "final_response"):
         session.think(10, stage=stage)
     assert session.head.stage == session.head.main.stage == "final_response"
@@ -225,7 +225,7 @@ def test_merging_brings_the_branchs_position_along() -> None:
     session.think(9, branch_id="B", stage="branch_selection")
     session.think(10, branch_id="B", stage="continuation_decision")
     solved = session.think(11, merge_branch="B", stage="solution_formulation")
-    assert solved.record.came_from == "continuation_decision"
+    assert solved.record.from_stage == "continuation_decision"
     assert session.head.branches["B"].merged
 
 
@@ -298,7 +298,7 @@ def test_a_round_of_react_is_two_calls() -> None:
         data={"observation_reception": {"observation": "3"}, "action_planning": {"action": "search"}},
     )
     assert placed.record.path == tuple(again)
-    assert (placed.record.came_from, placed.record.stage) == ("action_execution", "action_execution")
+    assert (placed.record.from_stage, placed.record.stage) == ("action_execution", "action_execution")
     end = session.think(
         3, stage=[*again[:3], "solution_formulation", "final_response"], data={"observation": "4"}
     )

@@ -33,9 +33,9 @@ class RowsOfRun:
         record = ThoughtRecord(
             stage=thought.stage,
             is_revision=thought.revises is not None,
-            revises=thought.revises,
+            revises_thought=thought.revises,
             revises_seq=thought.revises,
-            branch_from=left,
+            branch_from_thought=left,
             branch_from_seq=left,
             data=thought.data or None,
             score=thought.score,
@@ -65,8 +65,8 @@ def _text_of(thought: ThoughtRow) -> str:
     record = decode_record(thought)
     about = [
         f"branch {thought.branch}" if thought.branch else "",
-        f"revises thought {record.revises}" if record.revises is not None else "",
-        f"takes branch {record.merges} back in" if record.merges else "",
+        f"revises thought {record.revises_thought}" if record.revises_thought is not None else "",
+        f"takes branch {record.merge_branch} back in" if record.merge_branch else "",
         str(record.said.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))

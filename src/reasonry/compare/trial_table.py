@@ -72,7 +72,7 @@ class TrialTable:
             )
             count = row.thoughts + 1
             head = Head(ThoughtLine("", count, count, count), thoughts=count, highest=count, ended=True)
-            record = ThoughtRecord(total=count, next_needed=False, at_ms=now_ms, data=data)
+            record = ThoughtRecord(total_thoughts=count, next_thought_needed=False, at_ms=now_ms, data=data)
             return SessionChange(
                 replace(row, used_at_ms=now_ms, thoughts=count, head=encode(head)),
                 ThoughtRow(count, count, text, body=encode(record)),

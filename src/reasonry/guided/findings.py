@@ -195,11 +195,11 @@ def _decisions(thoughts: Sequence[Kept]) -> Iterator[str]:
         hypothesis = str(data.get("hypothesis") or hypothesis)
         if isinstance(data.get("selected"), str):
             yield f"{row.number}: {_short(data['selected'])} was selected"
-        elif record.merges:
-            yield f"{row.number}: {_short(record.merges)} was taken in"
+        elif record.merge_branch:
+            yield f"{row.number}: {_short(record.merge_branch)} was taken in"
         if data.get("holds") is True and hypothesis:
             yield f"{row.number}: {first_words(hypothesis, _DECIDED_CHARS)} (tested)"
-        if not record.next_needed:
+        if not record.next_thought_needed:
             yield f"{row.number}: {first_words(row.text, _DECIDED_CHARS)}"
 
 
@@ -231,7 +231,7 @@ def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
         if kept.record.is_revision:
             waiting.append(kept)
     return [
-        f"revision {row.number}" + ("" if record.revises is None else f" of {record.revises}")
+        f"revision {row.number}" + ("" if record.revises_thought is None else f" of {record.revises_thought}")
         for row, record in waiting
     ]
 
@@ -242,7 +242,7 @@ def _follows(kept: Kept, correction: Kept) -> bool:
     if record.is_revision:
         revised = record.revises_seq
         return revised is not None and revised in (correction.row.seq, correction.record.revises_seq)
-    if correction.row.branch in (kept.row.branch, record.merges or kept.row.branch):
+    if correction.row.branch in (kept.row.branch, record.merge_branch or kept.row.branch):
         return True
     return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
 
@@ -298,7 +298,7 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
 
 def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
     """Return the verdicts on thoughts that were refuted and not revised."""
-    revised = {kept.record.revises for kept in thoughts}
+    revised = {kept.record.revises_thought for kept in thoughts}
     return [
         verdict for verdict in head.verdicts if verdict.verdict == "refuted" and verdict.number not in revised
     ]

@@ -147,20 +147,20 @@ class RowsView:
 
 
 class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
-    """What is kept of a thought besides its text, number and branch."""
+    """What is kept of a thought besides its text, number and branch, under the names that documents have for it."""
 
     stage: str = ""
-    total: int = 0
-    next_needed: bool = True
+    total_thoughts: int = 0
+    next_thought_needed: bool = True
     at_ms: int = 0
     """UTC, milliseconds since 1970."""
-    came_from: str | None = None
+    from_stage: str | None = None
     """The stage before, where the thought moved its line."""
     is_revision: bool = False
-    revises: int | None = None
-    branch_from: int | None = None
-    needs_more: bool = False
-    merges: str | None = None
+    revises_thought: int | None = None
+    branch_from_thought: int | None = None
+    needs_more_thoughts: bool = False
+    merge_branch: str | None = None
     data: dict[str, Any] | None = None
     score: float | None = None
     path: tuple[str, ...] = ()

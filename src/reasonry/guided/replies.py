@@ -32,8 +32,8 @@ def reply_document(taken: Taken) -> Document:
     record, head = taken.placed.record, taken.placed.head
     reply = ThinkingReply(
         thought_number=taken.thought.number,
-        total_thoughts=record.total,
-        next_thought_needed=record.next_needed,
+        total_thoughts=record.total_thoughts,
+        next_thought_needed=record.next_thought_needed,
         branches=list(head.branches),
         thought_history_length=head.thoughts,
         session_id=taken.row.session_id,
@@ -43,7 +43,7 @@ def reply_document(taken: Taken) -> Document:
         reply = replace(reply, **_place(taken))
     if taken.before_end:
         reply = replace(reply, before_you_end=taken.before_end)
-    if not record.next_needed:
+    if not record.next_thought_needed:
         tested_by = {stage.name: stage.tested_by for stage in taken.strategy.stages}
         left = left_open(head, tested_by, keep([*taken.before, taken.thought]))
         reply = replace(reply, summary=summary(head), left_open=left)
@@ -60,8 +60,8 @@ def _place(taken: Taken) -> Document:
     due = guidance_due(strategy, record.stage, () if taken.recalls else earlier.guided)
     line = earlier.main if taken.placed.branch is None else earlier.branches.get(taken.placed.branch)
     had_no_stage = line is not None and not line.stage
-    entered = bool(due) or record.came_from is not None or bool(record.path) or had_no_stage
-    members = _stage_members(strategy, head, record.stage, due, entered=entered, chosen=record.merges)
+    entered = bool(due) or record.from_stage is not None or bool(record.path) or had_no_stage
+    members = _stage_members(strategy, head, record.stage, due, entered=entered, chosen=record.merge_branch)
     members["branch_id"] = taken.placed.branch or ""
     if not earlier.has_stage or taken.recalls:
         members["strategy"] = strategy.name
@@ -128,15 +128,9 @@ def _history(
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
     record = decode_record(thought)
-    return ShownThought(
-        thought_number=thought.number,
-        thought=thought.text,
-        branch_id=thought.branch,
-        is_revision=record.is_revision,
-        revises_thought=record.revises,
-        branch_from_thought=record.branch_from,
-        merge_branch=record.merges,
-    )
+    names = ("is_revision", "revises_thought", "branch_from_thought", "merge_branch")
+    said = {name: getattr(record, name) for name in names}
+    return ShownThought(thought.number, thought.text, thought.branch, **said)
 
 
 def notice_documents(notices: Iterable[Notice]) -> list[Document]:
@@ -230,22 +224,11 @@ def thought_document(thought: ThoughtRow) -> Document:
     document: Document = {
         "seq": thought.seq,
         "thought_number": thought.number,
-        "total_thoughts": record.total or None,
-        "next_thought_needed": record.next_needed,
+        "next_thought_needed": record.next_thought_needed,
         "thought": thought.text,
-        "stage": record.stage or None,
-        "stages": list(record.path) or None,
-        "from_stage": record.came_from,
         "branch_id": thought.branch,
-        "branch_from_thought": record.branch_from,
-        "branch_from_seq": record.branch_from_seq,
-        "is_revision": record.is_revision or None,
-        "revises_thought": record.revises,
-        "revises_seq": record.revises_seq,
-        "needs_more_thoughts": record.needs_more or None,
-        "merge_branch": record.merges,
-        "data": record.data,
-        "score": record.score,
+        **msgspec.to_builtins(replace(record, path=(), mark=0, at_ms=0)),
+        "stages": list(record.path) or None,
         "at": instant(record.at_ms) if record.at_ms else None,
     }
     return {name: value for name, value in document.items() if value is not None}

@@ -149,7 +149,7 @@ class ThinkingTurn:
         seen = None if thinker is None else thinker.seen
         recalls = choice.session is not None and seen is not None and row.session_id not in seen
         bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
-        is_end, revises = not placed.record.next_needed, placed.record.revises_seq is not None
+        is_end, revises = not placed.record.next_thought_needed, placed.record.revises_seq is not None
         before_end, is_read = "", is_end or revises or asks
         before = view.latest(earlier.thoughts) if is_read else bound.read(view, earlier.thoughts)
         if revises or asks:
@@ -168,7 +168,7 @@ class ThinkingTurn:
         """Return what came of the same call when it came first."""
         message = f"This is thought {thought.number} of session {row.session_id} already; nothing was added."
         record = decode_record(thought)
-        before = () if record.next_needed else view.latest(head.thoughts)[: thought.seq - 1]
+        before = () if record.next_thought_needed else view.latest(head.thoughts)[: thought.seq - 1]
         placed, bound = Placed(head, thought.branch, record), HistoryBound(0, None)
         notices = [Notice("already_kept", message)]
         return Taken(
@@ -238,9 +238,9 @@ def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
     """Whether it is time to ask what is asked before the end: the next thought may be the last, or this one is."""
     head, record = placed.head, placed.record
-    if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_needed):
+    if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
-    if not record.next_needed or record.total <= head.line(placed.branch).number + 1:
+    if not record.next_thought_needed or record.total_thoughts <= head.line(placed.branch).number + 1:
         return True
     stage = strategy.by_name.get(record.stage)
     return stage is not None and any(not strategy.by_name[name].to for name in stage.to)
