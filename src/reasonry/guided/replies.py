@@ -129,8 +129,8 @@ def _history(
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
     record = decode_record(thought)
     names = ("is_revision", "revises_thought", "branch_from_thought", "merge_branch")
-    said = {name: getattr(record, name) for name in names}
-    return ShownThought(thought.number, thought.text, thought.branch, **said)
+    shown = {name: getattr(record, name) for name in names}
+    return ShownThought(thought.number, thought.text, thought.branch, **shown)
 
 
 def notice_documents(notices: Iterable[Notice]) -> list[Document]:
