@@ -26,6 +26,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
 
+from .engine.running import trace_of
 from .servers.small_model import MISSING, SmallModel, small_model
 
 pytestmark = [
@@ -75,7 +76,7 @@ async def solved(
             )
         )
         result = await app.solve(order, performers)
-        return result, await app.engine.trace(result.run_id)
+        return result, await trace_of(app.engine, result.run_id)
 
 
 def plain(text: str | None) -> str:
@@ -139,7 +140,7 @@ async def test_a_killed_run_goes_on_and_no_answer_is_asked_for_again(
     async with App(store, POLICY) as app:
         (row,) = await app.store.runs()
         result = await app.resume(row.run_id)
-        trace = await app.engine.trace(row.run_id)
+        trace = await trace_of(app.engine, row.run_id)
     assert result.status in ("done", "failed")
     assert result.termination.code in (None, "output_invalid")
     assert result.usage.calls <= 5
@@ -163,7 +164,7 @@ async def answered(store: str, count: int) -> list[dict[str, Any]]:
         if Path(store).exists():
             async with App(store) as app:
                 rows = await app.store.runs()
-                trace = await app.engine.trace(rows[0].run_id) if rows else {"questions": []}
+                trace = await trace_of(app.engine, rows[0].run_id) if rows else {"questions": []}
             known = [one for one in trace["questions"] if one.get("reply") is not None]
             if len(known) >= count:
                 return known

@@ -19,6 +19,7 @@ from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
+from ..engine.running import trace_of
 
 KINDS = ("string", "number", "integer", "boolean", "array", "object", "null")
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -130,7 +131,7 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
         )
         result = await app.solve(order, performers)
         assert (result.status, json.loads(result.answer or "")) == ("done", json.loads(good))
-        trace = await app.engine.trace(result.run_id)
+        trace = await trace_of(app.engine, result.run_id)
         *_, last = trace["questions"]
         assert "the answer.letters must be of type integer" in last["prompt"]
         assert (await app.engine.replay(result.run_id))["replay"]["identical"]

@@ -32,6 +32,7 @@ from reasonry.strategies import STRATEGIES
 from ..filling import TEXTS
 from ..playing import World
 from .playing import by
+from .running import trace_of
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
 
@@ -180,7 +181,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
 
     What is done side by side is listed as the answers came in, so it is put into the order of ids.
     """
-    trace = await engine.trace(run_id)
+    trace = await trace_of(engine, run_id)
     trace["questions"].sort(key=lambda question: _numbers(question["id"]))
     trace["thoughts"] = in_order_of_lines(trace["thoughts"])
     same = (

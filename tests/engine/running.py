@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -60,3 +61,8 @@ async def fork(
         prompts=begun.prompts,
     )
     return (await engine.fork(source, order or own, at, reworded)).run_id
+
+
+async def trace_of(engine: Engine, run_id: str) -> dict[str, Any]:
+    """Return all there is to see of a run, as one document."""
+    return (await engine.record(run_id)).document()

@@ -23,7 +23,7 @@ from reasonry.errors import ModelError
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
-from .running import accept, drive
+from .running import accept, drive, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -247,7 +247,7 @@ async def run_with(
     )
     run_id = await accept(engine, order)
     result = await drive(engine, run_id, Performers(model))
-    return result, await engine.trace(run_id), await engine.replay(run_id)
+    return result, await trace_of(engine, run_id), await engine.replay(run_id)
 
 
 @pytest.mark.parametrize("budget", [Budget(), Budget(calls=3)], ids=["no limit", "as many calls as needed"])

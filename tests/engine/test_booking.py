@@ -23,7 +23,7 @@ from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel
-from .running import accept, drive
+from .running import accept, drive, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -127,7 +127,7 @@ async def test_each_attempt_that_broke_off_is_booked(kind: Any, observer: Any) -
     with ModelServer(replies=(WORDS,) * 4, faults=(Fault(kind=kind, first=2),)) as server:
         async with app() as one:
             result = await solved(one, server.model, Budget(), observer, steps=1)
-            trace = await one.engine.trace(result.run_id)
+            trace = await trace_of(one.engine, result.run_id)
     assert (result.status, result.usage.calls) == ("done", 3)
     asked, came = estimate_tokens("count 0"), estimate_tokens(WORDS)
     honest = Usage(output_tokens=estimate_tokens(WORDS))

@@ -20,7 +20,7 @@ from reasonry.engine.policy import Performers
 
 from ..guided.test_search import ALL, order
 from .playing import LOOP, CountingModel, Loops, Seen, by
-from .running import accept
+from .running import accept, trace_of
 
 pytestmark = pytest.mark.anyio
 NOBODY = by(Performers(CountingModel()))
@@ -68,7 +68,7 @@ async def test_answers_read_no_more_of_the_journal_as_it_grows(tmp_path: Path) -
                 assert len((await app.engine.store.tail(run_id))[1]) <= KEEP_EVERY
                 assert shown["progress"]["answered"] == number
         assert shown["status"] == "done"
-        trace = await app.engine.trace(run_id)
+        trace = await trace_of(app.engine, run_id)
         assert [asked["reply"] for asked in trace["questions"]] == [
             f"thought {number}" for number in range(1, STEPS + 1)
         ]

@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
-from .running import accept, drive, resume
+from .running import accept, drive, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -127,7 +127,7 @@ async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
         coached.engine, run_id, Performers(model), participants=ParticipantNames("counting")
     )
     assert (result.status, model.calls) == ("done", 2)
-    replies = [one["reply"] for one in (await coached.engine.trace(run_id))["questions"]]
+    replies = [one["reply"] for one in (await trace_of(coached.engine, run_id))["questions"]]
     assert replies[0] == "mine"
 
 

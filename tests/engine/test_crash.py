@@ -26,6 +26,7 @@ from ..test_every_strategy import DRIVEN
 from . import brain, search
 from .answering import at_any_pace, in_order_of_lines
 from .crashing import ALL, Job, Nursery
+from .running import trace_of
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def look(path: str, run_id: str) -> dict[str, Any]:
 
     async def work() -> dict[str, Any]:
         async with App(path, strategies=ALL) as app:
-            trace = await app.engine.trace(run_id)
+            trace = await trace_of(app.engine, run_id)
             shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
             return {
                 "trace": trace,

@@ -21,7 +21,7 @@ from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Seen
-from .running import accept, drive, fork, resume
+from .running import accept, drive, fork, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,7 @@ async def test_a_cancelled_drive_is_recorded_and_can_be_resumed() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (await engines.result(run_id)).status == "cancelled"
-    recorded = len((await engines.trace(run_id))["events"]) - 1
+    recorded = len((await trace_of(engines, run_id))["events"]) - 1
     fast = CountingModel()
     result = await resume(engines, run_id, Performers(fast))
     assert result.status == "done"
@@ -234,7 +234,7 @@ async def test_a_fork_starts_with_the_answers_before_it() -> None:
     forked = await fork(engines, run_id, None, at=3)
     result = await drive(engines, forked, Performers(model))
     assert model.calls == 2
-    assert [one["reply"] for one in (await engines.trace(forked))["questions"]][:3] == [
+    assert [one["reply"] for one in (await trace_of(engines, forked))["questions"]][:3] == [
         "count 0 of e1",
         "count 1 of e2",
         "count 2 of e3",

@@ -14,7 +14,7 @@ from reasonry.surfaces.web.page import PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
 from .playing import CountingModel
-from .running import accept, drive, fork
+from .running import accept, drive, fork, trace_of
 from .test_engine import engine, order
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_a_fork_books_what_it_asks_itself_alone(at: int, again: int) -> No
 async def test_a_reworded_question_is_asked_so_shown_so_and_replayed_so(at: int) -> None:
     engines, model = engine(), CountingModel()
     first = await ended_run(engines)
-    asked = [event["id"] for event in (await engines.trace(first))["events"]][at]
+    asked = [event["id"] for event in (await trace_of(engines, first))["events"]][at]
     forked = await fork(engines, first, None, at, {asked: "Something else?"})
     result = await drive(engines, forked, Performers(model))
     assert result.status == "done"

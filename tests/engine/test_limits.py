@@ -32,7 +32,7 @@ from tests.servers import ModelServer, ServerProcess
 from .answering import order
 from .crashing import ALL, Job, Nursery
 from .playing import LOOP, STRATEGIES, CountingModel, by
-from .running import accept, drive, resume
+from .running import accept, drive, resume, trace_of
 
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
@@ -250,7 +250,7 @@ async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> N
     await model.has_second.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    trace = await engines.trace(run_id)
+    trace = await trace_of(engines, run_id)
     assert trace["status"] == "cancelled"
     assert [one["reply"] is not None for one in trace["questions"]] == [True, True, False]
     assert trace["usage"]["calls"] == 3

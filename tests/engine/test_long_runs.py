@@ -27,7 +27,7 @@ from reasonry.ids import new_id
 
 from .answering import order
 from .playing import LOOP, CountingModel, Loops, Seen
-from .running import accept, drive
+from .running import accept, drive, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +98,7 @@ async def test_a_run_keeps_its_prompts_in_what_they_add(app: App) -> None:
             sum(len(asked.prompt) for asked in run.asked.values()),
             len(zlib.decompress(ended.record)),
         )
-        trace = await app.engine.trace(run_id)
+        trace = await trace_of(app.engine, run_id)
         texts = [event["text"] for event in trace["events"]]
         for number, question in enumerate(trace["questions"]):
             assert question["prompt"].partition("\n")[2] == "\n".join(texts[:number])
@@ -113,7 +113,7 @@ async def test_the_record_of_a_run_says_what_its_journal_says(app: App) -> None:
     row, ended = await app.store.run(run_id), entries[-1]
     assert isinstance(ended, Ended)
     recorded, folded = unpack(ended.record), record_as_it_stands(row, fold(entries, app.strategies))
-    documents = recorded.document(), folded.document(), await app.engine.trace(run_id)
+    documents = recorded.document(), folded.document(), await trace_of(app.engine, run_id)
     assert len({msgspec.json.encode(document) for document in documents}) == 1
     assert [len(entries) for name, entries in recorded.chunks() if name == "events"] == [CHUNK, 20]
     assert list(recorded.thoughts()) == list(folded.thoughts())
@@ -125,7 +125,7 @@ async def test_a_long_journal_is_read_beside_the_event_loop(app: App, ended: boo
     if not ended:
         run_id = await interrupt(app, run_id, DIRECT_LINES + 5)
     for look in (
-        app.engine.trace,
+        app.engine.record,
         app.engine.read,
         app.engine.result,
         app.engine.recorded_run,

@@ -17,7 +17,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from ..test_every_strategy import DRIVEN, each_driven, options, world
 from .answering import WorldModel, after_crash, coach_on, engine, is_same, order, performers_of, record
-from .running import accept, drive, resume
+from .running import accept, drive, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ async def examples(strategy: Strategy[Any, Any], *hostilities: float, free: bool
 
 async def features(engines: Engine, run_id: str) -> set[Hashable]:
     """Return the edges a run took, how it ended, and, by stage, the answers it had and how they were read."""
-    trace = await engines.trace(run_id)
+    trace = await trace_of(engines, run_id)
     stages = {effect["id"]: effect["stage"] for effect in trace["effects"]}
     entries = (await engines.recorded_run(run_id)).entries
     settled = [entry for entry in entries if isinstance(entry, Settled)]
@@ -119,7 +119,7 @@ async def test_a_run_may_be_handed_from_its_caller_to_a_model_at_any_point(
 ) -> None:
     answers = world(strategy, 3, 0.0)
     engines, run_id = await driven(strategy, 3, answers)
-    whole, asked = await record(engines, run_id), len((await engines.trace(run_id))["questions"])
+    whole, asked = await record(engines, run_id), len((await trace_of(engines, run_id))["questions"])
     for count in range(asked):
         handed = engine()
         other = await accept(handed, order(strategy, options(strategy, 3)))

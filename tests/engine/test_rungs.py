@@ -12,6 +12,8 @@ from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from tests.servers import Fault, ModelServer
 
+from .running import trace_of
+
 pytestmark = pytest.mark.anyio
 
 
@@ -28,7 +30,7 @@ async def recorded(server: ModelServer) -> list[dict[str, Any]]:
             )
         )
         result = await app.solve(order, performers)
-        trace = await app.engine.trace(result.run_id)
+        trace = await trace_of(app.engine, result.run_id)
     assert result.status == "done"
     assert sum(len(one["tried"]) + 1 for one in trace["questions"]) == result.usage.calls
     return trace["questions"]

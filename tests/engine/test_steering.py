@@ -25,7 +25,7 @@ from reasonry.strategies import STRATEGIES as ALL
 from ..playing import World
 from .answering import WorldModel, order
 from .playing import LOOP, STRATEGIES, CountingModel
-from .running import accept, drive, resume
+from .running import accept, drive, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +77,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
     engine, run_id = await begin(strategy, options)
     undisturbed = model()
     await drive(engine, run_id, Performers(undisturbed))
-    whole, last = same(await engine.trace(run_id)), len(await engine.store.lines(run_id))
+    whole, last = same(await trace_of(engine, run_id)), len(await engine.store.lines(run_id))
     paused = 0
     for at in range(2, last):
         engine, run_id = await begin(strategy, options)
@@ -93,7 +93,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
             assert sum(answering.asked.values()) == at_rest
             await resume(engine, run_id, Performers(answering))
         assert not (await engine.store.run(run_id)).paused
-        assert same(await engine.trace(run_id)) == whole
+        assert same(await trace_of(engine, run_id)) == whole
         assert answering.asked == undisturbed.asked
         assert (await engine.replay(run_id))["replay"]["identical"]
     assert paused >= last // 3

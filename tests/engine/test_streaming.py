@@ -16,6 +16,7 @@ from reasonry.engine.policy import Policy
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL
+from .running import trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ async def watched(
             )
         )
         result = await app.solve(order, performers, observer)
-        return await app.engine.trace(result.run_id)
+        return await trace_of(app.engine, result.run_id)
 
 
 async def test_the_pieces_arrive_and_the_record_has_the_whole() -> None:

@@ -21,7 +21,7 @@ from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import at_any_pace, coach_on, engine, order, performers_of, record_answers
 from .playing import by
-from .running import accept, drive, fork, resume
+from .running import accept, drive, fork, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +53,7 @@ def mumbling(answers: World, *questions: str) -> Tireless:
 
 
 async def ended(engines: Engine, run_id: str) -> dict[str, Any]:
-    trace = await engines.trace(run_id)
+    trace = await trace_of(engines, run_id)
     return at_any_pace({name: trace[name] for name in SAME})
 
 
@@ -81,7 +81,9 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
         run_id = await accept(engines, order(strategy, options(strategy, seed)))
         await drive(engines, run_id, performers_of(mumbling(answers), free=True))
         whole = await ended(engines, run_id)
-        asked = [(one["stage"], first_try(one["id"])) for one in (await engines.trace(run_id))["questions"]]
+        asked = [
+            (one["stage"], first_try(one["id"])) for one in (await trace_of(engines, run_id))["questions"]
+        ]
         # The first and the last question of each stage.
         for question in {*dict(asked).values(), *dict(reversed(asked)).values()}:
             for coached in (False, True):
@@ -90,7 +92,7 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                     continue
                 taken_up += 1
                 engines, other = failed
-                before = len((await engines.trace(other))["events"])
+                before = len((await trace_of(engines, other))["events"])
                 if coached:
                     await coach_on(engines, other, mumbling(answers))
                 else:
@@ -102,7 +104,7 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                     )
                 assert await ended(engines, other) == whole
                 assert (await engines.replay(other))["replay"]["identical"] is True
-                events = [one["id"] for one in (await engines.trace(other))["events"]]
+                events = [one["id"] for one in (await trace_of(engines, other))["events"]]
                 assert len(set(events)) == len(events)
                 assert any(one.startswith(f"{question}.") for one in events[before:])
                 forked = await fork(engines, other, None, len(events))

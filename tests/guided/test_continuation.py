@@ -20,7 +20,7 @@ from reasonry.strategies import STRATEGIES
 from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
-from ..engine.running import accept, drive
+from ..engine.running import accept, drive, trace_of
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
     async with App("memory") as app:
         session_id, run_id = await a_run(app, strategy)
         sessions = app.sessions()
-        before = await app.engine.trace(run_id), await sessions.export({"sessionId": session_id})
+        before = await trace_of(app.engine, run_id), await sessions.export({"sessionId": session_id})
         reply = await sessions.think(call(1_000, session_id))
         notice = next(one for one in reply["notices"] if one["reason"] == "run_continued")
         assert notice["requestedSessionId"] == session_id
@@ -68,7 +68,10 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
             same = ("thought", "thoughtNumber", "branchId")
             assert {name: old.get(name) for name in same} == {name: new.get(name) for name in same}
             assert new.get("stage", "") in ("", *STRATEGIES[copy["strategy"]].by_name)
-        assert (await app.engine.trace(run_id), await sessions.export({"sessionId": session_id})) == before
+        assert (
+            await trace_of(app.engine, run_id),
+            await sessions.export({"sessionId": session_id}),
+        ) == before
         again = await sessions.import_({**copy, "session_id": "a-copy"})
         walked = await sessions.export({"sessionId": again["session_id"]})
         assert [one["thought"] for one in walked["thoughts"]] == [one["thought"] for one in copy["thoughts"]]

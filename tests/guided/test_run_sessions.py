@@ -16,7 +16,7 @@ from reasonry.guided.sessions import Sessions
 from ..engine.answering import order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
-from ..engine.running import accept, drive
+from ..engine.running import accept, drive, trace_of
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
     async with App("memory") as app:
         run_id = await accept(app.engine, order(strategy, options(strategy, 1)))
         result = await drive(app.engine, run_id, performers_of(world(strategy, 1, 0.0)))
-        trace, sessions = await app.engine.trace(run_id), app.sessions()
+        trace, sessions = await trace_of(app.engine, run_id), app.sessions()
         shown = await pages(sessions, result.session_id)
         assert trace["thoughts"]
         assert [one["thought_number"] for one in shown] == list(range(1, len(shown) + 1))
@@ -70,7 +70,7 @@ async def test_deleting_it_deletes_the_run(store: str) -> None:
         result = await drive(app.engine, run_id, Performers(CountingModel()))
         await app.sessions().delete({"sessionId": result.session_id})
         with pytest.raises(NotFoundError):
-            await app.engine.trace(run_id)
+            await trace_of(app.engine, run_id)
         with pytest.raises(NotFoundError):
             await app.sessions().get({"sessionId": result.session_id})
         assert await app.store.runs() == []

@@ -16,6 +16,8 @@ from reasonry.models.scripted import ScriptedModel
 from reasonry.surfaces import cli
 from reasonry.surfaces.http.run_forms import StartRun
 
+from ..engine.running import trace_of
+
 pytestmark = pytest.mark.anyio
 
 OWN = 'Think in French.\n{prompt}\nEnd with {"answer": "…"}; the problem was: {problem}'
@@ -36,7 +38,9 @@ async def test_a_stage_of_any_strategy_of_the_run_may_have_a_prompt(strategy: st
         assert order.prompts == {"chain_of_thought.sequential_reasoning": OWN}
         async with app.engine.begin(order) as opened:
             record = await app.engine.record(opened.row.run_id)
-        texts = [question["prompt"] for question in (await app.engine.trace(opened.row.run_id))["questions"]]
+        texts = [
+            question["prompt"] for question in (await trace_of(app.engine, opened.row.run_id))["questions"]
+        ]
     assert record.head["prompts"] == order.prompts
     assert texts
     for text in texts:

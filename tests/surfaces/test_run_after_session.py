@@ -13,7 +13,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.problem import HEADING, MAX_QUOTED_CHARS, without_quoted
 
-from ..engine.running import fork
+from ..engine.running import fork, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -56,13 +56,13 @@ async def test_every_question_has_the_thoughts_as_quoted_lines_and_the_record_sa
         assert "\nAssistant" not in prompt
         run_id = coaching.document["run_id"]
     async with App(store) as app:
-        trace = await app.engine.trace(run_id)
+        trace = await trace_of(app.engine, run_id)
         assert trace["from_session"] == session
         assert without_quoted(trace["problem"]) == "How many?"
         assert (await app.store.run(run_id)).problem == "How many?"
         before = await app.sessions().export({"session_id": session})
         forked = await fork(app.engine, run_id, None, 0)
-        assert (await app.engine.trace(forked))["from_session"] == session
+        assert (await trace_of(app.engine, forked))["from_session"] == session
         assert await app.sessions().export({"session_id": session}) == before
 
 
@@ -74,13 +74,13 @@ async def test_without_a_problem_the_first_thought_is_the_problem(store: str) ->
     assert result.answer is not None
     assert result.answer.endswith("= 24")
     async with App(store) as app:
-        problem = (await app.engine.trace(result.run_id))["problem"]
+        problem = (await trace_of(app.engine, result.run_id))["problem"]
         assert without_quoted(problem) == PUZZLE
         assert "Thought 2: 10 - 4 is 6." in problem
         assert "Thought 1" not in problem
     result = await reasonry.solve(session=alone, model="offline", store=store)
     async with App(store) as app:
-        assert (await app.engine.trace(result.run_id))["problem"] == PUZZLE
+        assert (await trace_of(app.engine, result.run_id))["problem"] == PUZZLE
 
 
 async def test_a_verifier_and_the_offline_model_read_the_problem_alone(store: str) -> None:

@@ -15,6 +15,8 @@ from reasonry.core.events import Verified
 from reasonry.errors import SandboxError, UsageError
 from reasonry.tools.verifiers import open_verifier
 
+from ..engine.running import trace_of
+
 pytestmark = pytest.mark.anyio
 
 CHECK = """from answer import median
@@ -110,5 +112,5 @@ async def test_refine_continues_until_the_tests_pass(folder: Path) -> None:
         )
         result = await app.solve(*app.order(request))
         assert (result.outcome, result.usage.calls) == ("solved", 2)
-        asked = (await app.engine.trace(result.run_id))["questions"][1]["prompt"]
+        asked = (await trace_of(app.engine, result.run_id))["questions"][1]["prompt"]
         assert "AssertionError: of an even number" in asked

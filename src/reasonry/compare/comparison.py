@@ -312,7 +312,7 @@ class Comparison:
         if result.termination.code is not None:
             return result.termination.code
         # A strategy that hears of failures may end for a reason of its own.
-        events = (await self.engine.trace(result.run_id))["events"]
+        events = [*(await self.engine.record(result.run_id)).entries("events")]
         codes = [event["code"] for event in events if event["type"] == "failed"]
         return codes[-1] if codes else None
 

@@ -277,10 +277,6 @@ class Engine:
         """Return where a run stands."""
         return (await self.record(run_id)).result
 
-    async def trace(self, run_id: str) -> dict[str, Any]:
-        """Return all there is to see of a run, as one document; `record` has that of a long run piece by piece."""
-        return (await self.record(run_id)).document()
-
     async def replay(self, run_id: str) -> dict[str, Any]:
         """Walk a run's journal again, without a model, and compare what comes of it with what the run left behind.
 

@@ -179,6 +179,10 @@ def _head_of(run: Run) -> dict[str, Any]:
     }
 
 
+_SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
+"""Members of the first entry that are left out where they say nothing."""
+
+
 def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:
     return {
         "problem": begun.problem,
@@ -187,10 +191,7 @@ def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames
         "crew": msgspec.to_builtins(participants),
         "created_at_ms": begun.created_at_ms,
         "forked_from": begun.forked_from,
-        **({} if begun.forked_at is None else {"forked_at": begun.forked_at}),
-        **({"from_session": begun.from_session} if begun.from_session else {}),
-        **({"reworded": begun.reworded} if begun.reworded else {}),
-        **({"prompts": begun.prompts} if begun.prompts else {}),
+        **{name: value for name in _SELDOM if (value := getattr(begun, name)) not in (None, "", {})},
     }
 
 

@@ -77,7 +77,10 @@ def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
 def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
     match entry:
         case Begun():
-            return "begun", _begun_document(entry)
+            shown = ("strategy", "problem", "options", "created_at_ms", "forked_from", "forked_at")
+            begun = {name: getattr(entry, name) for name in shown}
+            budget = msgspec.to_builtins(entry.budget)
+            return "begun", {**begun, "model": entry.participants.model, "budget": budget}
         case CallIntended():
             return "sent", {"effect": entry.id}
         case Settled():
@@ -93,19 +96,6 @@ def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
             if result is None and (record := record_of(entry)) is not None:
                 result = record.result
             return "ended", {"result": result and result.document(nodes=False)}
-
-
-def _begun_document(begun: Begun) -> Data:
-    return {
-        "strategy": begun.strategy,
-        "model": begun.participants.model,
-        "problem": begun.problem,
-        "options": begun.options,
-        "budget": msgspec.to_builtins(begun.budget),
-        "created_at_ms": begun.created_at_ms,
-        "forked_from": begun.forked_from,
-        "forked_at": begun.forked_at,
-    }
 
 
 def _settled_event(settled: Settled) -> tuple[str, Data]:
@@ -134,17 +124,10 @@ def _usage(usage: Usage) -> Data:
 
 
 def _asked_document(performed: Performed) -> Data:
-    document: Data = {
-        "id": performed.id,
-        "kind": performed.kind,
-        "stage": performed.stage,
-        "round": performed.round,
-        "about": performed.about,
-        "sample": performed.sample,
-    }
-    if performed.kind == "call_tool":
-        return {**document, "tool": performed.text, "arguments": performed.arguments}
-    return document
+    shown = ("id", "kind", "stage", "round", "about", "sample")
+    is_call = performed.kind == "call_tool"
+    call = {"tool": performed.text, "arguments": performed.arguments} if is_call else {}
+    return {**{name: getattr(performed, name) for name in shown}, **call}
 
 
 def _bound(value: Any) -> Any:
