@@ -224,7 +224,8 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 message = f"stage {stage.name!r} yields without end and asks nobody"
                 reached.failure = Failed("stage_loop", message)
                 break
-            lost = None if requested.give_failures else _first_failure(answers)
+            failures = () if requested.give_failures else [each for each in answers if type(each) is Failed]
+            lost = failures[0] if failures else None
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
     except StopIteration as end:
         if not isinstance(end.value, Move):
@@ -233,11 +234,6 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
     except EffectFailed as lost:
         reached.failure = lost.failure
     return used
-
-
-def _first_failure(answers: Answers) -> Failed | None:
-    failures = [answer for answer in answers if type(answer) is Failed]
-    return failures[0] if failures else None
 
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
@@ -504,7 +500,11 @@ class _Execution:
         """Take the answers over if the stage can go on: all of them are there, or what is there is enough."""
         answers = _answers_in(self.pending)
         if len(answers) < len(self.pending):
-            if not (self.has_enough and answers and self._is_enough()):
+            if not (self.has_enough and answers):
+                return False
+            requested = run_stage(self.stage, self.entry, self.had).request
+            so_far = tuple(waiting.settled for waiting in self.pending)
+            if requested is None or requested.enough is None or not requested.enough(so_far):
                 return False
             self.cancelled += tuple(waiting.id for waiting in _walk_open(self.pending))
             cut = Stopped(STOPPED, "what came in is enough", self.at_ms)
@@ -515,12 +515,6 @@ class _Execution:
             if (last := waiting.last_round) > self.rounds:
                 self.rounds = last
         return True
-
-    def _is_enough(self) -> bool:
-        requested = run_stage(self.stage, self.entry, self.had).request
-        if requested is None or requested.enough is None:
-            return False
-        return requested.enough(tuple(waiting.settled for waiting in self.pending))
 
     # -- endings
 
