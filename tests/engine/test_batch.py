@@ -228,7 +228,8 @@ async def test_cutting_off_a_round_leaves_one_call_in_flight() -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert all(task.cancelled() for task in tasks)
-    assert (model.sizes, desk.cut_off.calls, desk.guard.ledger.spent.calls) == ([4], 1, 1)
+    in_flight = sum(desk.in_flight.values(), NOTHING)
+    assert (model.sizes, in_flight.calls, desk.guard.ledger.spent.calls) == ([4], 1, 1)
 
 
 # -- whole runs
