@@ -10,7 +10,7 @@ value they stand in. The strategy outside keeps the one inside in its options `o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -23,6 +23,8 @@ MAX_LEVELS: Final = 5
 """Strategies inside one another."""
 
 _OPTION: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*=(.*)", re.DOTALL)
+_PIECE: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[^\w\s]|[\w\s]+', re.DOTALL)
+"""A quoted text, a mark, or what stands between marks; a quote that is not closed is a mark."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -70,29 +72,21 @@ def split_outside(text: str) -> list[str]:
     Raises:
         UsageError: A bracket or a quote is not closed.
     """
-    parts, start = list[str](), 0
-    for place in _commas(text):
-        parts.append(text[start:place])
-        start = place + 1
-    return [*parts, text[start:]]
-
-
-def _commas(text: str) -> Iterator[int]:
-    waiting: list[str] = []
-    for place, char in enumerate(text):
-        quoted = waiting[-1:] == ['"']
-        if waiting and char == waiting[-1] and not (quoted and text[place - 1] == "\\"):
-            waiting.pop()
-        elif quoted:
+    parts, open_brackets = [""], list[str]()
+    for piece in _PIECE.findall(text):
+        if piece == "," and not open_brackets:
+            parts.append("")
             continue
-        elif char == '"' or char in _CLOSING:
-            waiting.append(_CLOSING.get(char, char))
-        elif char in _CLOSING.values():
+        if piece in _CLOSING:
+            open_brackets.append(piece)
+        elif piece == '"' or (
+            piece in _CLOSING.values() and _CLOSING.get((open_brackets or [""]).pop()) != piece
+        ):
             raise _misspelling(text)
-        elif char == "," and not waiting:
-            yield place
-    if waiting:
+        parts[-1] += piece
+    if open_brackets:
         raise _misspelling(text)
+    return parts
 
 
 def _misspelling(text: str) -> UsageError:

@@ -25,5 +25,7 @@ class DraftsDetails(Details):
     """What they have where drafts were compared."""
 
     votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
-    samples: Annotated[list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`.")]
+    samples: Annotated[
+        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
+    ]
     samples_used: Annotated[int, Meta(description="Drafts written.")]

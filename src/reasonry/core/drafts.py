@@ -30,6 +30,8 @@ FRESH: Final = (None, "")
 """What a draft has before it that is written from the beginning."""
 PLAIN_WRITER: Final = "chain_of_thought"
 """The strategy inside by default."""
+_DRAWN: Final = ("tree", "best", "samples", "votes", "iterations", "tasks")
+"""Parts of a document that are drawn as nodes."""
 
 
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +62,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
         code: With `lost`: of the failure.
         repairs: The number of the draft that it is to improve; 0 for none.
         confidence: That its writer states, from 0 to 1.
+        inside: Of the document of the run inside, the parts that are shown beneath the draft.
     """
 
     number: int
@@ -72,6 +75,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     code: str | None = None
     repairs: int = 0
     confidence: float | None = None
+    inside: dict[str, Any] = {}
 
     @property
     def is_candidate(self) -> bool:
@@ -181,7 +185,8 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
     cut = brought.status == "cancelled"
     status = "proved" if brought.proved else "unfinished" if cut else "open"
-    return Draft(number, answer, brought.short or "", lines, status)
+    inside = {name: brought.document[name] for name in _DRAWN if brought.document.get(name)}
+    return Draft(number, answer, brought.short or "", lines, status, inside=inside)
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
@@ -195,27 +200,25 @@ def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
     if not state.options.verify:
         return state
     written = [draft for draft in state.drafts if draft.is_candidate or draft.checked]
-    looked_at: dict[int, Draft] = {}
-    waiting: list[list[Draft]] = []
-    for vote in tally(list(map(_voice, written))):
-        group = [written[place] for place in vote.voters]
-        if known := next((draft for draft in group if draft.checked), None):
-            looked_at |= {draft.number: known for draft in group}
-        else:
-            waiting.append(group)
-    claims = [claim(state.problem, group[0].steps, group[0].answer) for group in waiting]
+    groups = [[written[at] for at in vote.voters] for vote in tally(list(map(_voice, written)))]
+    known = [next((draft for draft in group if draft.checked), None) for group in groups]
+    new = [group[0] for group, draft in zip(groups, known, strict=True) if draft is None]
+    claims = [claim(state.problem, draft.steps, draft.answer) for draft in new]
     verdicts = yield request(state, *claims, give_failures=True)
-    for group, verdict in zip(waiting, verdicts, strict=True):
-        looked_at |= {draft.number: _rule_on(draft, verdict) for draft in group}
+    rulings = map(_rule_on, new, verdicts)
+    changed: dict[int, Draft] = {}
+    for group, draft in zip(groups, known, strict=True):
+        ruled = draft or next(rulings)
+        changed |= {each.number: _settle(each, ruled) for each in group if not each.checked}
+    return replace(state, drafts=tuple(changed.get(draft.number, draft) for draft in state.drafts))
 
-    def settle(draft: Draft) -> Draft:
-        known = looked_at.get(draft.number)
-        if known is None or draft.checked:
-            return draft
-        answer = known.answer if known.status == "proved" else draft.answer
-        return replace(draft, answer=answer, status=known.status, why=known.why, checked=True)
 
-    return replace(state, drafts=tuple(map(settle, state.drafts)))
+def _settle(draft: Draft, ruled: Draft) -> Draft:
+    """Return a draft with what was found of one that says the same."""
+    if ruled.status == "open":
+        return replace(draft, checked=True)
+    answer = ruled.answer if ruled.status == "proved" else draft.answer
+    return replace(draft, answer=answer, status=ruled.status, why=ruled.why, checked=True)
 
 
 def _rule_on(draft: Draft, verdict: Any) -> Draft:
@@ -289,6 +292,7 @@ def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = No
 
 def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
     entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
+    entry |= {"inside": draft.inside} if draft.inside else {}
     if side is not None:
         return entry
     code = {"refuted": "verifier", "unfinished": "cancelled"}.get(draft.status, "failed")

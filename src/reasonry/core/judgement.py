@@ -40,6 +40,7 @@ def judge_question(
     task: str = RATE,
     sample: int = 0,
     about: str = "",
+    by: str = "judge",
 ) -> Ask:
     """Return the question to a judge.
 
@@ -48,6 +49,8 @@ def judge_question(
         texts: The candidates, by number.
         task: What the judge is to do, with `{ratings}` for the form of the ratings.
         sample: Of a question that is put more than once.
+        about: See `Ask`.
+        by: Who judges.
     """
     labels = [chr(ord("A") + place) if len(shown) <= 26 else str(place + 1) for place in range(len(shown))]
     written = [
@@ -57,7 +60,7 @@ def judge_question(
     rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
     facts = {"kind": "judge", "problem": problem, "labels": labels, "candidates": list(shown)}
     prompt = "\n\n".join([f"Problem: {problem}", *written, rate])
-    return Ask(prompt, JUDGE, facts, by="judge", sample=sample, form=_form(labels), about=about)
+    return Ask(prompt, JUDGE, facts, by=by, sample=sample, form=_form(labels), about=about)
 
 
 def _form(labels: Sequence[str]) -> dict[str, Any]:

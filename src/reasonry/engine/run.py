@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -332,8 +332,20 @@ class Run:
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
+def _abouts(pending: Pending, snapshot: Snapshot) -> Iterator[str]:
+    """Yield what the strategies around an effect are about, the outermost first, and what it is about itself."""
+    name, _, inner = pending.id.partition("/")
+    around = next((each for each in snapshot.pending if each.id == name), None) if inner else None
+    if around is None:
+        around = pending
+    if around.effect.about:
+        yield around.effect.about
+    if inner and around.child is not None:
+        yield from _abouts(replace(pending, id=inner), around.child)
+
+
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect to be shown; one inside another strategy is about what that one is about."""
+    """Return an effect to be shown; one inside another strategy is about a part of what that one is about."""
     effect = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     outer = pending.id.partition("/")[0] if "/" in pending.id else None
@@ -344,7 +356,7 @@ def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
         stage=pending.stage,
         round=pending.round,
         at_ms=snapshot.at_ms,
-        about=around.about,
+        about="/".join(_abouts(pending, snapshot)),
         sample=getattr(around, "sample", 0),
         text=effect.tool
         if isinstance(effect, CallTool)

@@ -141,25 +141,19 @@ def review(s: State) -> Body:
     """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
     found = s.of_seats
     texts = {each.number: each.draft.text for each in found}
-    asked: list[tuple[int, list[int]]] = []
-    for seat in s.options.members:
-        others = _order_for(seat, found, s.options.seed)
-        if len(others) > 1:
-            asked.append((seat, others))
+    orders = {seat: _order_for(seat, found, s.options.seed) for seat in s.options.members}
+    asked = {seat: shown for seat, shown in orders.items() if len(shown) > 1}
     asks = [
-        replace(
-            judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}"), by=f"seat-{seat}"
-        )
-        for seat, shown in asked
+        judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}", by=f"seat-{seat}")
+        for seat, shown in asked.items()
     ]
     replies = yield request(s, *asks, give_failures=True)
-    reviews = tuple(ratings_of(shown, reply) for (_, shown), reply in zip(asked, replies, strict=True))
+    reviews = tuple(ratings_of(shown, reply) for shown, reply in zip(asked.values(), replies, strict=True))
     if any(isinstance(reply, Failed) and reply.code == STOPPED for reply in replies):
         reviews = ()  # Some seats alone would rank what the others have not seen.
     s = replace(s, reviews=reviews)
-    lines = [
-        f"Seat {seat}: {each.reason or 'no rating'}" for (seat, _), each in zip(asked, reviews, strict=False)
-    ]
+    judged = zip(asked, reviews, strict=False)
+    lines = [f"Seat {seat}: {each.reason or 'no rating'}" for seat, each in judged]
     thoughts = [Thought("\n".join(lines), data={"scores": _scores(s)})] if lines else []
     return go(s, "synthesis" if s.options.synthesis else "answer_selection", *thoughts)
 
@@ -224,11 +218,8 @@ def conclude(state: State) -> Conclusion:
 
 
 def _scores(state: State) -> dict[str, float]:
-    return (
-        {f"sample-{number}": round(score, 3) for number, score in state.scores.items()}
-        if state.reviews
-        else {}
-    )
+    found = state.scores.items() if state.reviews else ()
+    return {f"sample-{number}": round(score, 3) for number, score in found}
 
 
 def _seat(state: State, number: int) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import reasonry
+from reasonry.app.wiring import App
 from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
 from reasonry.core.strategy import Strategy
@@ -19,6 +21,7 @@ from reasonry.engine.record import Record, record_as_it_stands, unpack
 from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
@@ -28,6 +31,7 @@ from .laws import check_page
 
 few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PROBLEM = "What is 6 times 7?"
+PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 MAX_EVENTS = 120
 
 
@@ -194,3 +198,25 @@ async def test_a_vote_shows_who_agrees() -> None:
     assert leader.nodes == [node.id for node in samples if node.state == "on_path"]
     assert sorted(question.node for question in page.questions) == sorted(node.id for node in samples)
     assert codes(page) <= {"differs", "failed"}
+
+
+@pytest.mark.anyio
+async def test_a_tree_inside_a_sample_stands_beneath_it_in_page_and_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    strategy = "best_of_n(self_consistency(tree_of_thoughts(max_depth=3), n=2, stop=full), n=1)"
+    async with App("memory") as app:
+        found = await reasonry.solve(PUZZLE, store=app.store, model="offline", strategy=strategy)
+        page = await making.page_of(app, found.run_id)
+    check_page(page)
+    texts = {node.id: node.text for node in page.nodes}
+    (end,) = (node for node in page.nodes if node.score == 1 and node.id.startswith("sample-1/sample-2/"))
+    path = [end]
+    while path[0].parent is not None:
+        path.insert(0, next(node for node in page.nodes if node.id == path[0].parent))
+    assert [node.id for node in path[:3]] == ["root", "sample-1", "sample-1/sample-2"]
+    assert [node.state for node in path] == ["on_path"] * 6
+    assert {call.node for call in page.calls} >= {node.id for node in path[3:]}
+    print_tree({**found.document(), "problem": PUZZLE})
+    drawn = capsys.readouterr().out
+    assert all(texts[node.id] in drawn for node in path)

@@ -56,6 +56,7 @@ class SampleEntry(Struct, frozen=True):
     answer: str | None = None
     vote: str | None = None
     dropped: PageReason | None = None
+    inside: dict[str, Any] = {}
 
 
 class VoteEntry(Struct, frozen=True):
@@ -228,7 +229,7 @@ def _add_samples(
 ) -> None:
     leader = next((vote.answer for vote in votes_of(document) if vote.leads), None)
     known = {sample.id: sample for sample in samples if sample.id != ROOT}
-    names = [*known, *(about for about in dict.fromkeys(abouts) if about and about not in known)]
+    names = dict.fromkeys([*known, *(about.partition("/")[0] for about in abouts if about)])
     for name in sorted(names, key=_number):
         sample = known.get(name)
         why = None if sample is None and is_active(document) else _why_uncounted(sample, leader)
@@ -238,6 +239,20 @@ def _add_samples(
         nodes[name] = PageNode(
             id=name, parent=ROOT, kind="sample", label=label, state=state, why=why, score_text=answer
         )
+        if sample is not None and sample.inside:
+            nodes |= _nodes_inside(nodes[name], document, sample)
+
+
+def _nodes_inside(sample: PageNode, document: Mapping[str, Any], entry: SampleEntry) -> dict[str, PageNode]:
+    """Return the nodes of the run inside a sample, beneath it; none of them leads to an answer that it does not."""
+    over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
+    root, *found = first_nodes({**entry.inside, **over, "answer": entry.answer}, "", ()).values()
+    for node in found:
+        node.parent = sample.id if node.parent == root.id else f"{sample.id}/{node.parent}"
+        node.id, node.label = f"{sample.id}/{node.id}", f"{sample.label} · {node.label}"
+        if node.state != "dropped":
+            node.state, node.why = sample.state, sample.why
+    return {node.id: node for node in found}
 
 
 def _why_uncounted(sample: SampleEntry | None, leader: str | None) -> PageReason | None:
