@@ -17,7 +17,7 @@ from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
 from .arguments import Context, Options, Problem, Prompts, RunId, Strategy, read_text
-from .output import print_lines, print_note
+from .output import print_line, print_note
 from .settings import AnswerSettings, CoachSettings, Common
 from .solve import print_result, read_problem
 
@@ -150,10 +150,10 @@ def _print_status(document: dict[str, Any]) -> None:
     print_note("run " + " · ".join(filter(None, heads)))
     for text_id, text in document.get("shared", {}).items():
         written = text if isinstance(text, str) else json_.dumps(text, ensure_ascii=False)
-        print_lines([f"--- #{text_id}", written])
+        print_line(f"--- #{text_id}", written)
     for question in document["questions"]:
         notes = [question["note"]] if "note" in question else []
-        print_lines([f"--- {question['id']} ({question['stage']})", question["prompt"], *notes])
+        print_line(f"--- {question['id']} ({question['stage']})", question["prompt"], *notes)
     if document["questions"]:
         print_note(f"answer with: {_answer_command(document)}")
     if "note" in document:

@@ -24,7 +24,7 @@ from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
 from .arguments import ABOVE_0, Count, Prompts, WholeNumber, read_text
-from .output import Column, check_writable, confirm, print_note, print_notes, print_table, write_text
+from .output import Column, check_writable, confirm, print_note, print_table, write_text
 from .settings import RunSettings
 
 
@@ -191,7 +191,7 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
         *whole["findings"],
         f"{there}; this call took {spent.calls} calls{usd}{rest}{f'; report: {html}' if html else ''}",
     )
-    print_notes(notes)
+    print_note(*notes)
 
 
 def _exit_code(report: Report) -> int:

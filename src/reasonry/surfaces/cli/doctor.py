@@ -127,10 +127,11 @@ def _skills(machine: Machine, agent: Agent) -> str | None:
         return error.message
 
 
-def _entry_row(entry: SetUpEntry, check: ServerCheck) -> dict[str, Any]:
-    scope = "project" if entry.for_project else "user"
-    result = {name: value for name, value in structs.asdict(check).items() if value}
-    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": check.ok, **result}
+def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
+    scope, ok = "project" if entry.for_project else "user", None if check is None else not check.problem
+    result = {"note": entry.note} if check is None else structs.asdict(check)
+    found = {name: value for name, value in result.items() if value}
+    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": ok, **found}
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
 from .. import present
 from ..run_report import Block, Prose, text_lines
-from .output import draw_lines, open_console, print_inert_lines, print_line, print_lines
+from .output import draw_lines, open_console, print_inert_lines, print_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,14 +69,15 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
     """
     out = stream or sys.stdout
     if not out.isatty():
-        print_lines((f"{indent}{line}".rstrip() if indent else line for line in answer.split("\n")), out)
+        lines = answer.split("\n")
+        print_line(*(f"{indent}{line}".rstrip() if indent else line for line in lines), stream=out)
         return
     from rich.padding import Padding
 
     console = open_console(out)
     for part in parts_of(inert(answer)):
         if isinstance(part, str):
-            print_lines([indent + part], out)
+            print_line(indent + part, stream=out)
         else:
             console.print(Padding.indent(part, len(indent)))
 
@@ -87,7 +88,7 @@ def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
         if isinstance(block, Prose):
             print_answer(block.text, "  ", stream)
         else:
-            print_lines(text_lines([block]), stream)
+            print_line(*text_lines([block]), stream=stream)
 
 
 def plain_latex(text: str) -> str:

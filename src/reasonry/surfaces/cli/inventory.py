@@ -18,7 +18,7 @@ from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
 from .arguments import Count, Text, WholeNumber, list_strategies, read_text
-from .output import Column, print_line, print_lines, print_note, print_table, print_text
+from .output import Column, print_line, print_note, print_table, print_text
 from .settings import Common, OutputOptions, run_async
 
 _STRATEGIES = (
@@ -77,14 +77,14 @@ def strategies(
 
 
 def _show_strategy(document: dict[str, Any]) -> None:
-    print_lines([f"{document['name']}: {document['title']}  [{document['source']}]", document["summary"], ""])
+    print_line(f"{document['name']}: {document['title']}  [{document['source']}]", document["summary"], "")
     for stage in document["stages"]:
         leads = ", ".join(stage["next"]) or "the end"
         lines = [f"  {stage['name']} → {leads}", f"      {stage['description']} {stage['guidance']}".rstrip()]
         requires = stage.get("requires", {}).items()
-        print_lines([*lines, *(f"      requires {field}: {takes}" for field, takes in requires)])
+        print_line(*lines, *(f"      requires {field}: {takes}" for field, takes in requires))
     if document["options"]:
-        print_line()
+        print_line("")
     print_table(_OPTIONS, document["options"])
 
 
@@ -161,7 +161,7 @@ def _state(row: dict[str, Any]) -> str:
 def _show_value(document: dict[str, Any]) -> None:
     is_ok = document["status"] == "ok"
     values = [str(document["value"])] if is_ok else []
-    print_lines([*filter(None, [document["stdout"].rstrip("\n")]), *values])
+    print_line(*filter(None, [document["stdout"].rstrip("\n")]), *values)
     if not is_ok:
         print_note(f"{document['status']}: {document['error']}")
     cut = ", cut" if document["truncated"] else ""

@@ -37,8 +37,10 @@ def print_document(document: Any) -> None:
     _write(sys.stdout, _json_text(document))
 
 
-def part_of(document: Any, path: str) -> Any:
-    """Return a part of a document, as `--field` names it: members and places in lists, with dots between.
+def print_part(document: Any, path: str) -> None:
+    """Print a part of a document, as `--field` names it: members and places in lists, with dots between.
+
+    A text is printed as it is but inert, null not at all, all else as JSON.
 
     Raises:
         UsageError: The document has no such part; `choices` has the names there are.
@@ -55,29 +57,24 @@ def part_of(document: Any, path: str) -> Any:
             message = f"--field {path}: there is no {name[:40]!r}; there is {there}"
             raise UsageError(message, option="field", choices=choices)
         found = members[name]
-    return found
+    if found is not None:
+        print_text(found if isinstance(found, str) else _json_text(found))
 
 
-def print_part(part: Any) -> None:
-    """Print a part of a document on standard output: a text as it is but inert, nothing for null, else JSON."""
-    if part is not None:
-        print_text(part if isinstance(part, str) else _json_text(part))
+def print_line(*lines: str, stream: TextIO | None = None) -> None:
+    """Print lines, inert, on standard output where no stream is named; a terminal breaks no word of them."""
+    out = stream or sys.stdout
+    print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
 
-def print_line(text: str = "") -> None:
-    """Print a line on standard output, inert; a terminal does not break it inside a word."""
-    print_lines([text])
+def print_note(*lines: str) -> None:
+    """Print lines for people on standard error, as `print_line` does."""
+    print_line(*lines, stream=sys.stderr)
 
 
 def print_text(text: str) -> None:
     """Print a text that is to be used elsewhere, as it is but inert."""
     _write(sys.stdout, inert(text))
-
-
-def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines, inert and many at a time; on standard output where no stream is named."""
-    out = stream or sys.stdout
-    print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
 
 def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
@@ -159,16 +156,6 @@ def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
         parts = [part.plain.rstrip() for part in Text(line.lstrip()).wrap(Console(), room)]
     for place, part in enumerate(parts):
         yield (later if place else first) + part
-
-
-def print_notes(lines: Iterable[str]) -> None:
-    """Print lines for people on standard error, inert, whole."""
-    print_lines(lines, sys.stderr)
-
-
-def print_note(text: str) -> None:
-    """Print a line for people on standard error, inert; a terminal does not break it inside a word."""
-    print_notes([text])
 
 
 def confirm(question: str) -> bool | None:

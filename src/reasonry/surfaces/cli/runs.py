@@ -42,7 +42,7 @@ from .arguments import (
 )
 from .coach import Brief, show_coached
 from .draw import print_answer, print_blocks, print_tree
-from .output import Column, confirm, print_line, print_lines, print_note, print_table
+from .output import Column, confirm, print_line, print_note, print_table
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import Driven, await_drive, resume_command, show_result
@@ -172,16 +172,16 @@ def _print_record(record: Record) -> None:
     print_line(f"problem: {trace['problem']}")
     print_line(f"path: {path_text(record.entries('path'), trace['stage'])}")
     for stage, prompt in trace.get("prompts", {}).items():
-        print_lines([f"prompt of {stage}:", *(f"  {line}" for line in prompt.splitlines())])
+        print_line(f"prompt of {stage}:", *(f"  {line}" for line in prompt.splitlines()))
     print_tree(trace)
     for number, thought in enumerate(record.thoughts(), 1):
         title, *lines = whole_thought(thought_title(number, thought), thought)
         print_line(title)
         print_answer(textwrap.dedent("\n".join(lines)), "  ")
     print_line("questions:")
-    print_lines(line for question in record.entries("questions") for line in _question_lines(question))
+    print_line(*(line for question in record.entries("questions") for line in _question_lines(question)))
     print_blocks(outline(trace))
-    print_lines(f"warning: {warning}" for warning in trace["warnings"])
+    print_line(*(f"warning: {warning}" for warning in trace["warnings"]))
     if trace.get("best_answer"):
         print_line(f"best so far, not an answer: {clip(trace['best_answer'], 400)}")
     answer = trace["answer"]
@@ -409,22 +409,22 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
     for side, run in document["runs"].items():
         end = present.end_text({**run, "termination": {**run, "detail": ""}})
         print_line(f"{side.upper()}  {short[run['run_id']]}  {run['strategy']}, {run['model']}: {end}")
-        print_lines(f"   {warning}" for warning in run["warnings"])
+        print_line(*(f"   {warning}" for warning in run["warnings"]))
     if fork := document["fork"]:
         at = "" if fork["at"] is None else f" after {present.count_of(fork['at'], 'answer')}"
         print_line(f"{'B' if fork['of'] == 'a' else 'A'} is a fork of {fork['of'].upper()}{at}.")
     if not document["problem"]["same"]:
         _show_sides("The problems differ:", document["problem"])
-    print_line()
+    print_line("")
     _show_parting(document["parting"], **document["asked"])
-    print_line()
+    print_line("")
     if document["answer"]["same"]:
         print_line(f"Both answer: {_diff_text(document['answer']['a'])}")
     else:
         _show_sides("Answers:", document["answer"])
     for heading, rows in (("USAGE", document["spend"]), ("SETTING", document["terms"])):
         if rows:
-            print_line()
+            print_line("")
             print_table((Column(heading, "name"), *_SIDES), rows)
 
 
@@ -446,7 +446,7 @@ def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     start = max(0, same - _AROUND)
     shown = [f"{'…' if start else ''}{clip(text[start:], _SHOWN)}" for text in (a, b)]
-    print_lines([heading, f"  A: {shown[0]}", f"  B: {shown[1]}"])
+    print_line(heading, f"  A: {shown[0]}", f"  B: {shown[1]}")
 
 
 def _diff_value(value: Any) -> str:

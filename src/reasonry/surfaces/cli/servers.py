@@ -23,7 +23,7 @@ from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..present import masked_output
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
-from .output import Column, print_line, print_note, print_notes, print_table
+from .output import Column, print_line, print_note, print_table
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
 
@@ -45,7 +45,7 @@ def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:
     from ..mcp.serve import main
 
     if sys.stdin.isatty():
-        print_notes(_IN_A_TERMINAL)
+        print_note(*_IN_A_TERMINAL)
     main(common.store, listed.environ(), strategies=common.strategies())
     return 0
 

@@ -20,7 +20,7 @@ from ...ids import shorten_ids
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .draw import draw_session
-from .output import Column, print_document, print_line, print_lines, print_note, print_text, write_text
+from .output import Column, print_document, print_line, print_note, print_text, write_text
 from .settings import Common
 
 _CHARS_BEFORE_MATCH = 12
@@ -351,14 +351,14 @@ def _show_thought(document: dict[str, Any]) -> None:
     stage = f"stage {document['stage']}" if "stage" in document else None
     print_line(" · ".join(filter(None, (number, document.get("strategy"), stage))))
     print_line(f"session {document['sessionId']}")
-    print_lines(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document)
+    print_line(*(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document))
     for stage in document.get("nextStages", ()):
         required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
         print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
         if "guidance" in stage:
             print_line(f"    {stage['guidance']}")
     history = document.get("thoughtHistory", ())
-    print_lines(f"  {shown['thoughtNumber']}: {shown['thought']}" for shown in history)
+    print_line(*(f"  {shown['thoughtNumber']}: {shown['thought']}" for shown in history))
     if "summary" in document:
         thoughts = present.count_of(document["thoughtHistoryLength"], "thought")
         branches = present.count_of(len(document["branches"]), "branch", "es")

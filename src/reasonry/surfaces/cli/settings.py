@@ -22,7 +22,7 @@ from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
 from .arguments import ABOVE_0, Count, read_pairs, read_prompts
-from .output import Column, part_of, print_document, print_line, print_note, print_part, print_table
+from .output import Column, print_document, print_line, print_note, print_part, print_table
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class OutputOptions:
     def show(self, document: Any, text: str | Callable[[], object]) -> int:
         """Print a document, or its text for people: a line, or what the function prints. Return the exit code 0."""
         if self.field is not None:
-            print_part(part_of(document, self.field))
+            print_part(document, self.field)
         elif self.json:
             print_document(document)
         elif isinstance(text, str):

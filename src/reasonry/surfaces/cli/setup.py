@@ -15,7 +15,7 @@ from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, server_options, this_installation
 from .arguments import AgentName
-from .output import confirm, print_line, print_lines, print_note
+from .output import confirm, print_line, print_note
 from .settings import OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
@@ -115,7 +115,7 @@ def _show(plan: AgentPlan) -> None:
         return
     new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
     print_line(f"{plan.agent.title}: {_STATES[plan.state]}: {plan.file}{new}")
-    print_lines(f"  {line}" for line in plan.diff)
+    print_line(*(f"  {line}" for line in plan.diff))
     for skill in plan.skills:
         if skill.state != "unchanged":
             print_line(f"  skill: {skill.note or f'{skill.state} {skill.path}'}")

@@ -18,7 +18,7 @@ from .. import present
 from ..run_report import outline
 from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
 from .draw import print_answer, print_blocks
-from .output import print_note, print_notes
+from .output import print_note
 from .pages import check_report, write_report
 from .settings import OutputOptions, RunSettings, Shown
 from .watch import watching
@@ -53,7 +53,7 @@ def solve(
         model, why = order.participants.model, app.pool.model_why
         with watching(silent, model, why, order.budget, full=shown.full) as watch:
             if not silent:
-                print_notes(f"warning: {warning}" for warning in order.warnings)
+                print_note(*(f"warning: {warning}" for warning in order.warnings))
             async with app.engine.begin(order) as opened:
                 run_id = opened.row.run_id
                 driven = await await_drive(app, run_id, opened.drive(performers, watch))
@@ -120,7 +120,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
     print_note(present.end_text(document))
     if "usage" in document:
         print_note(f"{present.spend(document)} · run {document['run_id']}")
-    print_notes(f"warning: {warning}" for warning in document.get("warnings", ()))
+    print_note(*(f"warning: {warning}" for warning in document.get("warnings", ())))
     best = document.get("best_answer")
     if best and not shown.partial:
         print_note(f"best so far, not an answer (--partial prints it whole): {clip(best, 400)}")

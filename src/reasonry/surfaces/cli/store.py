@@ -16,7 +16,7 @@ from ...records import Backup, Finding, OnProgress, Store, StoreStats
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from .. import present
-from .output import Column, print_line, print_lines, print_note, print_table
+from .output import Column, print_line, print_note, print_table
 from .settings import Common, run_async
 
 _MANY = 1_000
@@ -118,8 +118,8 @@ def _show_copy(report: CopyReport, owner: str | None) -> None:
         numbers = msgspec.structs.asdict(counts).items()
         parts = [f"{number:,} {_BECAME[key]}" for key, number in numbers if number]
         print_line(f"{name}: {', '.join(parts) or 'none'}")
-    print_lines(f"differs and was not copied: {name}" for name in report.conflicts)
-    print_lines(f"damaged: {message}" for message in report.damage)
+    print_line(*(f"differs and was not copied: {name}" for name in report.conflicts))
+    print_line(*(f"damaged: {message}" for message in report.damage))
     if not report.conflicts and not report.damage:
         whose = "" if owner is None else f"of {owner!r} "
         print_line(f"{report.target} has all {whose}of {report.source} and is whole")

@@ -117,15 +117,19 @@ def submit(
         file: JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
         results: Write each result as a JSON line to this file.
     """
-    problems = _read_problems(file)
+    data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
     if results is not None:
         check_writable(results)
 
     async def work(app: App) -> Counter[str]:
-        terms = settings.request(None, strategy, option, prompts=prompt)
-        run_ids = await accept_lines(app, problems, terms, waiting.read(app.store))
-        lines = dict(zip(run_ids, problems.values(), strict=True))
-        rows = [await _persist(partial(app.store.run, run_id)) for run_id in run_ids]
+        terms, job = settings.request(None, strategy, option, prompts=prompt), waiting.read(app.store)
+        terms = replace(terms, participants=await app.equip(terms.participants, terms.budget))
+        problems = _read_lines(app, data, terms)
+        lines = {
+            await _accept(app, number, order, key, job): line
+            for number, (line, order, key) in problems.items()
+        }
+        rows = [await _persist(partial(app.store.run, run_id)) for run_id in lines]
         over = sum(row.status != "active" for row in rows)
         runs = present.count_of(len(rows), "run")
         print_note(f"{runs}, {over} of them over before; after Ctrl-C, the same command continues")
@@ -146,7 +150,7 @@ def submit(
         return counts
 
     counts = settings.do(work)
-    document = {"runs": len(problems), **counts, "results": str(results) if results else None}
+    document = {"runs": counts.total(), **counts, "results": str(results) if results else None}
     line = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     settings.common.show(document, lambda: print_note(line))
     return 0 if set(counts) <= {"solved", "answered"} else 1
@@ -190,28 +194,39 @@ def start_(
     return settings.common.show({"run_id": begun}, begun)
 
 
-async def accept_lines(
-    app: App, problems: dict[int, ProblemLine], terms: RunRequest, job: JobOptions
-) -> list[str]:
-    """Accept each line of a file as a run, once, and return the ids of the runs in their order.
+def _read_lines(app: App, data: bytes, terms: RunRequest) -> dict[int, tuple[ProblemLine, Order, RequestKey]]:
+    """Return the problems of a file by the number of the line, each with its order and the key that it begins once by.
 
     Args:
-        problems: By the number of the line.
         terms: The settings that all of them share.
 
     Raises:
-        UsageError: Some cannot be run; they are named, and none was accepted.
-        ConflictError: An id stood for another problem not long ago; those before it were accepted.
+        UsageError: Some cannot be run; they are named.
     """
-    terms = replace(terms, participants=await app.equip(terms.participants, terms.budget))
-    wanted, faults = list[tuple[int, Order, RequestKey]](), dict[int, str]()
-    for number, line in problems.items():
+    found, faults = dict[int, tuple[ProblemLine, Order, RequestKey]](), dict[int, str]()
+    numbers = dict[str, int]()
+    for number, text in enumerate(data.splitlines(), 1):
+        if not text.strip():
+            continue
         try:
-            wanted.append((number, *_read_line(app, line, terms)))
+            line = msgspec.json.decode(text, type=ProblemLine)
+            first = number if line.id is None else numbers.setdefault(f"{line.id}", number)
+            if first == number:
+                found[number] = (line, *_read_line(app, line, terms))
+            else:
+                faults[number] = f"its id is that of line {first}"
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            faults[number] = f"it is broken: {error}"
         except UsageError as error:
             faults[number] = str(error)
-    _check_lines(faults)
-    return [await _accept(app, number, order, job, key) for number, order, key in wanted]
+    if faults:
+        shown = dict(islice(faults.items(), SHOWN_FAULTS))
+        more = [f"and {len(faults) - SHOWN_FAULTS} more"] if len(faults) > SHOWN_FAULTS else []
+        listed = "; ".join([*(f"line {number}: {why}" for number, why in shown.items()), *more])
+        raise UsageError(f"nothing was begun. {listed}", lines=[*shown])
+    if not found:
+        raise UsageError('the file holds no problem; a line is {"problem": …}', option="file")
+    return found
 
 
 def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, RequestKey]:
@@ -229,7 +244,7 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
     return order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
 
 
-async def _accept(app: App, number: int, order: Order, job: JobOptions, key: RequestKey) -> str:
+async def _accept(app: App, number: int, order: Order, key: RequestKey, job: JobOptions) -> str:
     try:
         return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:
@@ -251,34 +266,6 @@ async def _persist(action: Callable[[], Awaitable[T]]) -> T:
                 end = time.monotonic() + PATIENCE_S
                 print_note(f"{error}; trying again for {PATIENCE_S} s")
         await asyncio.sleep(1)
-
-
-def _read_problems(file: Path) -> dict[int, ProblemLine]:
-    data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
-    problems, faults, numbers = dict[int, ProblemLine](), dict[int, str](), dict[str, int]()
-    for number, text in enumerate(data.splitlines(), 1):
-        if not text.strip():
-            continue
-        try:
-            line = problems[number] = msgspec.json.decode(text, type=ProblemLine)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            faults[number] = f"it is broken: {error}"
-            continue
-        first = number if line.id is None else numbers.setdefault(f"{line.id}", number)
-        if first != number:
-            faults[number] = f"its id is that of line {first}"
-    _check_lines(faults)
-    if not problems:
-        raise UsageError(f'{file} holds no problem; a line is {{"problem": …}}', option="file")
-    return problems
-
-
-def _check_lines(faults: dict[int, str]) -> None:
-    if faults:
-        shown = dict(islice(faults.items(), SHOWN_FAULTS))
-        more = [f"and {len(faults) - SHOWN_FAULTS} more"] if len(faults) > SHOWN_FAULTS else []
-        lines = "; ".join([*(f"line {number}: {why}" for number, why in shown.items()), *more])
-        raise UsageError(f"nothing was begun. {lines}", lines=[*shown])
 
 
 async def note_who_drives(app: App, *, here: bool) -> None:

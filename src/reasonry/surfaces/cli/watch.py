@@ -17,7 +17,7 @@ from ...engine.run import Run
 from .. import present
 from ..run_report import plan_name, score_of, thought_title, whole_thought
 from .draw import drawn_start, tree_of
-from .output import print_notes
+from .output import print_note
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -89,12 +89,12 @@ class Lines(Watch):
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
-        print_notes([self.header])
+        print_note(self.header)
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
         super().retrying(effect_id, reason, delay_s)
-        print_notes([self.note])
+        print_note(self.note)
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
@@ -106,7 +106,7 @@ class Lines(Watch):
             else:
                 first, *plan = present.thought_lines(thought.text, thought.data, 160)
                 lines = [f"{title}: {first}", *plan]
-            print_notes(lines)
+            print_note(*lines)
 
 
 class Live(Watch):

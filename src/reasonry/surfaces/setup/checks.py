@@ -22,11 +22,10 @@ from .config_file import find_entry, read_config, read_data
 _CLIENT = {"name": "reasonry doctor", "version": "1"}
 # The version is one that agents of today know.
 _GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
-_REQUESTS = ("initialize", "tools/list")
 _HELLO = (
-    {"id": 1, "method": _REQUESTS[0], "params": _GREETING},
+    {"id": 1, "method": "initialize", "params": _GREETING},
     {"method": "notifications/initialized"},
-    {"id": 2, "method": _REQUESTS[1], "params": {}},
+    {"id": 2, "method": "tools/list", "params": {}},
 )
 """The messages by which an agent learns a server's tools."""
 DEADLINE_S = 20.0
@@ -96,7 +95,6 @@ class ServerCheck(Struct, frozen=True):
         ms: Until it had answered and ended.
         problem: Why it does not work, and `remedy` what to do; empty where it does.
         stderr: The last lines it wrote for people, if it does not.
-        note: Why it was not started; empty where it was.
     """
 
     ms: int = 0
@@ -106,25 +104,19 @@ class ServerCheck(Struct, frozen=True):
     problem: str = ""
     remedy: str = ""
     stderr: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def ok(self) -> bool | None:
-        """Whether it works; None: it was not started."""
-        return None if self.note else not self.problem
 
 
 class _NoAnswer(Exception):
     """The server ended, or wrote something other than the protocol; the text says which."""
 
 
-async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[ServerCheck]:
-    """Start the server of each entry as its agent would, a few side by side; an entry with a note is not started."""
+async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[ServerCheck | None]:
+    """Start the server of each entry as its agent would, a few side by side; None for an entry with a note."""
     places = asyncio.Semaphore(4)
 
-    async def try_out(entry: SetUpEntry) -> ServerCheck:
+    async def try_out(entry: SetUpEntry) -> ServerCheck | None:
         if entry.note:
-            return ServerCheck(note=entry.note)
+            return None
         if entry.launch is None:
             remedy = "take it out, or set it up again with --force"
             return ServerCheck(problem="the entry names no command", remedy=remedy)
@@ -178,18 +170,20 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the results of `_REQUESTS`, from all that a server wrote to its standard output."""
+    """Yield the results of the requests of `_HELLO`, from all that a server wrote to its standard output."""
     if reply.truncated:
         raise _NoAnswer("the server wrote a message that is too long")
     messages = map(_read_message, reply.text().splitlines())
-    for number, request in enumerate(_REQUESTS, 1):
-        message = next((message for message in messages if message.get("id") == number), None)
+    for request in (request for request in _HELLO if "id" in request):
+        message = next((message for message in messages if message.get("id") == request["id"]), None)
         if message is None and end.overran:
             raise _NoAnswer(f"the server did not answer within {deadline_s:g} s")
         if message is None:
-            raise _NoAnswer(f"the server ended with exit code {end.code} before it answered {request}")
+            raise _NoAnswer(
+                f"the server ended with exit code {end.code} before it answered {request['method']}"
+            )
         if not isinstance(message.get("result"), dict):
-            raise _NoAnswer(f"the server refused {request}: {str(message.get('error'))[:200]}")
+            raise _NoAnswer(f"the server refused {request['method']}: {str(message.get('error'))[:200]}")
         yield message["result"]
 
 

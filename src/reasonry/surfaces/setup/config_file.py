@@ -15,6 +15,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import reduce
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -293,13 +294,14 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
         lead = "\n" if text and not text.endswith("\n") else ""
-        return f"{text}{lead}{_json_text(_nest(keys, entry), '  ', '')}\n"
+        return _edit_json(f"{text}{lead}{{}}\n", keys, entry)
     unit = found[0] if (found := _UNIT.search(plain)) else "  "
     place, member, alone = plain.index("{"), _Member(0, 0, 0), None
     for depth, key in enumerate(keys):
         members = _read_members(plain, place)
         if key not in members:
-            return _insert(text, place, min(members.values(), default=None), _nest(keys[depth:], entry), unit)
+            added = reduce(lambda inside, key: {key: inside}, reversed(keys[depth:]), entry)
+            return _insert(text, place, min(members.values(), default=None), added, unit)
         member = members[key]
         alone = alone if alone and len(members) == 1 else member
         place = member.value
@@ -351,12 +353,6 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(
         lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text
     )
-
-
-def _nest(keys: Sequence[str], value: Any) -> Any:
-    for key in reversed(keys):
-        value = {key: value}
-    return value
 
 
 def _json_text(value: Any, unit: str, indent: str | None) -> str:
