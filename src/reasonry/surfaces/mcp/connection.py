@@ -21,7 +21,7 @@ from . import frames
 from .frames import RefusedError, read_params
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, note_abilities, server_info
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
-from .tools import CallContext, CurrentRuns, Document, TaskDocument, error_document
+from .tools import CallContext, CurrentRuns, Document, error_document, tool_result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSION = "2026-07-28"
@@ -66,7 +66,6 @@ class ProtocolVersion:
     def __init__(self, members: Document, cache_hints: dict[str, int]) -> None:
         self._members = members
         self._cache_hints = cache_hints
-        self.tool_suffix = b"," + _encode(members)[1:] if members else b"}"
 
     def encode(self, method: str, result: Document) -> bytes:
         """Return a result as JSON."""
@@ -117,7 +116,9 @@ class Connection:
         version = self._version
         if error.method == "tools/call" and error.id is not None and version is not None:
             document = error_document(error.cause or UsageError(error.message))
-            self._send(frames.result(error.id, frames.tool_result(document, True, version.tool_suffix)))
+            self._send(
+                frames.result(error.id, version.encode(error.method, tool_result(document, is_error=True)))
+            )
         else:
             self._send(frames.error(error.id, error.code, error.message))
 
@@ -136,8 +137,8 @@ class Connection:
         for task, (id, name, version) in list(self._working.items()):
             task.cancel()
             if name.startswith("tools/call"):
-                document = error_document(error)
-                self._send(frames.result(id, frames.tool_result(document, True, version.tool_suffix)))
+                result = tool_result(error_document(error), is_error=True)
+                self._send(frames.result(id, version.encode("tools/call", result)))
             else:
                 self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
             left.append(f"{id} ({name})")
@@ -260,11 +261,7 @@ class Connection:
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             context = replace(context, report=self._reporter(token))
-        document, is_error = await self._server.call(params, context)
-        if isinstance(document, TaskDocument):
-            return version.encode("tools/call", {**document, "resultType": "task"})
-        shown = self._server.shorten(params, document, is_error)
-        return frames.tool_result(document, is_error, version.tool_suffix, shown)
+        return version.encode("tools/call", await self._server.call(params, context))
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:

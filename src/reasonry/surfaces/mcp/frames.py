@@ -165,27 +165,3 @@ def error(id: Any, code: int, message: str, data: Any = None) -> bytes:
 def notification(method: str, params: Any) -> bytes:
     """Return the line of a notification."""
     return _encode({"jsonrpc": "2.0", "method": method, "params": params}) + b"\n"
-
-
-def tool_text(document: Any) -> str:
-    """Return a tool's document as the text of its result."""
-    return _encode(document).decode()
-
-
-def tool_result(document: Any, is_error: bool, suffix: bytes, shown: Any = None) -> bytes:
-    """Return an encoded `tools/call` result: the document as text and as structure.
-
-    Args:
-        document: The tool's document.
-        is_error: Whether the document describes an error.
-        suffix: What ends the result: the protocol version's own members and the closing brace.
-        shown: What the text says in its place; None: the document.
-    """
-    structured = _encode(document)
-    text = structured if shown is None else _encode(shown)
-    return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b%b' % (
-        _encode(text.decode()),
-        structured,
-        b"true" if is_error else b"false",
-        suffix,
-    )

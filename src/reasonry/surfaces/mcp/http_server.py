@@ -18,10 +18,10 @@ from mcp.shared.exceptions import MCPError
 from ...errors import ReasonryError
 from ...masking import SECRETS
 from .connection import STATELESS_VERSION
-from .frames import INVALID_PARAMS, RefusedError, tool_text
+from .frames import INVALID_PARAMS, RefusedError
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, server_info
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
-from .tools import CallContext, Document, TaskDocument
+from .tools import CallContext, Document
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
@@ -87,12 +87,7 @@ class _Bridge:
             ends_when_left=context.protocol_version == STATELESS_VERSION,
         )
         with _protocol_errors():
-            document, is_error = await server.call(params, _note_abilities(context, call))
-        if isinstance(document, TaskDocument):
-            return {**document, "resultType": "task"}
-        content = [{"type": "text", "text": tool_text(server.shorten(params, document, is_error))}]
-        result = {"content": content, "structuredContent": document, "isError": is_error}
-        return _complete(context, result)
+            return _complete(context, await server.call(params, _note_abilities(context, call)))
 
     async def listen(self, context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
         """Tell a client of its tasks, until all of them have ended."""

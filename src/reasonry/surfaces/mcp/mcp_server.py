@@ -21,7 +21,17 @@ from ...errors import NotFoundError
 from .frames import read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
 from .run_tasks import TASK_METHODS, TASKS, RunTasks
-from .tools import CallContext, Document, Guard, McpTool, brief_error, declared_extension, error_document
+from .tools import (
+    CallContext,
+    Document,
+    Guard,
+    McpTool,
+    TaskDocument,
+    brief_error,
+    declared_extension,
+    error_document,
+    tool_result,
+)
 
 if TYPE_CHECKING:
     from ...guided.sessions import Sessions
@@ -143,15 +153,8 @@ class McpServer:
         form, handler = self.methods[method]
         return await handler(read_params(form, params), context)
 
-    def shorten(self, params: Document, document: Document, is_error: bool) -> Document:
-        """Return what the text of a call's result says of its document."""
-        tool = self.tools.get(str(params.get("name")))
-        if is_error:
-            return brief_error(document)
-        return document if tool is None else tool.shorten(document)
-
-    async def call(self, params: Document, context: CallContext) -> tuple[Document, bool]:
-        """Call a tool; return its document and whether that describes an error.
+    async def call(self, params: Document, context: CallContext) -> Document:
+        """Call a tool; return the result of the call, or the task that stands for it.
 
         Raises:
             RefusedError: The parameters are not of the form.
@@ -169,11 +172,14 @@ class McpServer:
             work = tool.call(arguments, context)
             document = await (work if self._guard is None else self._guard(work))
         except Exception as error:
-            return error_document(error), True
+            document = error_document(error)
+            return tool_result(document, is_error=True, shown=brief_error(document))
         if self.watch is not None:
             # Only after the reply has gone out: nobody waits for what is drawn.
             asyncio.get_running_loop().call_soon(self.watch, tool.name, arguments, document)
-        return document, False
+        if isinstance(document, TaskDocument):
+            return {**document, "resultType": "task"}
+        return tool_result(document, shown=tool.shorten(document))
 
     async def _list_tools(self, _: ListParams, context: CallContext) -> Document:
         listings = [tool.listing(shows_pages=context.shows_pages) for tool in self.tools.values()]

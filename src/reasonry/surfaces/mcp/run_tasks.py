@@ -37,8 +37,8 @@ from ...strategies import INQUIRER
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
-from .frames import MISSING_CAPABILITY, RefusedError, read_params, tool_text
-from .tools import CallContext, Document, TaskDocument
+from .frames import MISSING_CAPABILITY, RefusedError, read_params
+from .tools import CallContext, Document, TaskDocument, tool_result
 
 if TYPE_CHECKING:
     from ...supervisor import Supervisor
@@ -218,9 +218,8 @@ class RunTasks:
         message = present.end_text(document)
         if row.status == "cancelled":
             return _task(row, "cancelled", message)
-        content = [{"type": "text", "text": tool_text(document)}]
-        result = {"resultType": "complete", "content": content, "structuredContent": document}
-        return {**_task(row, "completed", message), "result": {**result, "isError": False}}
+        result = {"resultType": "complete", **tool_result(document)}
+        return {**_task(row, "completed", message), "result": result}
 
     # -- steered
 

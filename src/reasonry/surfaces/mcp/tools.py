@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ...errors import ReasonryError, UsageError
 from ...guided.which_session import Thinker
 from ...masking import SECRETS
@@ -127,6 +129,18 @@ def or_error(schema: Mapping[str, Any]) -> Document:
     widened["properties"] = {**schema.get("properties", {}), "error": error}
     widened["anyOf"] = [{"required": list(schema.get("required", ()))}, {"required": ["error"]}]
     return widened
+
+
+def tool_result(document: Document, *, is_error: bool = False, shown: Document | None = None) -> Document:
+    """Return the result of a call: a tool's document as text and as structure.
+
+    Args:
+        is_error: Whether the document describes an error.
+        shown: What the text says in its place; None: the document.
+    """
+    text = msgspec.json.encode(document if shown is None else shown).decode()
+    content = [{"type": "text", "text": text}]
+    return {"content": content, "structuredContent": document, "isError": is_error}
 
 
 def brief_error(document: Document) -> Document:
