@@ -164,12 +164,11 @@ class Connection:
             self._send(frames.result(id, b"{}"))
         elif method == "server/discover" and version is self._stateless:
             self._send(frames.result(id, self._discovery(version)))
-        elif method == "tools/call":
-            self._start(id, self._call(params, version), f"{method} {params.get('name', '')}", version)
         elif method == LISTEN and version is self._stateless and self._server.tasks is not None:
             self._start(id, self._listen(id, self._server.tasks, params), method, version)
         elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
-            self._start(id, self._fetch(method, params, version), method, version)
+            name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
+            self._start(id, self._fetch(method, params, version), name, version)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
@@ -256,12 +255,12 @@ class Connection:
             line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
         self._send(line)
 
-    async def _call(self, params: Document, version: ProtocolVersion) -> bytes:
+    async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             context = replace(context, report=self._reporter(token))
-        return version.encode("tools/call", await self._server.call(params, context))
+        return version.encode(method, await self._server.answer(method, params, context))
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -270,9 +269,6 @@ class Connection:
             self._send(frames.notification("notifications/progress", known))
 
         return report
-
-    async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
-        return version.encode(method, await self._server.answer(method, params, self._context))
 
     async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
         """Tell the client of its tasks, until all of them have ended."""

@@ -49,7 +49,7 @@ def sdk_server(
         cache_hints=cache_hints,
         get_tool_input_schema=lambda _: None,
         on_list_tools=bridge.answer,
-        on_call_tool=bridge.call_tool,
+        on_call_tool=bridge.answer,
         on_list_resources=bridge.answer,
         on_list_resource_templates=bridge.answer,
         on_read_resource=bridge.answer,
@@ -71,14 +71,7 @@ class _Bridge:
         self._server_for, self._page_url = server_for, page_url
 
     async def answer(self, context: RequestContext, _: Any) -> Any:
-        """Answer a request that is no call of a tool."""
-        server, params = self._server_for(context.request), dict(context.params or {})
-        with _protocol_errors():
-            result = await server.answer(context.method, params, _note_abilities(context, CallContext()))
-        return _complete(context, result)
-
-    async def call_tool(self, context: RequestContext, _: types.CallToolRequestParams) -> Any:
-        """Call a tool."""
+        """Answer a request."""
         server, params = self._server_for(context.request), dict(context.params or {})
         has_token = bool(context.meta) and "progress_token" in context.meta
         call = CallContext(
@@ -87,7 +80,8 @@ class _Bridge:
             ends_when_left=context.protocol_version == STATELESS_VERSION,
         )
         with _protocol_errors():
-            return _complete(context, await server.call(params, _note_abilities(context, call)))
+            result = await server.answer(context.method, params, _note_abilities(context, call))
+        return _complete(context, result)
 
     async def listen(self, context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
         """Tell a client of its tasks, until all of them have ended."""

@@ -134,6 +134,7 @@ class McpServer:
         self.tasks: RunTasks | None = None
         self.methods: dict[str, tuple[type[Struct], Callable[[Any, CallContext], Any]]] = {
             "tools/list": (ListParams, self._list_tools),
+            "tools/call": (ToolCallParams, self._call_tool),
             "resources/list": (ListParams, self._list_resources),
             "resources/templates/list": (ListParams, self._list_templates),
             "resources/read": (ResourceParams, self._read_resource),
@@ -146,21 +147,15 @@ class McpServer:
 
         Raises:
             RefusedError: The parameters are not of the method's form, or the client does not declare what it takes.
-            NotFoundError: They name something that there is not.
+            NotFoundError: They name something that there is not; of tools, `choices` has the names.
         """
         if method in TASK_METHODS and self.tasks is not None:
             return await self.tasks.answer(method, params, context)
         form, handler = self.methods[method]
         return await handler(read_params(form, params), context)
 
-    async def call(self, params: Document, context: CallContext) -> Document:
-        """Call a tool; return the result of the call, or the task that stands for it.
-
-        Raises:
-            RefusedError: The parameters are not of the form.
-            NotFoundError: There is no such tool; `choices` has the names.
-        """
-        wanted = read_params(ToolCallParams, params)
+    async def _call_tool(self, wanted: ToolCallParams, context: CallContext) -> Document:
+        """Return the result of the call, or the task that stands for it."""
         tool = self.tools.get(wanted.name)
         if tool is None:
             raise NotFoundError(
