@@ -64,52 +64,42 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
 
 
 def _write_run(tx: Tx, run: WholeRun) -> Written:
+    """Write a run; of one whose id is there, checkpoints and keys do not count."""
     key = run_rows.find_key(tx, run.row.run_id)
     if key is None:
         run_rows.add_whole(tx, run)
         return "new"
     there = run_rows.whole_run(tx, key)
-    written = _compare_runs(there, run)
-    if written == "continued":
-        run_rows.continue_whole(tx, run, len(there.lines))
-    return written
-
-
-def _compare_runs(there: WholeRun, other: WholeRun) -> Written:
-    """Return what is to be done with a run where one of its id is there; checkpoints and keys do not count."""
-    old, new, count = there.row, other.row, len(there.lines)
-    if (old, there.lines) == (new, other.lines):
+    if (there.row, there.lines) == (run.row, run.lines):
         return "same"
-    began = old.session_id, old.owner, old.created_at_ms
-    is_same_run = began == (new.session_id, new.owner, new.created_at_ms)
-    is_later = len(other.lines) > count or new.updated_at_ms > old.updated_at_ms
-    return "continued" if is_same_run and is_later and other.lines[:count] == there.lines else "differs"
+    began = [(row.session_id, row.owner, row.created_at_ms) for row in (there.row, run.row)]
+    is_later = run.row.updated_at_ms > there.row.updated_at_ms
+    if began[0] != began[1] or not _continues(run.lines, there.lines, is_later=is_later):
+        return "differs"
+    run_rows.continue_whole(tx, run, len(there.lines))
+    return "continued"
 
 
 def _write_session(tx: Tx, session: WholeSession) -> Written:
+    """Write a session; of one whose id is there, being archived or pinned makes no difference, for it is no use."""
     key = session_rows.find_key(tx, session.row.session_id)
     if key is None:
         session_rows.import_session(tx, session.row, session.thoughts)
         return "new"
-    there = session_rows.whole_session(tx, key)
-    written = _compare_sessions(there, session)
-    if written == "continued":
-        session_rows.continue_whole(tx, session, len(there.thoughts))
-    return written
-
-
-def _compare_sessions(there: WholeSession, other: WholeSession) -> Written:
-    """Return what is to be done with a session where one of its id is there.
-
-    Each store archives its sessions itself, and pinning one is no use of it: these make no difference.
-    """
-    old, new, count = there.row, other.row, len(there.thoughts)
-    if (replace(old, status=new.status, pinned=new.pinned), there.thoughts) == (new, other.thoughts):
+    there, new = session_rows.whole_session(tx, key), session.row
+    if (replace(there.row, status=new.status, pinned=new.pinned), there.thoughts) == (new, session.thoughts):
         return "same"
-    is_same_session = (old.run_id, old.owner, old.created_at_ms) == (new.run_id, new.owner, new.created_at_ms)
-    is_later = len(other.thoughts) > count or new.used_at_ms > old.used_at_ms
-    is_prefix = other.thoughts[:count] == there.thoughts
-    return "continued" if is_same_session and is_later and is_prefix else "differs"
+    began = [(row.run_id, row.owner, row.created_at_ms) for row in (there.row, new)]
+    is_later = new.used_at_ms > there.row.used_at_ms
+    if began[0] != began[1] or not _continues(session.thoughts, there.thoughts, is_later=is_later):
+        return "differs"
+    session_rows.continue_whole(tx, session, len(there.thoughts))
+    return "continued"
+
+
+def _continues(parts: Sequence[Any], there: Sequence[Any], *, is_later: bool) -> bool:
+    """Whether parts are a later state of those that are there."""
+    return (is_later or len(parts) > len(there)) and parts[: len(there)] == there
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
