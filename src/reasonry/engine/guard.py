@@ -81,7 +81,7 @@ class BudgetGuard(LedgerKeeper):
         """The most tokens that a prompt took for each one that it was thought to take."""
 
     def set_budget(self, budget: Budget) -> None:
-        """Continue other limits; calls that wait for room look again."""
+        """Continue with other limits; calls that wait for room look again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 

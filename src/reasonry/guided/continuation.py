@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -38,19 +39,13 @@ def continuation_id(session_id: str) -> str:
     return str(uuid.UUID(int=at << 80 | 0x7 << 76 | ((digest >> 64) & 0xFFF) << 64 | 0b10 << 62 | low))
 
 
-class RunContinuations:
-    """Goes on with runs of a store as sessions.
+class RunContinuations(NamedTuple):
+    """Goes on with runs of a store as sessions."""
 
-    Args:
-        run_thoughts: Reads the thoughts of a session that a run writes, by run id.
-        find: Returns a strategy by name; for None the one of sessions that name none.
-    """
-
-    def __init__(
-        self, store: Store, run_thoughts: RunThoughts, find: Find, settings: SessionSettings
-    ) -> None:
-        self._store, self._run_thoughts = store, run_thoughts
-        self._find, self._settings = find, settings
+    store: Store
+    run_thoughts: RunThoughts
+    find: Find
+    settings: SessionSettings
 
     async def think(self, own_id: str, turn: ThinkingTurn) -> Taken:
         """Take a thought that names the session of a run, into the session in which that is continued.
@@ -61,11 +56,11 @@ class RunContinuations:
         """
         if turn.call.clear_session:
             turn.request = replace(turn.request, session_id=None, thinker=None, target=turn.request.new_id())
-            return await self._store.change(turn.request.target, turn.decide)
+            return await self.store.change(turn.request.target, turn.decide)
         target = continuation_id(own_id)
         turn.request = replace(turn.request, session_id=target, target=target)
         _, notice = await self.begin(own_id, turn.now_ms, turn.decide)
-        taken = await self._store.change(target, turn.decide)
+        taken = await self.store.change(target, turn.decide)
         taken.notices.append(notice)
         return taken
 
@@ -83,22 +78,22 @@ class RunContinuations:
         own, run = await self._read_ended(own_id)
         target, left_out = continuation_id(own_id), 0
         try:
-            await self._store.session(target)
+            await self.store.session(target)
         except NotFoundError:
-            thoughts = await self._run_thoughts(run.run_id)
+            thoughts = await self.run_thoughts(run.run_id)
             try:
-                strategy = self._find(own.strategy)
+                strategy = self.find(own.strategy)
             except UsageError:
-                strategy = self._find(None)
+                strategy = self.find(None)
             copy = await asyncio.to_thread(
-                copy_run, own, thoughts, run.answer, strategy, self._settings, now_ms
+                copy_run, own, thoughts, run.answer, strategy, self.settings, now_ms
             )
             left_out = len(thoughts) + bool(run.answer) - len(copy.thoughts)
             row = replace(copy.row, session_id=target)
             check(RowsView(row, copy.thoughts))
             # Another call may have begun the session meanwhile.
             with contextlib.suppress(ConflictError):
-                await self._store.import_session(row, copy.thoughts)
+                await self.store.import_session(row, copy.thoughts)
         message = (
             f"That session is the record of run {run.run_id}, which has ended and stays as it is; this session "
             f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
@@ -107,9 +102,9 @@ class RunContinuations:
 
     async def _read_ended(self, session_id: str) -> tuple[SessionRow, RunRow]:
         """Return the row of a run's session, and that of the run."""
-        own = await self._store.session(session_id)
+        own = await self.store.session(session_id)
         assert own.run_id is not None, "only sessions of runs are continued here"
-        run = await self._store.run(own.run_id)
+        run = await self.store.run(own.run_id)
         if run.status == "active":
             raise ConflictError(
                 f"session {session_id} is the record of run {own.run_id}, which has not ended: continue the run "

@@ -259,13 +259,8 @@ def _session_listing(session: Document) -> Document:
 
 def strategy_document(strategy: Strategy[Any, Any]) -> Document:
     """Return a strategy's table as data."""
-    return {
-        "name": strategy.name,
-        "title": strategy.title,
-        "source": strategy.source,
-        "summary": strategy.summary,
-        "stages": [describe_stage(stage) for stage in strategy.stages],
-    }
+    about = {name: getattr(strategy, name) for name in ("name", "title", "source", "summary")}
+    return {**about, "stages": [describe_stage(stage) for stage in strategy.stages]}
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
