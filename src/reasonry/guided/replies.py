@@ -46,7 +46,8 @@ def reply_document(taken: Taken) -> Document:
     if not record.next_thought_needed:
         tested_by = {stage.name: stage.tested_by for stage in taken.strategy.stages}
         left = left_open(head, tested_by, keep([*taken.before, taken.thought]))
-        reply = replace(reply, summary=summary(head), left_open=left)
+        done = f"{head.thoughts} thoughts processed across {len(head.branches)} branches"
+        reply = replace(reply, summary=f"Sequential thinking complete: {done}.", left_open=left)
     document = msgspec.to_builtins(reply)
     if taken.bound.thoughts != 0:
         shown, is_cut = _history([*taken.before, taken.thought], taken.bound, head.thoughts)
@@ -95,14 +96,6 @@ def _stage_members(
     ]
     scores = scoreboard(head, chosen) if stage.compares else ""
     return {"stage": name, "next_stages": following, "guidance": due.get(name, ""), "scores": scores}
-
-
-def summary(head: Head) -> str:
-    """Return what is said when a session ends."""
-    return (
-        f"Sequential thinking complete: {head.thoughts} thoughts processed "
-        f"across {len(head.branches)} branches."
-    )
 
 
 # -- history and notices

@@ -249,8 +249,4 @@ def _settle(done: asyncio.Future[Any], value: Any, error: Exception | None) -> N
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
     """Return the findings about a file that nobody else has open."""
-    database = SqliteDatabase(Source(draft), name)
-    try:
-        return [finding async for finding in verify(name, database.read, find_faults)]
-    finally:
-        await database.close()
+    return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]
