@@ -8,7 +8,7 @@ Rule 3: a draft that was cut off is no candidate; it is the answer only where th
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -109,6 +109,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The state of a strategy that draws drafts; subclasses add their options, and what they know besides."""
 
     problem: str
+    options: Any
     drafts: tuple[Draft, ...] = ()
 
     @property
@@ -128,38 +129,76 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The first draft that was proved right."""
         return next((draft for draft in self.drafts if draft.status == "proved"), None)
 
+    def draw(
+        self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
+    ) -> Generator[Request, Any, tuple[Self, Thought]]:
+        """Have drafts written side by side; return the state with them, and the thought that lists them.
 
-def draw_drafts(
-    state: Any, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
-) -> Generator[Request, Any, tuple[Any, Thought]]:
-    """Have drafts written side by side; return the state with them, and the thought that lists them.
+        One that is proved right cancels the rest.
 
-    One that is proved right cancels the rest.
+        Args:
+            earlier: For each draft, the one that it is to be better than, with a review of that; `FRESH`: none.
+            by: Who writes them, each with its number; empty: the writer.
+        """
+        over, drawn_with = self.options.over, self.options.drawn_with
+        numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
+        effects: list[RunStrategy] = []
+        for number, (draft, review) in zip(numbers, earlier, strict=True):
+            problem, writer = (
+                _problem_to_improve(self.problem, draft, review),
+                f"{by}-{number}" if by else "writer",
+            )
+            effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
+        brought = yield request(self, *effects, enough=_has_proof)
+        is_checked = bool(drawn_with.get("verify"))
+        drawn = [
+            replace(read_draft(number, each), checked=is_checked, repairs=draft.number if draft else 0)
+            for number, each, (draft, _) in zip(numbers, brought, earlier, strict=True)
+        ]
+        return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 
-    Args:
-        earlier: For each draft, the one that it is to be better than, with a review of that; `FRESH`: none.
-        by: Who writes them, each with its number; empty: the writer.
-    """
-    options: DraftOptions = state.options
-    numbers = range(len(state.drafts) + 1, len(state.drafts) + len(earlier) + 1)
-    effects = [
-        RunStrategy(
-            options.over,
-            _problem_to_improve(state.problem, draft, review),
-            options.drawn_with,
-            number,
-            f"sample-{number}",
-            f"{by}-{number}" if by else "writer",
-        )
-        for number, (draft, review) in zip(numbers, earlier, strict=True)
-    ]
-    brought = yield request(state, *effects, enough=_has_proof)
-    is_checked = bool(options.drawn_with.get("verify"))
-    drawn = [
-        replace(read_draft(number, each), checked=is_checked, repairs=draft.number if draft else 0)
-        for number, each, (draft, _) in zip(numbers, brought, earlier, strict=True)
-    ]
-    return replace(state, drafts=(*state.drafts, *drawn)), list_drafts(drawn)
+    def verify(self) -> Generator[Request, Any, Self]:
+        """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
+        if not self.options.verify:
+            return self
+        written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
+        groups = [[written[at] for at in vote.voters] for vote in tally(list(map(_voice, written)))]
+        known = [next((draft for draft in group if draft.checked), None) for group in groups]
+        new = [group[0] for group, draft in zip(groups, known, strict=True) if draft is None]
+        claims = [claim(self.problem, draft.steps, draft.answer) for draft in new]
+        verdicts = yield request(self, *claims, give_failures=True)
+        rulings = map(_rule_on, new, verdicts)
+        changed: dict[int, Draft] = {}
+        for group, draft in zip(groups, known, strict=True):
+            ruled = draft or next(rulings)
+            changed |= {each.number: _settle(each, ruled) for each in group if not each.checked}
+        return replace(self, drafts=tuple(changed.get(draft.number, draft) for draft in self.drafts))
+
+    def choose(self) -> Move:
+        """Return the move to the final response with the best draft, or the failure that says why there is none."""
+        best = self.best
+        if best is None:
+            return self.fail()
+        text = f"Draft {best.number}:\n{best.text}"
+        return go(self, "final_response", Thought(text, data={"answer": best.answer}))
+
+    def fail(self) -> Move:
+        """Return the failure of a run all of whose drafts are refuted or lost."""
+        refuted = [draft for draft in self.drafts if draft.status == "refuted"]
+        if refuted:
+            detail = f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}"
+            return fail(self, "verification_failed", detail)
+        lost = next((draft for draft in reversed(self.drafts) if draft.code != STOPPED), self.drafts[-1])
+        detail = f"none of {len(self.drafts)} drafts has an answer; the last: {lost.why}"
+        return fail(self, "all_samples_failed", detail, lost.code)
+
+    def conclude(self, details: dict[str, Any]) -> Conclusion:
+        """Return the conclusion that the best draft is the answer, with all of them and other details."""
+        best, document = self.best, drafts_document(self.drafts) | details
+        if best is None:
+            return Conclusion(document=document)
+        certainty = "proved" if best.status == "proved" else "given"
+        return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
 
 
 def _has_proof(brought: Iterable[Delivered | None]) -> bool:
@@ -195,24 +234,6 @@ def list_drafts(drafts: Sequence[Draft]) -> Thought:
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 
 
-def verify_drafts(state: Any) -> Generator[Request, Any, Any]:
-    """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
-    if not state.options.verify:
-        return state
-    written = [draft for draft in state.drafts if draft.is_candidate or draft.checked]
-    groups = [[written[at] for at in vote.voters] for vote in tally(list(map(_voice, written)))]
-    known = [next((draft for draft in group if draft.checked), None) for group in groups]
-    new = [group[0] for group, draft in zip(groups, known, strict=True) if draft is None]
-    claims = [claim(state.problem, draft.steps, draft.answer) for draft in new]
-    verdicts = yield request(state, *claims, give_failures=True)
-    rulings = map(_rule_on, new, verdicts)
-    changed: dict[int, Draft] = {}
-    for group, draft in zip(groups, known, strict=True):
-        ruled = draft or next(rulings)
-        changed |= {each.number: _settle(each, ruled) for each in group if not each.checked}
-    return replace(state, drafts=tuple(changed.get(draft.number, draft) for draft in state.drafts))
-
-
 def _settle(draft: Draft, ruled: Draft) -> Draft:
     """Return a draft with what was found of one that says the same."""
     if ruled.status == "open":
@@ -242,37 +263,6 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
         first = min(voters, key=lambda draft: (draft.status != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))
     return tuple(sorted(found, key=lambda each: each.draft.status != "proved"))
-
-
-def choose_draft(state: Any) -> Move:
-    """Return the move to the final response with the best draft, or the failure that says why there is none."""
-    best: Draft | None = state.best
-    if best is None:
-        return fail_without_draft(state)
-    text = f"Draft {best.number}:\n{best.text}"
-    return go(state, "final_response", Thought(text, data={"answer": best.answer}))
-
-
-def conclude_drafts(state: Any, details: dict[str, Any]) -> Conclusion:
-    """Return the conclusion that the best draft is the answer, with all of them and other details."""
-    best: Draft | None = state.best
-    document = drafts_document(state.drafts) | details
-    if best is None:
-        return Conclusion(document=document)
-    certainty = "proved" if best.status == "proved" else "given"
-    return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
-
-
-def fail_without_draft(state: Any) -> Move:
-    """Return the failure of a run all of whose drafts are refuted or lost."""
-    drafts: Sequence[Draft] = state.drafts
-    refuted = [draft for draft in drafts if draft.status == "refuted"]
-    if refuted:
-        detail = f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}"
-        return fail(state, "verification_failed", detail)
-    lost = next((draft for draft in reversed(drafts) if draft.code != STOPPED), drafts[-1])
-    detail = f"none of {len(drafts)} drafts has an answer; the last: {lost.why}"
-    return fail(state, "all_samples_failed", detail, lost.code)
 
 
 def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:

@@ -29,17 +29,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import DraftsDetails
-from ..core.drafts import (
-    FRESH,
-    Draft,
-    DraftOptions,
-    DraftState,
-    Group,
-    choose_draft,
-    conclude_drafts,
-    draw_drafts,
-    verify_drafts,
-)
+from ..core.drafts import FRESH, Draft, DraftOptions, DraftState, Group
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
@@ -149,13 +139,13 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, [FRESH] * s.options.n)
+    s, drafts = yield from s.draw([FRESH] * s.options.n)
     return go(s, "draft_verification", drafts)
 
 
 def verify(s: State) -> Body:
     """Drop what is proved wrong; one proved right, or one candidate alone, ends the run."""
-    s = yield from verify_drafts(s)
+    s = yield from s.verify()
     rivals = s.rivals
     if not rivals and s.can_repair and _refuted_drafts(s):
         return go(s, "draft_repair")
@@ -240,7 +230,7 @@ def _texts_with_runs(s: State) -> dict[int, str]:
 def repair(s: State) -> Body:
     """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
     chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    s, drafts = yield from draw_drafts(s, [(draft, _review(s, draft)) for draft in chosen])
+    s, drafts = yield from s.draw([(draft, _review(s, draft)) for draft in chosen])
     return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 
@@ -272,7 +262,7 @@ def conclude(state: State) -> Conclusion:
         )
     if chosen is not None:
         details["winner"] = chosen.id
-    return conclude_drafts(state, details)
+    return state.conclude(details)
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:
@@ -350,7 +340,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             description="Choose the draft that stood best.",
             guidance="Choose the draft that won its comparisons; never one that was proved wrong.",
             fields=(optional_field("chosen", "string", "The draft that is chosen."),),
-            body=choose_draft,
+            body=State.choose,
         ),
         final_response("Give the chosen draft as it stands, whole."),
     ),

@@ -28,19 +28,7 @@ from msgspec.structs import replace
 from ..core.answering import OPEN_TASK, Answer, check_answer
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import (
-    FRESH,
-    SHOWN_CHARS,
-    Draft,
-    DraftOptions,
-    DraftState,
-    Group,
-    candidates,
-    choose_draft,
-    conclude_drafts,
-    draw_drafts,
-    verify_drafts,
-)
+from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftOptions, DraftState, Group, candidates
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
@@ -126,13 +114,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 def answer(s: State) -> Body:
     """y_i ~ π_i(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, [FRESH] * len(s.options.members), by="seat")
+    s, drafts = yield from s.draw([FRESH] * len(s.options.members), by="seat")
     return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
     """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
-    s = yield from verify_drafts(s)
+    s = yield from s.verify()
     is_settled = s.proved or len(s.of_seats) < 2
     return go(s, "answer_selection" if is_settled else "peer_review")
 
@@ -191,7 +179,7 @@ def synthesise(s: State) -> Body:
     written = Draft(number, str(reply.value.answer).strip())
     s = replace(s, drafts=(*s.drafts, written), differences=reply.value.differences)
     thought = Thought(s.differences or written.answer, data={"answer": written.answer})
-    return go((yield from verify_drafts(s)), "answer_selection", thought)
+    return go((yield from s.verify()), "answer_selection", thought)
 
 
 class CouncilDetails(DraftsDetails):
@@ -214,7 +202,7 @@ def conclude(state: State) -> Conclusion:
     }
     if state.lost:
         details["unchecked"] = f"no answer could be written from all: {state.lost}"
-    return conclude_drafts(state, details)
+    return state.conclude(details)
 
 
 def _scores(state: State) -> dict[str, float]:
@@ -287,7 +275,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the answer written from all, or else the best ranked.",
             guidance="Take the common answer; never one that was proved wrong.",
-            body=choose_draft,
+            body=State.choose,
         ),
         final_response("Give the answer whole, and say where the members differed."),
     ),

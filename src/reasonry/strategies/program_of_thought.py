@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import Draft, DraftState, choose_draft, conclude_drafts, list_drafts, verify_drafts
+from ..core.drafts import Draft, DraftState, list_drafts
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
@@ -123,7 +123,8 @@ def execute(s: State) -> Body:
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
     outputs = yield from run_programs(s, {name: _code(s, draft) for name, draft in unrun.items()})
     run = {name: _judge(s, unrun[name], output) for name, output in zip(unrun, outputs, strict=True)}
-    s = yield from verify_drafts(replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts)))
+    s = replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts))
+    s = yield from s.verify()
     last = s.drafts[-s.options.programs :]
     can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
     to = "program_repair" if s.best is None and can_repair else "answer_selection"
@@ -167,7 +168,7 @@ def conclude(state: State) -> Conclusion:
         details["program"] = best.steps[0]
         if best.id in idle and best.status != "proved":
             details["unchecked"] = "the program states its answer and computes nothing"
-    return conclude_drafts(state, details)
+    return state.conclude(details)
 
 
 _EXAMPLE = {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"}
@@ -224,7 +225,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the output that most programs have.",
             guidance="Compare the outputs of all programs that ran; take the most frequent.",
-            body=choose_draft,
+            body=State.choose,
         ),
         final_response("State the output alone, in the form that was asked for."),
     ),

@@ -56,7 +56,7 @@ from ..core.bodies import (
 )
 from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.details import Details
-from ..core.drafts import Draft, verify_drafts
+from ..core.drafts import Draft, DraftState
 from ..core.effects import Ask, Verify
 from ..core.events import Reply, Verified
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
@@ -202,10 +202,9 @@ class Proof(Draft, frozen=True, omit_defaults=True):
     verdict: Verdict = ""
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The text and its claims, or the proofs of the solvers."""
 
-    problem: str
     options: Options
     claims: tuple[Claim, ...] = ()
     drafts: tuple[Proof, ...] = ()
@@ -378,7 +377,7 @@ def _proof(s: State, number: int, value: ReasonedAnswer, repairs: int = 0) -> Pr
 
 def attack_proof(s: State) -> Body:
     """v_1, … on the proof that ranks first, until they decide; stay for the next one."""
-    s = yield from verify_drafts(s)
+    s = yield from s.verify()
     s = replace(s, drafts=tuple(map(_apply_verifier, s.drafts)))
     proof = next((proof for proof in s.ranking if not proof.verdict), None)
     if s.settled is not None or proof is None:

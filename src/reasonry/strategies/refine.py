@@ -26,16 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import (
-    FRESH,
-    Draft,
-    DraftOptions,
-    DraftState,
-    choose_draft,
-    conclude_drafts,
-    draw_drafts,
-    verify_drafts,
-)
+from ..core.drafts import FRESH, Draft, DraftOptions, DraftState
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
@@ -92,13 +83,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 def write_drafts(s: State) -> Body:
     """y_1, …, y_m ~ π(y | x), side by side."""
-    s, drafts = yield from draw_drafts(s, [FRESH] * s.options.drafts)
+    s, drafts = yield from s.draw([FRESH] * s.options.drafts)
     return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
     """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
-    s = yield from verify_drafts(s)
+    s = yield from s.verify()
     best, found = s.best, s.candidates
     is_last = s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
@@ -140,7 +131,7 @@ def _objections(s: State) -> str:
 
 def refine(s: State) -> Body:
     """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side."""
-    s, drafts = yield from draw_drafts(s, [(s.best, s.feedback)] * s.options.drafts)
+    s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
     return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
@@ -156,7 +147,7 @@ def conclude(state: State) -> Conclusion:
     details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
     if state.lost:
         details["unchecked"] = f"no reply to its review could be read: {state.lost}"
-    return conclude_drafts(state, details)
+    return state.conclude(details)
 
 
 REFINE: Strategy[State, Options] = Strategy(
@@ -210,7 +201,7 @@ REFINE: Strategy[State, Options] = Strategy(
             ("final_response",),
             description="Take the best answer of all rounds.",
             guidance="Take what passed its checks; else the best so far, never one that was proved wrong.",
-            body=choose_draft,
+            body=State.choose,
         ),
         final_response("Give the answer whole, in the form that was asked for."),
     ),

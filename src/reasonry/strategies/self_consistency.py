@@ -35,17 +35,7 @@ from msgspec.structs import replace
 from ..core.answering import UNREADABLE, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
-from ..core.drafts import (
-    PLAIN_WRITER,
-    Draft,
-    DraftOptions,
-    DraftState,
-    Group,
-    drafts_document,
-    fail_without_draft,
-    read_draft,
-    verify_drafts,
-)
+from ..core.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
@@ -246,10 +236,10 @@ def sample_paths(s: State) -> Body:
     s, thoughts = _add_samples(s, paths)
     if s.options.verify and thoughts:
         yield request(s, *thoughts)
-        s, thoughts = (yield from verify_drafts(s)), ()
+        s, thoughts = (yield from s.verify()), ()
     if not s.is_over:
         return stay(s, *thoughts)
-    return go(s, "answer_collection", *thoughts) if s.votes else fail_without_draft(s)
+    return go(s, "answer_collection", *thoughts) if s.votes else s.fail()
 
 
 def _path(state: State, sample: int) -> Effect:
