@@ -47,9 +47,15 @@ def text_list(description: str, *, min_items: int = 0) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string"}, **bound, "description": description}
 
 
-def optional_field(name: str, kind: str, description: str) -> Field:
-    """Return a field of a JSON type that a thought of the stage may leave out."""
-    return Field(name, {"type": kind, "description": description}, required=False)
+def optional_field(name: str, kind: str, description: str, **more: Any) -> Field:
+    """Return a field that a thought of the stage may leave out.
+
+    Args:
+        kind: A JSON type, or `texts` for a list of texts.
+        more: Of its schema.
+    """
+    schema = text_list(description) if kind == "texts" else {"type": kind, "description": description}
+    return Field(name, {**schema, **more}, required=False)
 
 
 LONG_REPLY: Final = 8_192

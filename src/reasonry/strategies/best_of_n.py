@@ -34,16 +34,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
 from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
-from ..core.strategy import (
-    SHORT_REPLY,
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    text_list,
-)
+from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
 from ..core.tournament import Contender, Ratings, Rules, Tournament
@@ -300,7 +291,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             ("differential_testing", "draft_repair", "answer_selection"),
             description="Drop the drafts that can be proved wrong.",
             guidance="Run the tests there are. Put drafts that say the same together.",
-            fields=(Field("answers", text_list("Each draft's answer.", min_items=1), required=False),),
+            fields=(optional_field("answers", "texts", "Each draft's answer.", minItems=1),),
             body=verify,
         ),
         Stage(

@@ -46,16 +46,7 @@ from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.programs import is_block
-from ..core.strategy import (
-    UNASKED,
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    text_list,
-)
+from ..core.strategy import UNASKED, Stage, Strategy, final_response, optional_field, problem_reception
 from ..reading.fit import Unreadable
 from ..reading.open_task import is_open_task
 
@@ -263,7 +254,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Break the problem into steps.",
             guidance="List what has to be worked out, so ordered that each step needs only earlier ones. "
             "Solve none of them yet.",
-            fields=(Field("steps", text_list("What has to be worked out, in order."), required=False),),
+            fields=(optional_field("steps", "texts", "What has to be worked out, in order."),),
             body=decompose,
             reply=Decomposition,
             example={"steps": ["How many balls the cans hold.", "How many balls there are in all."]},

@@ -32,15 +32,7 @@ from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftOptions, DraftState, G
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import (
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    text_list,
-)
+from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
 from ..core.tournament import Ratings, seeded_order
 
@@ -235,7 +227,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Have each member answer by itself.",
             guidance="Each member answers without having seen another answer; stay for the next member.",
-            fields=(Field("answers", text_list("Each member's answer."), required=False),),
+            fields=(optional_field("answers", "texts", "Each member's answer."),),
             body=answer,
         ),
         Stage(

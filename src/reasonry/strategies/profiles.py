@@ -35,7 +35,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, re
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 
 FORM = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
 {OPEN_TASK}"""
@@ -190,7 +190,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         if self.draft:
             yield {"body": self.write_draft, **answered}
         if self.entries:
-            fields = (Field("entries", text_list("The entries of the list.", min_items=1), required=False),)
+            fields = (optional_field("entries", "texts", "The entries of the list.", minItems=1),)
             example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
             yield {"body": self.list_entries, "reply": Entries, "example": example, "fields": fields}
             body = self.work_in_order if self.in_order else self.work_side_by_side

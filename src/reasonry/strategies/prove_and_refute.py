@@ -44,7 +44,6 @@ from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
 from ..core.bodies import (
     Body,
     Conclusion,
-    EffectFailed,
     Move,
     Request,
     Thought,
@@ -59,7 +58,7 @@ from ..core.details import Details
 from ..core.drafts import Draft, DraftState
 from ..core.effects import Ask, Verify
 from ..core.events import Reply, Verified
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
+from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles import false_equations
@@ -432,11 +431,9 @@ def revise(s: State) -> Body:
     holes = "\n".join(f"- {hole}" for hole in proof.holes) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
     ask = _ask_solver(s, "revision", REVISE.format(proof=proof.text, holes=holes))
-    try:
-        (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"))
-    except EffectFailed as lost:
-        if lost.failure.code != UNREADABLE:
-            raise
+    (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"), give_failures=True)
+    if not isinstance(reply, Reply):
+        raise_if_all_failed(() if reply.code == UNREADABLE else (reply,))
         return go(s, "proof_attack")
     new = _proof(s, len(s.drafts) + 1, reply.value, proof.number)
     return go(replace(s, drafts=(*s.drafts, new)), "proof_attack", Thought(new.text))
@@ -536,11 +533,7 @@ def _ask_solver(state: State, kind: str, task: str) -> Ask:
     return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
 
 
-_VERDICT = {
-    "type": "string",
-    "enum": ["confirmed", "refuted", "undecided"],
-    "description": "What came of the claim.",
-}
+_VERDICTS = ["confirmed", "refuted", "undecided"]
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
@@ -567,9 +560,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             ("claim_attack",),
             description="Name the claims that carry the conclusion.",
             guidance="Quote each claim that the conclusion rests on and that nobody has checked.",
-            fields=(
-                Field("claims", text_list("The claims that carry the conclusion, quoted."), required=False),
-            ),
+            fields=(optional_field("claims", "texts", "The claims that carry the conclusion, quoted."),),
             body=select,
             reply=Selection,
             example={"claims": [{"claim": "Counting five tables takes 20 s.", "thought": 11}]},
@@ -595,7 +586,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Count the verdicts.",
             guidance="Refuted where two lenses fail the claim or it is shown to be false; confirmed where none does "
             "and two hold; undecided else.",
-            fields=(Field("verdict", _VERDICT, required=False),),
+            fields=(optional_field("verdict", "string", "What came of the claim.", enum=_VERDICTS),),
             body=record,
         ),
         Stage(

@@ -34,15 +34,7 @@ from ..core.effects import Ask, CallTool, Verify
 from ..core.events import Failed, Reply, ToolReturned, Verified
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import (
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    text_list,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
@@ -344,7 +336,7 @@ REACT: Strategy[State, Options] = Strategy(
             description="Find out what is known and what is missing.",
             guidance="Set apart what you know for sure from what you would have to look up or compute. "
             "Go on when you know which missing piece to get first.",
-            fields=(Field("missing", text_list("What must still be found out."), required=False),),
+            fields=(optional_field("missing", "texts", "What must still be found out."),),
             body=think("action_planning"),
             reply=TurnReply,
             example=_EXAMPLE,

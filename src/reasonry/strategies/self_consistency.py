@@ -389,7 +389,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("reasoning_path_execution",),
             description="Set out several independent ways to reason about it.",
             guidance="Name three or more ways to set out. No path may lean on another's result.",
-            fields=(Field("paths", text_list("One line for each path: how it sets out."), required=False),),
+            fields=(optional_field("paths", "texts", "One line for each path: how it sets out."),),
         ),
         Stage(
             "reasoning_path_execution",

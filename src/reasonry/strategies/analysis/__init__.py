@@ -42,7 +42,6 @@ from ...core.strategy import (
     final_response,
     optional_field,
     problem_reception,
-    text_list,
 )
 from . import finishing, plan_evaluation, planning, tasks
 from .questions import (
@@ -66,12 +65,6 @@ _LEVEL = {
     "enum": ["straightforward", "moderate", "complex", "highly_complex"],
     "description": "How demanding the query is.",
 }
-_TASKS = {
-    "type": "array",
-    "items": {"type": "object"},
-    "description": "`resource_name` and `task_query` of each.",
-}
-_SCORE = {"type": "number", "minimum": 0, "maximum": 100, "description": "0 is useless, 100 perfect."}
 _QUALITY = {"enum": ["ACCEPTED", "REJECTED"], "description": "Whether later work may build on it."}
 
 ANALYSIS: Strategy[State, Options] = Strategy(
@@ -119,7 +112,11 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Draft candidate plans.",
             guidance="Draft plans that differ in kind; each task names one resource and what it is to accomplish. "
             "Go on to the evaluation with several plans, to the first task with one.",
-            fields=(Field("tasks", _TASKS, required=False),),
+            fields=(
+                optional_field(
+                    "tasks", "array", "`resource_name` and `task_query` of each.", items={"type": "object"}
+                ),
+            ),
             body=planning.draft_plans,
             reply=PlanReply,
             example={
@@ -137,7 +134,11 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Score the plans and select the best.",
             guidance="Score each from 0 to 100 by resources, order, coverage and feasibility. "
             "Select the highest, the first of equals.",
-            fields=(Field("overall_score", _SCORE, required=False),),
+            fields=(
+                optional_field(
+                    "overall_score", "number", "0 is useless, 100 perfect.", minimum=0, maximum=100
+                ),
+            ),
             body=plan_evaluation.choose_plan,
             reply=EvaluationReply,
             max_output_tokens=SHORT_REPLY,
@@ -221,7 +222,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("focused_answer", "final_response"),
             description="Bring all accepted results together.",
             guidance="Answer from accepted results of all iterations and nothing else; name the key findings.",
-            fields=(Field("key_findings", text_list("What was found, one finding each."), required=False),),
+            fields=(optional_field("key_findings", "texts", "What was found, one finding each."),),
             body=finishing.synthesize,
             reply=SynthesisReply,
             example={

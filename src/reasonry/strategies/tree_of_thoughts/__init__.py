@@ -38,7 +38,15 @@ from ...core.answering import UNREADABLE
 from ...core.bodies import Body, Move, Thought, fail, go, request, stay
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception, text_list
+from ...core.strategy import (
+    SHORT_REPLY,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    optional_field,
+    problem_reception,
+)
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from .asks import (
@@ -416,13 +424,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             ("branch_creation",),
             description="Find several different first steps.",
             guidance="Propose first steps that differ in kind, not in wording. Judge none of them yet.",
-            fields=(
-                Field(
-                    "approaches",
-                    text_list("One line for each approach."),
-                    required=False,
-                ),
-            ),
+            fields=(optional_field("approaches", "texts", "One line for each approach."),),
             body=expand("branch_creation"),
             reply=Proposals,
             example={"thoughts": ["10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 4 10)"]},
