@@ -268,7 +268,7 @@ def settle_answer(
     """
     thoughts: tuple[Thought, ...] = ()
     if state.final.text is None:
-        state, thoughts = yield from _ask_for_answer(state, question(state), best)
+        state, thoughts = yield from ask_for_answer(state, question(state), best)
     state, thoughts = yield from verify_answer(state, path, *thoughts)
     if state.final.text is None:
         return repair_or_fail(state)
@@ -279,7 +279,7 @@ def settle_answer(
     return go(state, to, *thoughts)
 
 
-def _ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:
+def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:
     """Ask for an answer; where no reply can be read, take the best there is."""
     try:
         (reply,) = yield request(state, question)

@@ -28,12 +28,12 @@ from ..core.answering import (
     OPEN_TASK,
     REPAIR_FORM,
     REPAIRED,
-    UNREADABLE,
     Answer,
     AnswerOptions,
     AnswerReply,
     CheckReply,
     FinalAnswer,
+    ask_for_answer,
     conclude_answer,
     quotation,
     read_calculation,
@@ -41,7 +41,7 @@ from ..core.answering import (
     settle_answer,
     without_number,
 )
-from ..core.bodies import Body, Conclusion, EffectFailed, Thought, go, request, stay
+from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
@@ -168,19 +168,11 @@ def reason(s: State) -> Body:
 
 def formulate(s: State) -> Body:
     """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it; where it cannot be read, the last step is all there is."""
-    why = ""
     if s.final.text is None:
-        try:
-            (reply,) = yield request(s, _question(s, "answer", FORMULATE))
-            why, final = reply.value.reasoning, s.final.propose(reply.value.text)
-        except EffectFailed as lost:
-            best = s.steps[-1] if s.steps and lost.failure.code == UNREADABLE else None
-            final = s.final.fall_back(best, f"the answer could not be read: {lost.failure.message}")
-            if final is None:
-                raise
-        s = replace(s, final=final)
-    answer = s.final.text or ""
-    return go(s, "answer_verification", Thought(why or answer, data={"answer": answer}))
+        question, best = _question(s, "answer", FORMULATE), s.steps[-1] if s.steps else None
+        s, thoughts = yield from ask_for_answer(s, question, best)
+        return go(s, "answer_verification", *thoughts)
+    return go(s, "answer_verification", Thought(s.final.text, data={"answer": s.final.text}))
 
 
 def check(s: State) -> Body:
