@@ -416,19 +416,22 @@ class UseCases:
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
-        def open_performers() -> tuple[Performers, ParticipantNames]:
-            reopened = self.pool.reopen_all(participants or Participants(), run.participants)
-            complete = self.pool.attach_built_in(reopened, self._strategies_in(run.begun))
-            complete.check_recorded_tools(run.begun)
-            return self.pool.open(complete, without_quoted(run.begun.problem))
-
-        performers, names = await self.pool.run_in_thread(open_performers)
+        named = participants or Participants()
+        performers, names = await self.pool.run_in_thread(
+            lambda: self._open_again(self.pool.reopen_all(named, run.participants), run.begun)
+        )
         limit = dollar_limit(budget or run.budget, list(nested_options(run.begun.options)))
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
         await opened.reopen(budget, changed, job=job)
         return performers
+
+    def _open_again(self, participants: Participants, begun: Begun) -> tuple[Performers, ParticipantNames]:
+        """Open the participants of a recorded run, with the built-in tools of its strategies."""
+        complete = self.pool.attach_built_in(participants, self._strategies_in(begun))
+        complete.check_recorded_tools(begun)
+        return self.pool.open(complete, without_quoted(begun.problem))
 
     async def fork(
         self,
@@ -605,10 +608,9 @@ class UseCases:
         """Return what opens the performers of a coached run: those of the record, but for the models."""
 
         def open_for(run: Run) -> Performers:
-            reopened = self.pool.reopen_verifier(self.admit_again(named, run.participants), run.participants)
-            complete = self.pool.attach_built_in(reopened, self._strategies_in(run.begun))
-            complete.check_recorded_tools(run.begun)
-            return self.pool.open(complete.with_caller(), without_quoted(run.begun.problem))[0]
+            admitted = self.admit_again(named, run.participants)
+            reopened = self.pool.reopen_verifier(admitted, run.participants)
+            return self._open_again(reopened.with_caller(), run.begun)[0]
 
         return lambda run: self.pool.run_in_thread(lambda: open_for(run))
 

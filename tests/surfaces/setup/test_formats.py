@@ -146,6 +146,13 @@ def test_an_entry_is_written_as_its_neighbours_are(before: str, after: str) -> N
     assert edit_text("json", before, KEYS, {"command": "r"}) == after
 
 
+@pytest.mark.parametrize(
+    "text", ['{ "a": 1 }', '{"a": 1, "mcpServers": { "b": {} }}', '{\n  "a": 1 // one\n}\n']
+)
+def test_an_entry_that_goes_leaves_the_text_as_it_was(text: str) -> None:
+    assert edit_text("json", edit_text("json", text, KEYS, ENTRY), KEYS, None) == text
+
+
 def test_one_of_two_members_of_a_name_counts_and_is_the_last() -> None:
     text = '{"mcpServers": {"x": {}}, "mcpServers": {"y": {}}}'
     after = edit_text("json", text, KEYS, ENTRY)

@@ -113,7 +113,7 @@ def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Comm
         report: Write a report of it to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
+    _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
     write_report(report, record)
     return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
 
@@ -290,7 +290,7 @@ def fork_(
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
-    document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
+    _, document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
     replay = document["replay"]
     verdict = {
         True: "the same path, thoughts and answer",
@@ -307,12 +307,7 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
     Any process on this store may drive the run; it stops within a second.
     """
-
-    async def work(app: App, run_id: str) -> str:
-        await app.pause(run_id)
-        return run_id
-
-    paused = common.do_on_run(run_id, work)
+    paused, _ = common.do_on_run(run_id, lambda app, run_id: app.pause(run_id))
     done = f"paused; resume it with: reasonry runs resume {paused}"
     return common.show({"run_id": paused, "paused": True}, done)
 
@@ -328,11 +323,11 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         message = "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …"
         raise UsageError(message, option="budget")
 
-    async def work(app: App, run_id: str) -> tuple[str, dict[str, Any]]:
+    async def work(app: App, run_id: str) -> dict[str, Any]:
         recorded = await app.engine.recorded_run(run_id)
         kept: dict[str, Any] = {**msgspec.to_builtins(recorded.budget), **msgspec.to_builtins(named)}
         await app.set_budget(run_id, msgspec.convert(kept, Budget))
-        return run_id, kept
+        return kept
 
     limited, budget = common.do_on_run(run_id, work)
     shown = ", ".join(f"{value:g} {name}" for name, value in budget.items())
@@ -341,7 +336,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """End a run; the process that drives it stops, and it can be resumed."""
-    result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
+    _, result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
     document = result.document()
     return common.show(document, f"cancelled; resume it with: {resume_command(document)}")
 
@@ -355,8 +350,8 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         yes: Do not ask.
     """
     if not yes:
-        row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
-        run_id, about = row.run_id, f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
+        run_id, row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
+        about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
         confirmed = confirm(f"Delete run {run_id} ({about}) and its session?")
         if confirmed is None:
             message = "this deletes for good, and there is nobody to ask; --yes does it unasked"
@@ -365,7 +360,7 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
             print_note("nothing was deleted")
             return present.EXIT_CODES["cancelled"]
     try:
-        document = common.do_on_run(run_id, lambda app, run_id: app.delete_run(run_id))
+        _, document = common.do_on_run(run_id, lambda app, run_id: app.delete_run(run_id))
     except ConflictError as error:
         message = f"{error.message}: reasonry runs cancel {error.details['run_id']}"
         raise ConflictError(message, **error.details) from None

@@ -120,11 +120,12 @@ class Common(OutputOptions):
 
         return run_async(main(), make_loop)
 
-    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> T:
-        """Do the same on a run, named by its id, how that begins, or `last`; the work is handed its id."""
+    def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
+        """Do the same on a run, named by its id, how that begins, or `last`; return its id, too."""
 
-        async def on_run(app: App) -> T:
-            return await work(app, await app.run_id(run))
+        async def on_run(app: App) -> tuple[str, T]:
+            run_id = await app.run_id(run)
+            return run_id, await work(app, run_id)
 
         return self.do(on_run)
 

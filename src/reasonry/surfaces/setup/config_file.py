@@ -324,9 +324,9 @@ def _read_members(plain: str, place: int) -> dict[str, _Member]:
 
 def _insert(text: str, start: int, first: _Member | None, value: Any, unit: str) -> str:
     """Put a member before all others, so that no comma and no comment stands in its way."""
+    if first and "\n" not in text[start : first.start]:
+        return f"{text[: first.start]}{_json_text(value, unit, None)[1:-1]}, {text[first.start :]}"
     place = start + 1
-    if first and "\n" not in text[place : first.start]:
-        return f"{text[:place]}{_json_text(value, unit, None)[1:-1]}, {text[place:]}"
     line = text[:start].rpartition("\n")[2]
     written = _json_text(value, unit, line[: len(line) - len(line.lstrip())])[1:-1]
     if first or "\n" in text[place:].partition("}")[0]:
@@ -336,13 +336,12 @@ def _insert(text: str, start: int, first: _Member | None, value: Any, unit: str)
 
 def _drop(text: str, commas: str, member: _Member) -> str:
     """Take out a member with the comma behind it, else with the one before it, and its line if that is empty then."""
-    before, end = text[: member.start], member.end
-    if commas[end:].lstrip().startswith(","):
-        end = commas.index(",", end) + 1
+    before, after = text[: member.start], text[member.end :]
+    if commas[member.end :].lstrip().startswith(","):
+        after = text[commas.index(",", member.end) + 1 :].lstrip(" \t")
     elif commas[: member.start].rstrip().endswith(","):
         comma = commas.rindex(",", 0, member.start)
         before = before[:comma] + before[comma + 1 :].rstrip(" \t")
-    after = text[end:]
     if (line := re.match(r"[ \t]*\n", after)) and not before.rpartition("\n")[2].strip(" \t"):
         return before.rstrip(" \t") + after[line.end() :]
     return before + after
