@@ -122,7 +122,9 @@ class ThinkingTurn:
         thought = ThoughtRow(
             after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
         )
-        taken = self._turn_out(strategy, after, thought, placed, head, view, notices, choice, asks)
+        unbound = HistoryBound(None, None)
+        taken = Taken(strategy, after, thought, placed, head, (), unbound, False, notices, choice)
+        self._complete(taken, view, asks=asks)
         elsewhere = choice.session is not None and row.session_id != request.target
         return SessionChange(
             after,
@@ -133,34 +135,22 @@ class ThinkingTurn:
             instead=row.session_id if elsewhere else None,
         )
 
-    def _turn_out(
-        self,
-        strategy: Strategy[Any, Any],
-        row: SessionRow,
-        thought: ThoughtRow,
-        placed: Placed,
-        earlier: Head,
-        view: SessionView,
-        notices: list[Notice],
-        choice: SessionChoice,
-        asks: bool,
-    ) -> Taken:
-        thinker = self.request.thinker
+    def _complete(self, taken: Taken, view: SessionView, *, asks: bool) -> None:
+        """Read what the reply to a thought needs of the session before it, and note what that shows."""
+        thinker, record, there = self.request.thinker, taken.placed.record, taken.earlier.thoughts
         seen = None if thinker is None else thinker.seen
-        recalls = choice.session is not None and seen is not None and row.session_id not in seen
-        bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=recalls)
-        is_end, revises = not placed.record.next_thought_needed, placed.record.revises_seq is not None
-        before_end, is_read = "", is_end or revises or asks
-        before = view.latest(earlier.thoughts) if is_read else bound.read(view, earlier.thoughts)
+        is_known = taken.choice.session is not None
+        taken.recalls = is_known and seen is not None and taken.row.session_id not in seen
+        taken.bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=taken.recalls)
+        is_end, revises = not record.next_thought_needed, record.revises_seq is not None
+        is_read = is_end or revises or asks
+        taken.before = view.latest(there) if is_read else taken.bound.read(view, there)
         if revises or asks:
-            thoughts = keep([*before, thought])
+            thoughts = keep([*taken.before, taken.thought])
             if revises:
-                notices += revision_notices(placed.head, thoughts)
+                taken.notices += revision_notices(taken.placed.head, thoughts)
             if asks:
-                before_end = before_the_end(placed.head, () if is_end else thoughts)
-        return Taken(
-            strategy, row, thought, placed, earlier, before, bound, recalls, notices, choice, before_end
-        )
+                taken.before_end = before_the_end(taken.placed.head, () if is_end else thoughts)
 
     def _keep_once(
         self, choice: SessionChoice, row: SessionRow, head: Head, view: SessionView, thought: ThoughtRow
