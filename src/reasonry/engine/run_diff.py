@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import UsageError
@@ -46,7 +46,7 @@ def diff_runs(first: Record, second: Record) -> Document:
     events = (second if fork and fork["of"] == "a" else first).entries("events")
     # The effects whose answers a fork took over.
     shared = {event["id"] for event in itertools.islice(events, (fork["at"] or 0) if fork else 0)}
-    alike, parting = _part(first, second, asked[0], asked[1], shared)
+    alike, parting = _part(runs, asked, shared)
     edges = next(
         (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b), min(map(len, paths))
     )
@@ -121,14 +121,10 @@ def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
 
 
 def _part(
-    first: Record,
-    second: Record,
-    a: Mapping[str, Document],
-    b: Mapping[str, Document],
-    shared: Collection[str],
+    runs: Sequence[Record], asked: Sequence[Mapping[str, Document]], shared: Collection[str]
 ) -> tuple[int, Document | None]:
     """Return how many effects are alike, and what the first difference is."""
-    results = first.result, second.result
+    (a, b), results = asked, [run.result for run in runs]
     if results[0].strategy != results[1].strategy:
         return 0, {"what": "strategy", "id": None, "stage": None, **_sides([run.strategy for run in results])}
     every = sorted({*a, *b}, key=_place)

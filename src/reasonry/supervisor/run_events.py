@@ -156,7 +156,7 @@ class Feed(Observer):
         self._about = run_id, session_id
         self._seq = seq
         self._lines: deque[FoldedLine] = deque(maxlen=KEPT_LINES)
-        self._readers: set[_FeedReader] = set()
+        self._readers = {self._early} if self._early is not None else set[_FeedReader]()
         self._streams: dict[str, StreamedText] = {}
         self._closed = False
 
@@ -186,10 +186,6 @@ class Feed(Observer):
         self._closed = True
         self._wake()
 
-    def follows(self, seq: int) -> bool:
-        """Whether the line after that position is here, or is the next to come."""
-        return self._seq - len(self._lines) <= seq <= self._seq
-
     async def read(self, after: int, *, text: bool = False) -> AsyncGenerator[RunEvent]:
         """Yield what comes after a position, until the drive ends or the reader has fallen behind what is kept."""
         reader = self._early if text and self._early is not None else _FeedReader(text)
@@ -197,7 +193,8 @@ class Feed(Observer):
         self._readers.add(reader)
         self.wants_text = self.wants_text or text
         try:
-            while self.follows(after):
+            # As long as the line after that position is here, or is the next to come.
+            while self._seq - len(self._lines) <= after <= self._seq:
                 event = reader.next_passing(after)
                 if event is None and after < self._seq:
                     event = event_of(self._lines[after - self._seq], *self._about)
@@ -211,14 +208,14 @@ class Feed(Observer):
                     await reader.news.wait()
         finally:
             self._readers.discard(reader)
-            self.wants_text = self._early is not None or any(reader.text for reader in self._readers)
+            self.wants_text = any(reader.text for reader in self._readers)
 
     def _pass_text(self, effect_id: str, text: str) -> None:
         if text:
             self._pass(RunEvent(None, "text", {"effect": effect_id, "text": text}))
 
     def _pass(self, event: RunEvent) -> None:
-        for reader in (*self._readers, *([self._early] if self._early is not None else [])):
+        for reader in self._readers:
             if reader.text or event.kind != "text":
                 reader.add(self._seq, event)
 
