@@ -25,7 +25,7 @@ hypotheses used up to a solution. A hypothesis whose test cannot be read is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -171,6 +171,9 @@ class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
     branch_from_thought: Left = None
 
 
+_WAYS_ON = {"evaluate": Evaluation, "revise": Revision, "decide": Decision, "test": HypothesisTest}
+
+
 class State(Struct, frozen=True, omit_defaults=True):
     """The thoughts as the session has them, and what is being done with them."""
 
@@ -224,26 +227,17 @@ def think(s: State) -> Body:
     return _record(s, "thought_evaluation", reply.value.thought)
 
 
-def read_evaluation(state: State, _: Ask, texts: Sequence[str]) -> tuple[Evaluation, str] | Unreadable:
-    """Read an evaluation; the thoughts it names have to be there."""
-    reading = parse.read_form(texts[-1], Evaluation)
+def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
+    """Read a reply that says how to go on; the thought that it replaces or leaves has to be there."""
+    reading = parse.read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading
-    reply: Evaluation = reading[0]
-    if reply.sound:
-        return _branch_fault(state, reply) or reading
-    fault = _thought_fault(state, reply.revises_thought) if _count(reply.revises_thought) else None
-    return fault or reading
-
-
-def way_on(form: type[Revision | Decision | HypothesisTest]) -> Callable[..., tuple[Any, str] | Unreadable]:
-    """Return what reads replies of a form; the thought that a branch leaves has to be there."""
-
-    def read(state: State, _: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-        reading = parse.read_form(texts[-1], form)
-        return reading if isinstance(reading, Unreadable) else _branch_fault(state, reading[0]) or reading
-
-    return read
+    reply: Any = reading[0]
+    if isinstance(reply, Evaluation) and not reply.sound:
+        named = reply.revises_thought if _count(reply.revises_thought) else None
+    else:
+        named = reply.branch_from_thought if reply.next == "branch_creation" else None
+    return _thought_fault(state, named) or reading
 
 
 def evaluate(s: State) -> Body:
@@ -413,12 +407,6 @@ def _thought_fault(state: State, written: Number) -> Unreadable | None:
     return Unreadable(f"there is no thought {numbers.pop()[:9]}; {there}")
 
 
-def _branch_fault(
-    state: State, reply: Evaluation | Revision | Decision | HypothesisTest
-) -> Unreadable | None:
-    return _thought_fault(state, reply.branch_from_thought) if reply.next == "branch_creation" else None
-
-
 def _record(
     state: State, to: str, text: str, revises: int | None = None, data: dict[str, Any] | None = None
 ) -> Move:
@@ -508,7 +496,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=Evaluation,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "4 * 6 is 24.", "sound": True, "next": "hypothesis_generation"},
-            read=read_evaluation,
+            read=read_way_on,
         ),
         Stage(
             "thought_revision",
@@ -518,7 +506,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             body=revise,
             reply=Revision,
             example={"thought": "24 is 3 * 8, too, so 8 would do as well."},
-            read=way_on(Revision),
+            read=read_way_on,
         ),
         Stage(
             "continuation_decision",
@@ -530,7 +518,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=Decision,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "One step is missing.", "next": "thought_adjustment", "totalThoughts": 5},
-            read=way_on(Decision),
+            read=read_way_on,
         ),
         Stage(
             "thought_adjustment",
@@ -568,7 +556,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             reply=HypothesisTest,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "It uses each number once and makes 24.", "holds": True},
-            read=way_on(HypothesisTest),
+            read=read_way_on,
         ),
         Stage(
             "solution_finalization",
