@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -230,7 +231,7 @@ class RowStore:
     lines = reads(run_rows.lines)
     tail = reads(run_rows.tail)
     runs = reads(run_rows.runs)
-    run_ids = reads(run_rows.run_ids)
+    run_ids = reads(partial(sql.ids_from, table="run"))
     usage_since = reads(run_rows.usage_since)
     usage_by = reads(run_rows.usage_by)
     deaths_of = reads(leases.deaths_of)
@@ -242,7 +243,7 @@ class RowStore:
     change = writes(session_rows.change)
     session = reads(session_rows.session)
     sessions = reads(session_rows.sessions)
-    session_ids = reads(session_rows.session_ids)
+    session_ids = reads(partial(sql.ids_from, table="session"))
     thoughts = reads(session_rows.thoughts)
     search_thoughts = reads(session_rows.search_thoughts)
     sessions_behind = reads(session_rows.sessions_behind)

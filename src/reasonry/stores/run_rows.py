@@ -332,11 +332,6 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     return [_read_row(found) for found in tx.execute(statement, (bound, *values))]
 
 
-def run_ids(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
-    """Return ids of runs that begin with a prefix."""
-    return sql.ids_from(tx, "run", prefix, limit, owner)
-
-
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
     """Return what runs whose row was written since then have spent together."""
     found = usage_by(tx, None, since_ms, owner)

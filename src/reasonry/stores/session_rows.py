@@ -284,11 +284,6 @@ def session(tx: Tx, session_id: str) -> SessionRow:
     return _find_known(tx, session_id).row
 
 
-def session_ids(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
-    """Return ids of sessions that begin with a prefix."""
-    return sql.ids_from(tx, "session", prefix, limit, owner)
-
-
 def sessions(
     tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
 ) -> list[SessionRow]:

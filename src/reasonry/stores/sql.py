@@ -212,7 +212,7 @@ def values(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def ids_from(tx: Tx, table: str, prefix: str, limit: int, owner: str | None) -> list[str]:
+def ids_from(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None, *, table: str) -> list[str]:
     """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
     tests, values = tests_of(tx, OWNER_FILTER, {"owner": owner}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
