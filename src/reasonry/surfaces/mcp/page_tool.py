@@ -111,10 +111,7 @@ def _summary(page: PageDocument) -> Document:
     dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
     answer = page.answer
     return {
-        "kind": page.kind,
-        "id": page.id,
-        "title": page.title,
-        "status": page.status,
+        **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},
         "answer": answer if answer is None else answer[:_ANSWER_CHARS],
         "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
         "spend": {
