@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reasonry.core.budget import Budget, Ledger, Usage
 from reasonry.core.effects import Ask
-from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
+from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard, limits_calls
 from reasonry.engine.ports import Question
 
 pytestmark = pytest.mark.anyio
@@ -68,10 +68,10 @@ async def test_a_long_prompt_is_estimated_by_its_length() -> None:
 
 
 async def test_only_limits_that_a_crash_could_forget_are_written_down() -> None:
-    assert guard(calls=1).limits_calls
-    assert guard(tokens=1).limits_calls
-    assert guard(usd=1).limits_calls
-    assert not guard(seconds=1, thoughts=1, nodes=1).limits_calls
+    assert limits_calls(Budget(calls=1))
+    assert limits_calls(Budget(tokens=1))
+    assert limits_calls(Budget(usd=1))
+    assert not limits_calls(Budget(seconds=1, thoughts=1, nodes=1))
 
 
 @settings(max_examples=60, deadline=None)

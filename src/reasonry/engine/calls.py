@@ -30,7 +30,7 @@ from ..reading.no_answer import Endless
 from .batch import Batch, takes_samples
 from .control import Control, Held
 from .follow import Observer
-from .guard import Booking, BudgetExhausted, BudgetGuard, LedgerKeeper
+from .guard import Booking, BudgetExhausted, BudgetGuard, LedgerKeeper, limits_calls
 from .policy import Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
 from .telemetry import span
@@ -295,7 +295,7 @@ class Calls:
         self.in_flight[effect_id] = before + Usage()
         try:
             self.gate.check()
-            if self.guard.limits_calls or self.allowance is not None:
+            if limits_calls(self.guard.ledger.budget) or self.allowance is not None:
                 await self.intend(effect_id)
         except Held:
             self.in_flight[effect_id] = before

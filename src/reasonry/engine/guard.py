@@ -32,7 +32,7 @@ class BudgetExhausted(Exception):
 
 
 def limits_calls(budget: Budget) -> bool:
-    """Whether a budget limits what calls may take."""
+    """Whether a budget limits what calls may take: they are then written down before they go out."""
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
@@ -84,11 +84,6 @@ class BudgetGuard(LedgerKeeper):
         """Continue with other limits; calls that wait for room look again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
-
-    @property
-    def limits_calls(self) -> bool:
-        """Whether calls must be written down before they go out, so that a crash does not forget them."""
-        return limits_calls(self.ledger.budget)
 
     def fitting(self, question: Question, samples: int) -> int:
         """Return how many samples of a question one request may draw: see `Ledger.fitting`; each needs some room."""

@@ -42,11 +42,13 @@ def export(session: Document, form: Format) -> dict[str, Any]:
 def markdown(session: Document) -> str:
     """Return a session as a Markdown page: the main line, then each branch, in the order they were begun."""
     thoughts: Sequence[Document] = session["thoughts"]
+    strategy: str = session.get("strategy", "")
+    strategy = strategy if _WORD.fullmatch(strategy) else inline_text(strategy)
     lines = [
         f"# {inline_text(session['purpose'] or 'Session')}",
         "",
         f"- Session: {_code(session['session_id'])}",
-        *([f"- Strategy: {_word(session['strategy'])}"] if "strategy" in session else []),
+        *([f"- Strategy: {strategy}"] if strategy else []),
         f"- Begun: {session['created_at']}, last used: {session['used_at']}",
         f"- Thoughts: {len(thoughts)}",
     ]
@@ -87,10 +89,6 @@ def _remarks(thought: Document) -> str:
     if not thought.get("next_thought_needed", True):
         remarks.append("the end")
     return f" ({', '.join(remarks)})" if remarks else ""
-
-
-def _word(text: str) -> str:
-    return text if _WORD.fullmatch(text) else inline_text(text)
 
 
 def _code(text: str) -> str:

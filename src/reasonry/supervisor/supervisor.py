@@ -97,6 +97,7 @@ class Supervisor:
 
     Attributes:
         queued: Jobs that wait, as of a moment ago.
+        draining: Whether nothing new is begun any more.
         has_job: Set when one was begun here, and when this process is about to end.
 
     Args:
@@ -124,7 +125,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._deaths = list[int]()
         """Of the runs driven here that have cost other processes their lives, how many each."""
-        self._draining = False
+        self.draining = False
         self._news = asyncio.Event()
         """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
 
@@ -132,11 +133,6 @@ class Supervisor:
     def running(self) -> int:
         """How many runs are driven at present."""
         return len(self._drives)
-
-    @property
-    def draining(self) -> bool:
-        """Whether nothing new is begun any more."""
-        return self._draining
 
     def is_driven(self, run_id: str) -> bool:
         """Whether this process drives the run at present."""
@@ -317,7 +313,7 @@ class Supervisor:
         Raises:
             OverloadedError: There is none.
         """
-        if self._draining:
+        if self.draining:
             raise _overload_error("this server is about to end; try again once it is back")
         if self._places <= 0:
             raise _overload_error(
@@ -343,7 +339,7 @@ class Supervisor:
     @property
     def is_full(self) -> bool:
         """Whether no more runs may be driven here."""
-        return self._draining or self._places <= 0
+        return self.draining or self._places <= 0
 
     @property
     def _places(self) -> int:
@@ -396,7 +392,7 @@ class Supervisor:
         """Drive a run in the background; the right to do so is `held`."""
         drive = _Drive(opened, owner_of(app), performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
-        if self._draining:
+        if self.draining:
             drive.control.drain()
         task = asyncio.create_task(self._complete(opened, drive, held))
         self._tasks.add(task)
@@ -488,7 +484,7 @@ class Supervisor:
         Args:
             timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
         """
-        self._draining = True
+        self.draining = True
         self.has_job.set()
         for cut, wait_s in ((False, max(0.0, timeout_s - CUT_S)), (True, CUT_S)):
             for drive in self._drives.values():
@@ -549,7 +545,7 @@ class Supervisor:
             if run_id not in self._drives and not is_idle:
                 is_idle = True
                 yield RunEvent(None, "idle", {"paused": row.paused})
-            if self._draining and is_idle:
+            if self.draining and is_idle:
                 return
             await self._wait_for_news()
 
@@ -578,7 +574,7 @@ class Supervisor:
                         raise
                 # It continues in another process.
                 continue
-            if row.paused or row.model == CALLER or self._draining:
+            if row.paused or row.model == CALLER or self.draining:
                 break
             if waiting_calls((await app.engine.read_on(run_id)).run):
                 break
