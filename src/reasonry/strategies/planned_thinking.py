@@ -89,8 +89,7 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
     """A thought, and the plan as it stands after it."""
 
     evaluation: Annotated[
-        str | None,
-        Meta(description="Whether the thought before holds, and why; from the second thought on."),
+        str | None, Meta(description="Whether the thought before holds, and why; from the second thought on.")
     ] = None
     current_thinking: Annotated[str, Meta(description="The work of this thought.")]
     planning: Annotated[tuple[PlanStep, ...], Meta(description="The plan as it stands now, conclusion last.")]

@@ -201,12 +201,7 @@ def progress(state: State) -> dict[str, Any]:
 
 def _question(state: State, kind: str, task: str) -> Ask:
     prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
-    facts = {
-        "kind": kind,
-        "problem": state.problem,
-        "principle": state.principle,
-        "answer": state.final.text,
-    }
+    facts = {"kind": kind, "problem": state.problem, "principle": state.principle, "answer": state.final.text}
     return Ask(prompt, SYSTEM, facts)
 
 

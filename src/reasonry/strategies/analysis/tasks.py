@@ -508,14 +508,7 @@ def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
     return question(
-        state,
-        "quality",
-        text,
-        sample=sample,
-        together=together,
-        by="judge",
-        facts=facts,
-        about=task.id,
+        state, "quality", text, sample=sample, together=together, by="judge", facts=facts, about=task.id
     )
 
 
