@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reasonry.core.answering import AnswerOptions
-from reasonry.core.asking_programs import signal_line
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe, diagram
@@ -58,10 +57,10 @@ def world(strategy: Strategy[Any, Any], seed: int, hostility: float) -> World:
 RETURNS: dict[str, dict[str, list[Any]]] = {
     "recursive": {
         "py_executor": [
-            {"status": "ok", "stdout": signal_line("final", "42")},
+            {"status": "ok", "stdout": "\n<<signal>>('final', '42')\n"},
             {
                 "status": "error",
-                "stdout": signal_line("ask", "How many?", [[0, 3], "all"]),
+                "stdout": "\n<<signal>>('ask', 'How many?', [[0, 3], 'all'])\n",
                 "error": "it waits",
             },
             {"status": "ok", "stdout": "5 lines"},

@@ -53,11 +53,6 @@ def asking_program(program: str, context: str, known: Sequence[str], max_chars: 
     return _PROLOGUE.format(context=context, known=list(known), max_chars=max_chars, signal=_SIGNAL) + program
 
 
-def signal_line(*data: Any) -> str:
-    """Return the line that a program prints to ask (`ask`, question, pieces), or to end (`final`, answer)."""
-    return f"\n{_SIGNAL}{data!r}\n"
-
-
 def last_signal(printed: str) -> tuple[str, Any]:
     """Return what a program printed before its last signal, and that signal; None: it gave none."""
     before, _, last = printed.rpartition(f"\n{_SIGNAL}")
