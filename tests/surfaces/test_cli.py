@@ -1,4 +1,4 @@
-"""The command line from outside: real processes, real SQLite files, real input and bad input."""
+"""The command line: real SQLite files, real input and bad input; real processes where they are killed or piped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 
 from reasonry.guided.export import KIND, VERSION
 from reasonry.ids import new_id
-from tests.forked import ForkedProcess, run_command
+from tests.forked import ForkedProcess
+from tests.in_process import call_command
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TREE = ("--strategy", "tree_of_thoughts")
@@ -41,10 +42,9 @@ class Shell:
 
     def run(self, *arguments: str, text: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         given = text.encode() if isinstance(text, str) else text
-        done = run_command(arguments, env=self.environ, cwd=self.folder, text=given)
-        out, err = done.stdout.decode(), done.stderr.decode()
-        assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+        done = call_command(arguments, env=self.environ, cwd=self.folder, text=given)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
 
     def json(self, *arguments: str, text: str = "") -> Any:
         return json.loads(self.run(*arguments, "--json", text=text).stdout)

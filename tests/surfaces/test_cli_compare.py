@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.forked import ForkedProcess, run_command
+from tests.forked import ForkedProcess
+from tests.in_process import call_command
 from tests.servers import ChatRequest, ModelServer
 
 PUZZLES = [
@@ -55,10 +56,9 @@ class Desk:
         )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        done = run_command(arguments, env=self.environ, cwd=self.folder)
-        out, err = done.stdout.decode(), done.stderr.decode()
-        assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+        done = call_command(arguments, env=self.environ, cwd=self.folder)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
 
     def compare(self, *arguments: str) -> dict[str, Any]:
         done = self.run("compare", *arguments, "--json")

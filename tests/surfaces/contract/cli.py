@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from reasonry.surfaces.cli import run
 from reasonry.surfaces.present import exit_code
+from tests.in_process import call_command
 
 from .surface import LIMITS, Given, Reply, reply_of
 
@@ -118,13 +115,8 @@ class CommandLine:
             file.write_text(json.dumps(given["content"]), "utf-8")
             given = {"file": str(file)}
         words = [*_WORDS[use](given), "--json"]
-        with (
-            mock.patch.dict(os.environ, self.environ, clear=True),
-            contextlib.redirect_stdout(io.StringIO()) as out,
-            contextlib.redirect_stderr(io.StringIO()) as err,
-        ):
-            code = run(words)
-        assert out.getvalue(), (words, err.getvalue())
-        reply = reply_of(json.loads(out.getvalue()))
-        assert not reply.code or code == exit_code(reply.code), words
+        done = call_command(words, env=self.environ, cwd=self.folder)
+        assert done.stdout, (words, done.stderr)
+        reply = reply_of(json.loads(done.stdout))
+        assert not reply.code or done.returncode == exit_code(reply.code), words
         return reply
