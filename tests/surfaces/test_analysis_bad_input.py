@@ -45,16 +45,24 @@ class Shell:
         words = ["solve", query, "--strategy", "analysis", "--model", self.server.model]
         return self.run(*words, "--option", "focused_answer_type=" + analyst.FOCUS, *more)
 
-    def refused(self, *more: str, query: str = analyst.QUERY) -> dict[str, Any]:
-        """Solve; return the error, having looked that nothing was asked and nothing written."""
-        asked = self.server.stats()["requests"]
+    def error(self, *more: str, query: str = analyst.QUERY) -> dict[str, Any]:
+        """Solve; return the error."""
         code, document = self.solve(*more, query=query)
         error = document["error"]
         assert code == (9 if error["code"].startswith("tool") else 2)
-        assert self.server.stats()["requests"] == asked
+        return error
+
+    def refused(self, *more: str, query: str = analyst.QUERY) -> dict[str, Any]:
+        """Solve; return the error, having looked that nothing was asked and nothing written."""
+        error = self.error(*more, query=query)
+        self.untouched()
+        return error
+
+    def untouched(self) -> None:
+        """Look that nothing was asked and nothing written."""
+        assert self.server.stats()["requests"] == 0
         assert self.run("runs", "list")[1]["runs"] == []
         assert self.run("sessions", "list")[1]["sessions"] == []
-        return error
 
 
 def bad_server(kind: str) -> str:
@@ -82,23 +90,23 @@ def shell(
 # -- options and query
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        *("mode=slow", "mode=", "candidate_plans=0", "candidate_plans=6", "candidate_plans=2.5"),
-        *("max_iterations=0", "max_iterations=6", "min_iterations=0", "min_iterations=6", "min_iterations=3"),
-        *("enforce_iterations=perhaps", "execution_retry_limit=-1", "execution_retry_limit=11"),
-        *("complexity_analysis=2", "concurrent_tasks=5", "image=some", "votes=0", "votes=2", "votes=17"),
-        *("cost_limit=0", "cost_limit=-1", "cost_limit=nan", "cost_limit=inf", "cost_limit=much"),
-        *("max_result_chars=99", "temperature=-0.1", "temperature=2.1", "temperature=nan", "tools=all"),
-        *("no_such_option=1", "=1", "votes", "context=" + "x" * 400_001, "candidate_plans=" + "9" * 5_000),
-    ],
-    ids=lambda option: option[:30],
-)
-def test_an_option_out_of_range_is_refused_by_name(shell: Shell, option: str) -> None:
-    error = shell.refused("--option", option)
-    assert error["code"] == "invalid_request"
-    assert option.partition("=")[0] in error["message"]
+OPTIONS = [
+    *("mode=slow", "mode=", "candidate_plans=0", "candidate_plans=6", "candidate_plans=2.5"),
+    *("max_iterations=0", "max_iterations=6", "min_iterations=0", "min_iterations=6", "min_iterations=3"),
+    *("enforce_iterations=perhaps", "execution_retry_limit=-1", "execution_retry_limit=11"),
+    *("complexity_analysis=2", "concurrent_tasks=5", "image=some", "votes=0", "votes=2", "votes=17"),
+    *("cost_limit=0", "cost_limit=-1", "cost_limit=nan", "cost_limit=inf", "cost_limit=much"),
+    *("max_result_chars=99", "temperature=-0.1", "temperature=2.1", "temperature=nan", "tools=all"),
+    *("no_such_option=1", "=1", "votes", "context=" + "x" * 400_001, "candidate_plans=" + "9" * 5_000),
+]
+
+
+def test_an_option_out_of_range_is_refused_by_name(shell: Shell) -> None:
+    for option in OPTIONS:
+        error = shell.error("--option", option)
+        assert error["code"] == "invalid_request", option[:30]
+        assert option.partition("=")[0] in error["message"]
+    shell.untouched()
 
 
 @pytest.mark.parametrize(

@@ -480,6 +480,18 @@ def test_what_is_refused_has_the_same_code_and_changes_nothing(
         assert case.named in json.dumps(error)
 
 
+@pytest.mark.parametrize("name", AGENTS)
+def test_beside_an_answer_that_is_refused_the_others_are_taken(
+    surfaces: dict[str, Surface], name: str
+) -> None:
+    run_id = begun(surfaces[name], VOTED[0]).run_id
+    reply = surfaces[name].call("answer", {"run": run_id, "answers": {"e1": 42, "e2": "I do not know."}})
+    assert reply.code == "answer_refused"
+    assert [one["id"] for one in reply.document["error"]["refused"]] == ["e2"]
+    for shown in (reply.document, surfaces[name].call("status", {"run": run_id}).document):
+        assert [one["id"] for one in shown.get("run", shown)["questions"]] == ["e2"]
+
+
 # -- sessions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +45,15 @@ def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server
             answers = [{"id": one["id"], "answer": REPLIES[one["stage"]]} for one in shown["questions"]]
             shown = call(raw, "coach", action="answer", run_id=run_id, answers=answers)["structuredContent"]
         assert (shown["result"]["answer"], shown["status"]) == ("run", "done")
-        again = call(raw, "coach", action="answer", run_id=run_id, answers=[{"id": "e1", "answer": "x"}])
-        assert again["isError"]
-        assert again["structuredContent"]["error"]["code"] == "conflict"
 
 
-def test_an_answer_that_cannot_be_read_is_an_error_that_carries_what_is_asked_next() -> None:
+def test_the_schema_of_the_tool_has_an_answer_that_is_refused_and_answers_may_be_a_text() -> None:
     with Raw() as raw:
         started = call(raw, "coach", action="start", problem="6 * 7", strategy="self_consistency")
         shown = started["structuredContent"]
         answers = {"e1": 42, "e2": "No idea, sorry."}
-        result = call(raw, "coach", action="answer", run_id=shown["run_id"], answers=answers)
-        document = result["structuredContent"]
-        assert result["isError"]
+        document = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answers)
         assert document["error"]["code"] == "answer_refused"
-        assert [one["id"] for one in document["error"]["refused"]] == ["e2"]
-        assert document["questions"][0]["id"].startswith("e2")
         tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}
         Draft202012Validator(tools["coach"]["outputSchema"]).validate(document)
         text = json.dumps([{"id": "e2", "answer": "42"}])
@@ -85,6 +79,12 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         assert result["usage"]["calls"] > 0
 
 
+@pytest.fixture(scope="module")
+def offline() -> Iterator[Raw]:
+    with Raw(REASONRY_MODEL="offline") as raw:
+        yield raw
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [
@@ -100,10 +100,9 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         ("solve", {"problem": PUZZLE, "model": 5}, "model"),
     ],
 )
-def test_bad_arguments_are_a_clear_error(tool: str, arguments: dict[str, Any], named: str) -> None:
-    with Raw(REASONRY_MODEL="offline") as raw:
-        result = call(raw, tool, **arguments)
-        assert result["isError"]
-        error = result["structuredContent"]["error"]
-        assert error["code"] in ("invalid_request", "not_found")
-        assert named in json.dumps(error)
+def test_bad_arguments_are_a_clear_error(
+    offline: Raw, tool: str, arguments: dict[str, Any], named: str
+) -> None:
+    error = offline.call(tool, **arguments)["error"]
+    assert error["code"] in ("invalid_request", "not_found")
+    assert named in json.dumps(error)
