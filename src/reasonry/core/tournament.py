@@ -71,15 +71,17 @@ def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
 
 def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict[int, float]:
     """Return the score of each candidate, the leader first."""
-    found: dict[int, list[float]] = {each.number: [] for each in contenders}
-    for verdict in verdicts:
-        for number in verdict.shown:
-            if number in found:
-                found[number].append(verdict.preference(number))
-    means = {number: sum(values) / len(values) if values else 0.5 for number, values in found.items()}
-    score = {each.number: means[each.number] + VOTES * log(each.share) for each in contenders}
+    score = {each.number: _score(each, verdicts) for each in contenders}
     ranked = sorted(contenders, key=lambda each: (-score[each.number], each.length, each.number))
     return {each.number: score[each.number] for each in ranked}
+
+
+def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
+    """Return the score of a candidate by verdicts, and by preferences that may still come."""
+    number = contender.number
+    had = [verdict.preference(number) for verdict in verdicts if number in verdict.shown]
+    counted = [*had, *missing] or [0.5]
+    return sum(counted) / len(counted) + VOTES * log(contender.share)
 
 
 class Tournament(Struct, frozen=True):
@@ -145,11 +147,8 @@ class Tournament(Struct, frozen=True):
         leader = next(iter(scores(self.contenders, known)))
         missing = [shown for place, shown in enumerate(questions) if place not in brought]
 
-        def bound(contender: Contender, preference: float) -> float:
-            number = contender.number
-            had = [verdict.preference(number) for verdict in known if number in verdict.shown]
-            more = [preference for shown in missing if number in shown]
-            return sum([*had, *more]) / max(1, len(had) + len(more)) + VOTES * log(contender.share)
+        def bound(each: Contender, preference: float) -> float:
+            return _score(each, known, [preference for shown in missing if each.number in shown])
 
         lead = next(bound(each, 0) for each in self.contenders if each.number == leader)
         return all(bound(each, 1) < lead for each in self.contenders if each.number != leader)
