@@ -160,7 +160,7 @@ class Leases:
                 # A lease that is not given back ends by itself.
                 with suppress(StoreError):
                     if run_id not in self._ended:
-                        await self._write(lambda tx: tx.execute(GIVE_BACK, (run_id, self.holder)))
+                        await self._write(lambda tx: give_back(tx, run_id, self.holder))
             finally:
                 self._ended.discard(run_id)
                 del self._numbers[run_id]
@@ -310,6 +310,11 @@ def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
     """Raise ConflictError if a lease of a run is another's by now."""
     if lease is not None and tx.execute(IS_OWN, (key, *lease)).fetchone() is None:
         raise lease_lost_error(run_id)
+
+
+def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
+    """Give back the lease of a run, if it is the holder's."""
+    tx.execute(GIVE_BACK, (run_id, holder))
 
 
 def renew(tx: sql.Tx, holder: str, numbers: Mapping[str, int]) -> None:

@@ -214,7 +214,7 @@ class RowStore:
             if job is not None:
                 self._database.put_job(tx, run_rows.run(tx, run_id), job)
             if lease is not None and is_over:
-                tx.execute(leases.GIVE_BACK, (run_id, lease.holder))
+                leases.give_back(tx, run_id, lease.holder)
 
         await self.write(work)
         if lease is not None and is_over:
