@@ -48,20 +48,15 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-def words(server: ModelServer, *more: str, focus: str = analyst.FOCUS) -> list[str]:
+def words(server: ModelServer, *more: str, focus: str = analyst.FOCUS, weather: str = "") -> list[str]:
+    """Return a command of an analysis.
+
+    Args:
+        weather: Where the tool server is; empty: the command starts one.
+    """
     return [
-        "solve",
-        analyst.QUERY,
-        *(
-            "--strategy",
-            "analysis",
-            "--model",
-            server.model,
-            "--mcp",
-            weather_command(),
-            "--context",
-            "packing.md",
-        ),
+        *("solve", analyst.QUERY, "--strategy", "analysis", "--model", server.model),
+        *("--mcp", weather or weather_command(), "--context", "packing.md"),
         *("--option", "candidate_plans=2", "--option", f"focused_answer_type={focus}", *more),
     ]
 
@@ -85,8 +80,10 @@ def prompts(server: ModelServer) -> list[str]:
 # -- the shell
 
 
-def test_the_last_line_on_standard_output_is_the_word_alone(shell: Shell, server: ModelServer) -> None:
-    done = shell.run(*words(server))
+def test_the_last_line_on_standard_output_is_the_word_alone(
+    shell: Shell, server: ModelServer, weather: str
+) -> None:
+    done = shell.run(*words(server, weather=weather))
     assert (done.returncode, done.stdout) == (0, "Umbrella\n")
     assert "answered: quality_sufficient" in done.stderr
 
@@ -124,7 +121,7 @@ def test_a_recording_of_it_plays_without_the_model(shell: Shell, server: ModelSe
     assert second["tasks"] == first["tasks"]
 
 
-def test_a_checked_claim_goes_into_the_result(shell: Shell, server: ModelServer) -> None:
+def test_a_checked_claim_goes_into_the_result(shell: Shell, server: ModelServer, weather: str) -> None:
     def reply(request: ChatRequest) -> Any:
         if "steps" not in (request.form or {}).get("properties", {}):
             return analyst.play(request)
@@ -132,18 +129,20 @@ def test_a_checked_claim_goes_into_the_result(shell: Shell, server: ModelServer)
         return {"steps": ["twice 22 is over 31"], "conclusion": "more than half", "formal_claim": claim}
 
     server.reset(reply=reply)
-    document = shell.json(*words(server))
+    document = shell.json(*words(server, weather=weather))
     assert document["tasks"][3]["result"]["check"]["verdict"] == "proved"
 
 
-def test_a_program_that_fails_is_shown_its_error_and_corrected(shell: Shell, server: ModelServer) -> None:
+def test_a_program_that_fails_is_shown_its_error_and_corrected(
+    shell: Shell, server: ModelServer, weather: str
+) -> None:
     def reply(request: ChatRequest) -> Any:
         if "code" in (request.form or {}).get("properties", {}) and "went wrong" not in request.prompt:
             return {"code": "open('/etc/passwd').read()"}
         return analyst.play(request)
 
     server.reset(reply=reply)
-    document = shell.json(*words(server))
+    document = shell.json(*words(server, weather=weather))
     task = document["tasks"][2]
     assert (document["answer"], task["status"], task["attempts"]) == ("Umbrella", "ACCEPTED", 2)
     assert "root:" not in json.dumps(document)
@@ -334,20 +333,22 @@ async def test_a_focused_answer_right_wrong_at_first_and_never_right(server: Mod
 
 
 @pytest.mark.parametrize(("kind", "printed"), [("yes/no", "Yes"), ("number", "22.5")])
-def test_a_script_can_branch_on_it(shell: Shell, server: ModelServer, kind: str, printed: str) -> None:
+def test_a_script_can_branch_on_it(
+    shell: Shell, server: ModelServer, weather: str, kind: str, printed: str
+) -> None:
     server.reset(reply=saying({"value": right(kind)}))
-    done = shell.run(*words(server, focus=kind))
+    done = shell.run(*words(server, focus=kind, weather=weather))
     assert (done.returncode, done.stdout) == (0, f"{printed}\n")
 
     server.reset(reply=saying({"value": "it depends"}))
-    done = shell.run(*words(server, focus=kind))
+    done = shell.run(*words(server, focus=kind, weather=weather))
     if kind == "number":
         assert (done.returncode, done.stdout) == (0, "0.7097\n"), "the one number of the final answer"
         assert "warning: the answer is unchecked" in done.stderr
         return
     assert (done.returncode, done.stdout) == (8, "")
     assert "error: focused_answer_failed" in done.stderr
-    done = shell.run(*words(server, "--json", focus=kind))
+    done = shell.run(*words(server, "--json", focus=kind, weather=weather))
     document = json.loads(done.stdout)
     assert (done.returncode, document["status"], document["answer"]) == (8, "failed", None)
     assert document["focused_answer"] is None

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -60,6 +60,21 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+class Solved(NamedTuple):
+    """A shell whose store has a run that solved the puzzle, and what the command printed of it."""
+
+    shell: Shell
+    done: subprocess.CompletedProcess[str]
+    document: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Solved:
+    shell = Shell(tmp_path_factory.mktemp("solved"))
+    done = shell.run("solve", PUZZLE, "--json", "--model", "offline")
+    return Solved(shell, done, json.loads(done.stdout))
+
+
 def test_a_puzzle_is_solved_and_the_last_line_is_the_answer(shell: Shell) -> None:
     done = shell.run("solve", PUZZLE)
     assert done.returncode == 0
@@ -67,9 +82,8 @@ def test_a_puzzle_is_solved_and_the_last_line_is_the_answer(shell: Shell) -> Non
     assert "offline" in done.stderr
 
 
-def test_json_is_one_document_on_stdout_and_nothing_else(shell: Shell) -> None:
-    done = shell.run("solve", PUZZLE, "--json", "--model", "offline")
-    document = json.loads(done.stdout)
+def test_json_is_one_document_on_stdout_and_nothing_else(solved: Solved) -> None:
+    _, done, document = solved
     assert done.stderr == ""
     assert document["status"] == "done"
     assert document["answer"].endswith("= 24")
@@ -117,11 +131,10 @@ def test_json_is_one_document_on_stdout_and_nothing_else(shell: Shell) -> None:
     }
 
 
-def test_a_tree_can_be_had_from_outside_once_its_run_has_ended(shell: Shell) -> None:
-    solved = shell.json("solve", PUZZLE)
-    shown = shell.json("runs", "show", solved["run_id"])
+def test_a_tree_can_be_had_from_outside_once_its_run_has_ended(solved: Solved) -> None:
+    shown = solved.shell.json("runs", "show", solved.document["run_id"])
     nodes = shown["tree"]["nodes"]
-    assert nodes == solved["tree"]["nodes"]
+    assert nodes == solved.document["tree"]["nodes"]
     assert len(nodes) == shown["termination"]["node_count"] == shown["tree"]["node_count"]
     root = nodes[shown["tree"]["root_id"]]
     assert (root["parent_id"], root["content"], root["depth"]) == (None, PUZZLE, 0)
@@ -130,12 +143,12 @@ def test_a_tree_can_be_had_from_outside_once_its_run_has_ended(shell: Shell) -> 
     assert shown["termination"]["status"] == "completed"
 
 
-def test_the_tree_of_a_run_that_has_ended_is_drawn_again(shell: Shell) -> None:
-    solved = shell.json("solve", PUZZLE)
-    lines = shell.run("runs", "show", solved["run_id"]).stdout.splitlines()
+def test_the_tree_of_a_run_that_has_ended_is_drawn_again(solved: Solved) -> None:
+    tree = solved.document["tree"]
+    lines = solved.shell.run("runs", "show", solved.document["run_id"]).stdout.splitlines()
     drawn = [line for line in lines if line.lstrip("│ ").startswith(("├──", "└──"))]
-    assert len(drawn) == solved["tree"]["node_count"] - 1
-    for node in list(solved["tree"]["nodes"].values())[1:]:
+    assert len(drawn) == tree["node_count"] - 1
+    for node in list(tree["nodes"].values())[1:]:
         assert any(node["content"] in line for line in drawn)
 
 
@@ -162,8 +175,8 @@ def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:
     assert shell.json("solve", "-", text=PUZZLE + "\n")["status"] == "done"
 
 
-def test_a_run_is_listed_and_shown_to_people(shell: Shell) -> None:
-    run_id = shell.json("solve", PUZZLE, "--model", "offline")["run_id"]
+def test_a_run_is_listed_and_shown_to_people(solved: Solved) -> None:
+    shell, run_id = solved.shell, solved.document["run_id"]
     shown = shell.json("runs", "show", run_id)
     assert (shown["path"][0][0], shown["path"][-1][1]) == ("problem_reception", "final_response")
     assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply", "read", "tried"}
@@ -457,9 +470,8 @@ def test_a_store_that_is_none_is_refused_and_left_alone(shell: Shell, kind: str)
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_the_store_is_for_its_owner_only(shell: Shell) -> None:
-    shell.run("solve", PUZZLE)
-    assert (shell.folder / "store.db").stat().st_mode & 0o777 == 0o600
+def test_the_store_is_for_its_owner_only(solved: Solved) -> None:
+    assert (solved.shell.folder / "store.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_answers_are_recorded_and_played_again(shell: Shell) -> None:
@@ -559,11 +571,11 @@ def test_a_strategy_is_shown_with_guidance_and_required_fields(shell: Shell) -> 
     assert "      requires score: number, 0 to 1\n" in shown
 
 
-def test_the_session_of_a_run_is_counted_and_found(shell: Shell) -> None:
-    solved = shell.json("solve", PUZZLE, "--model", "offline")
+def test_the_session_of_a_run_is_counted_and_found(solved: Solved) -> None:
+    shell, document = solved.shell, solved.document
     (row,) = shell.json("sessions", "list")["sessions"]
     shown = shell.json("sessions", "show", row["session_id"], "--limit", "100")
-    assert (shown["session_id"], shown["run_id"]) == (solved["session_id"], solved["run_id"])
+    assert (shown["session_id"], shown["run_id"]) == (document["session_id"], document["run_id"])
     thoughts = shown["thoughts"]
     assert any("= 24" in thought["thought"] for thought in thoughts)
     assert row["thought_history_length"] == len(thoughts) > 0
