@@ -37,6 +37,26 @@ _LONG_TEXT: Final = lazy_pattern(
     r"|写[^。？！\n]{0,20}(?:信|文章|作文|演讲|报告|故事|邮件)|(?:手紙|作文|スピーチ|レポート|物語|メール)を?書",
     re.IGNORECASE,
 )
+_PAGES: Final = lazy_pattern(r"\b(?:pages?|seiten?|páginas?|pagin[ae])\b", re.IGNORECASE)
+_WORDS: Final = lazy_pattern(
+    r"(?P<before>[^.!?\n]{0,20})(?<!\d)(?P<count>\d{2,4})[- ](?:words?|mots|palabras|parole|wörtern?|palavras)\b"
+    r"(?! or (?:less|fewer)| max)",
+    re.IGNORECASE,
+)
+_AT_MOST: Final = lazy_pattern(
+    r"\b(?:max\w*|under|most|up to|than|within|below|höchstens|unter|moins|menos|máxim\w+|meno|massimo|this|the|following)\b",
+    re.IGNORECASE,
+)
+_POEM: Final = lazy_pattern(
+    r"(?:write|compose|schreib\w*|écri\w+|rédige\w*|escrib\w*|escrev\w*|scriv\w*)\b[^.?!\n]{0,30}"
+    r"\b(?:poem|sonnet|limerick|poème|gedicht|poesia|poema)\b",
+    re.IGNORECASE,
+)
+_ENGLISH_WANTED: Final = lazy_pattern(
+    r"(?:in(?:to)?|to) english\b|(?:auf|ins) englische?\b|en anglais|al inglés|in inglese|(?:para|em) (?:o )?inglês"
+    r"|英語に|[成为]英[语文]",
+    re.IGNORECASE,
+)
 _SHORT_WANTED: Final = lazy_pattern(
     r"\b(?:short|brief|quick|one|two|three|1|2|3|lines?|sentences?|words?|subject|titles?|openings?|first|last|closing"
     r"|greeting|sign-?off|kurz\w*|knapp\w*|satz|sätze|betreff|courte?s?|brève?|phrases?|objet|cort[oa]s?|breves?|frases?"
@@ -45,6 +65,8 @@ _SHORT_WANTED: Final = lazy_pattern(
 )
 _MIN_LONG: Final = 200
 """Characters from which on one paragraph may be a letter or an essay; a third of it in Chinese and Japanese."""
+_MIN_PAGES: Final = 600
+"""Characters of a text of pages."""
 _MIN_WORDS: Final = 4
 """Words from which on an answer is a sentence."""
 _WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
