@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import takewhile
 from typing import Final
 
 from ..patterns import lazy_pattern
@@ -27,13 +28,15 @@ _NAME_ASKED: Final = lazy_pattern(
 _NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\"'“«„`*]\S|[\d\u3040-\u9fff]")
 """A word with a capital letter inside a sentence, initials, a quote, or a text without capital letters."""
 _CHOICE: Final = lazy_pattern(
-    r"(?P<first>[^\s,;:?]+),? (?:or|oder|ou|czy|или) (?P<second>[^?;:.]{1,40}?)\?", re.IGNORECASE
+    r"(?P<first>(?:[^\s,;:?]+ ){0,2}[^\s,;:?]+),? (?:or|oder|ou|czy|или) (?P<second>[^?;:.]{1,40}?)\?",
+    re.IGNORECASE,
 )
 _LONG_TEXT: Final = lazy_pattern(
     r"(?:\b(?:write|draft|compose|schreib\w*|verfass\w*|rédige\w*|écri\w+|escrib\w*|redact\w*|scriv\w*|escrev\w*|napisz"
-    r"|schrijf)\b[^.?!\n]{0,60}\b(?:essay|letter|speech|story|report|article|e-?mail|review|recipe|blog post|brief|rede"
+    r"|schrijf)\b[^.?!\n]{0,60}\b(?:essay|letter|bio|speech|story|report|article|e-?mail|review|recipe"
+    r"|blog post|brief|rede"
     r"|aufsatz|bericht|geschichte|lettre|discours|histoire|rapport|carta|discurso|ensayo|informe|reseña|cuento|lettera"
-    r"|discorso|tema|recensione|racconto|redação|resenha|conto|list|przemówienie)\b)"
+    r"|discorso|tema|relazione|recensione|racconto|redação|resenha|conto|list|przemówienie)\b)"
     r"|写[^。？！\n]{0,20}(?:信|文章|作文|演讲|报告|故事|邮件)|(?:手紙|作文|スピーチ|レポート|物語|メール)を?書",
     re.IGNORECASE,
 )
@@ -44,7 +47,8 @@ _WORDS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _AT_MOST: Final = lazy_pattern(
-    r"\b(?:max\w*|under|most|up to|than|within|below|höchstens|unter|moins|menos|máxim\w+|meno|massimo|this|the|following)\b",
+    r"\b(?:max\w*|under|most|up to|than|within|below|höchstens|unter|moins|menos|máxim\w+|meno|massimo|this"
+    r"|the|following)\b",
     re.IGNORECASE,
 )
 _POEM: Final = lazy_pattern(
@@ -69,6 +73,8 @@ _MIN_PAGES: Final = 600
 """Characters of a text of pages."""
 _MIN_WORDS: Final = 4
 """Words from which on an answer is a sentence."""
+_MIN_REPEATED: Final = 5
+"""Words of a task from which on it is no chance that a text ends with them."""
 _WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 
@@ -86,10 +92,11 @@ def may_answer(text: str, problem: str) -> bool:
             _NAME_ASKED.search(problem) is None or _NAME.search(text) is not None or is_about(text, problem)
         )
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
-    ends = f"{sentences[0]} {sentences[-1]}"
-    options = (choice["first"], choice["second"].rpartition(" ")[2])
-    ends, *names = (plain_name(unicodedata.normalize("NFKC", each)) for each in (ends, *options))
-    return any(name[:5] in ends for name in names)
+    ends = plain_name(unicodedata.normalize("NFKC", f"{sentences[0]} {sentences[-1]}"))
+    first, second = ([plain_name(word) for word in option.split()] for option in choice.groups())
+    # The words that tell the options apart: `the left one or the right one`.
+    names = [word for word in first + second if (word in first) != (word in second)]
+    return any(name and name[:5] in ends for name in names)
 
 
 def _restates(text: str, problem: str) -> bool:
@@ -102,7 +109,31 @@ def _restates(text: str, problem: str) -> bool:
 
 
 def may_be_text(text: str, problem: str) -> bool:
-    """Whether a text is long enough for what a problem wants written."""
-    if "\n" in text or not _LONG_TEXT.search(problem) or _SHORT_WANTED.search(problem):
+    """Whether a text is as long and as wide as a problem wants it written, and more than the task."""
+    count = len(text.split())
+    if (wanted := _WORDS.search(problem)) and not _AT_MOST.search(wanted["before"]):
+        return 2 * count >= int(wanted["count"]) or _WIDE.search(text) is not None
+    is_other = (
+        _ENGLISH_WANTED.search(problem) and _WIDE.search(text) and not re.search(r"[A-Za-z]{2} ?[a-z]", text)
+    )
+    if is_other or _repeats_task(text, problem):
+        return False
+    if "\n" in text:
+        return True
+    if _POEM.search(problem):
+        return "/" in text
+    wants_long = _LONG_TEXT.search(problem)
+    if wants_long and _PAGES.search(problem):
+        return len(text) >= _MIN_PAGES
+    if not wants_long or _SHORT_WANTED.search(problem):
         return True
     return len(text) >= (_MIN_LONG // 3 if _WIDE.search(text) else _MIN_LONG)
+
+
+def _repeats_task(text: str, problem: str) -> bool:
+    """Whether a text ends as its task does, from the middle of the instruction on: `You want me to translate …`."""
+    words, asked = (re.findall(r"\w+", each.casefold()) for each in (text, problem))
+    same = sum(
+        1 for _ in takewhile(bool, (a == b for a, b in zip(reversed(words), reversed(asked), strict=False)))
+    )
+    return len(words) > same >= _MIN_REPEATED and 10 * same >= 7 * len(asked)

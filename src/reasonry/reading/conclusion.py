@@ -16,6 +16,7 @@ from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFER
 from .numbers import NUMBER_WORD, numbers_in, without_latex
+from .open_task import asks_for_number
 from .vote import normalise, says_the_same, tidy
 
 
@@ -106,6 +107,10 @@ _NAMED_ITEM: Final = lazy_pattern(
 """A line that gives something to what it names: `x = 2`, `Anna: parrot`."""
 _TITLED: Final = lazy_pattern(r"[\s*_•-]{0,9}[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
+_SIDE_BY_SIDE: Final = lazy_pattern(
+    r"[=≈]\s*[-−$]?\d[\d.,/]*[^=≈,;\d]{0,12}[,;]\s+(?:(?:and|und|et|y|e) )?[^\W\d]{4,}[^=≈:]{0,30}[=≈]\s*[-−$]?\d"
+)
+"""Several values that a sentence names: `Mean ≈ 5.67, median = 5.5`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
@@ -177,7 +182,9 @@ _WHO_IS: Final = lazy_pattern(
 )
 BOLD: Final = lazy_pattern(r"\*\*(?!\s)([^*\n]*[^*\n:：\s])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
-_TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*,[^(){}\[\]]*\\?[})\]]")
+_IF: Final = lazy_pattern(r"\W*(?:if|wenn|falls|si|se|als|jeśli)\b", re.IGNORECASE)
+_PAIR: Final = lazy_pattern(r"(?=([\u4e00-\u9fff]{2}))")
+_TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*[,;][^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
 _SENTENCE: Final = lazy_pattern(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])")
 """Where a sentence ends, and the next begins."""
@@ -273,13 +280,15 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     if begins or TAKES_BACK.search(rest) or not rest.strip():
         return None
     bold = BOLD.findall(sentence)
-    only = bold[0] if len(bold) == 1 else ""
+    first = bold[0] if len(bold) == 1 else ""
+    only = first if "**" not in rest else ""
     goes_on = _has_new_number(line[len(sentence) :], subject.problem + sentence)
     is_result = not goes_on or set(numbers_in(only)).intersection(numbers_in(rest))
     leads = (
         only and is_result and is_about(sentence, subject.problem),
         only and line.strip() == f"**{only}**" and (_is_number(only) or only in subject.problem),
-        only and re.search(rf"(?<!\w){re.escape(only)}\)", subject.problem),
+        first and re.search(rf"(?<!\w){re.escape(first)}\)", subject.problem),
+        _OPTION.match(first) and first in subject.problem,
         _OPTION.match(line) and line.strip() in subject.problem,
         len(re.findall(" [→><] ", line)) > 1 and _ORDER.search(subject.problem),
         len(sentence.split()) <= 2 and NUMBER_WORD.match(sentence) and sentence[-1] in ".!",
@@ -353,7 +362,8 @@ def is_about(text: str, problem: str) -> bool:
     """Whether a text has a word of the question that a problem ends with."""
     question = problem.rstrip(" ?").rpartition(". ")[2]
     words = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", question.casefold()) if word not in _ASKING}
-    return any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
+    pairs = {*_PAIR.findall(question)}.intersection(_PAIR.findall(text))
+    return bool(pairs) or any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
 
 
 def _find_first(text: str, subject: Subject) -> Found | None:
@@ -397,6 +407,8 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
     several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
+    if _SIDE_BY_SIDE.search(sentence):
+        return tidy(sentence)
     bold = _only_bold(sentence, subject.problem)
     is_step = is_only and not (several or leads) and "=" in _REMARK.sub("", sentence)
     if is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE):
@@ -427,7 +439,10 @@ def _gives_result(sentence: str, text: str, problem: str) -> bool:
     if not is_about(sentence, problem):
         return _names_asked(sentence, problem)
     results = numbers_in(text[: text.rindex(sentence)].rpartition("=")[2]) if "=" in text else []
-    gives = results[0] in numbers_in(sentence) if results else normalise(sentence).number is not None
+    new = {*numbers_in(sentence)}.difference(numbers_in(problem))
+    is_number = normalise(sentence).number is not None
+    is_number = is_number or (asks_for_number(problem) and len(new) == 1 and not _IF.match(sentence))
+    gives = results[0] in numbers_in(sentence) if results else is_number
     return gives or _names_asked(sentence, problem)
 
 

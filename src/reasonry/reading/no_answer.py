@@ -68,7 +68,8 @@ am there anything else have need want would like prefer can could d m s t happy 
 helpful assist assistance hope answers your question questions correct information clarification explain
 explanation add adjust adapt change changes clarify elaborate expand give include make provide refine revise
 rewrite shorten show simplify translate write formal version versions tone length format style wording
-example examples summary draft text answer reply code step steps section sections part parts translation
+example examples exercices exercises ejercicios
+summary draft text answer reply code step steps section sections part parts translation
 suggestions edits ich hoffe das dies es hilft dir ihnen euch weiter sag sagen sie gib lass mir gern gerne
 bescheid wissen wenn falls ob du noch weitere mehr fragen hilfe etwas änderungen dazu hast haben brauchst
 brauchen ändern soll n hésite hésitez pas à nous demander poser vos tes autres des si vous avez tu as j
@@ -79,8 +80,13 @@ sia utile aiuti fammi sapere hai bisogno di altro domande
 _CLOSING: Final = lazy_pattern(
     r"(?P<before>\A|[\s\S]*?(?:[.!?:…*_`}$)»”\"'|。！]\s|\n))[ \t*_>-]*"
     rf"(?!(?:please )?(?:let me know|avísame|fammi sapere)\W*\Z)"
-    rf"(?=(?:{OFFER}|if you|is there|(?:i )?hope|ich hoffe|sag|gib|lass|n['’]hésite|j['’]espère|espero|spero|avísame"
-    rf"|me avise|fammi))(?:(?:{'|'.join(_CLOSING_WORDS.split())})(?!\w)[ \t,'’-]*)+"
+    r"(?=(?:please )?(?:let me know|feel free|(?:don['’]t|do not) hesitate)|(?:would you (?:like|prefer)|do you want"
+    r"|want) (?:me|an?|any|some|more|another|the)\b|(?:i )?hope (?:this|that|it) (?:help|is|answer)"
+    r"|is there anything else"
+    r"|(?:i(?:['’]m| am) )?happy to|if you[^\n]{0,80}\b(?:let me know|feel free|hesitate|ask|reach out|contact)\b"
+    r"|ich hoffe,? (?:das|dies|es)|sag|gib|lass|n['’]hésite|j['’]espère que|espero que|spero che|avísame"
+    r"|me avise|fammi)"
+    rf"(?:(?:{'|'.join(_CLOSING_WORDS.split())})(?!\w)[ \t,'’-]*)+"
     r"[.!?…]*[*_]*[ \t\U0001F300-\U0001FAFF\u2600-\u27BF\ufe0f]*\Z",
     re.IGNORECASE,
 )

@@ -27,9 +27,9 @@ _WRITE: Final = (
     r"|(?:turn|convert|put|format)\b[^.?!\n]{0,90}?\b(?:in)?to (?:an? )?(?:json|yaml|toml|xml|csv|html|markdown|table)"
     r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"
     r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
-    r"|schrijf|napisz|fasse|schreibe?|verfasse|übersetze|erkläre|beschreibe|entwirf|formuliere|skizziere|plane"
+    r"|extract|schrijf|napisz|fasse|schreibe?|verfasse|übersetze|erkläre?|beschreibe|entwirf|formuliere|skizziere|plane"
     r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
-    r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]ue?|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
+    r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]\w*|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
     r"|escreva|descreva)\b"
     r"(?!\W*(?:(?:it|this|that|them) )?(?:[-+]?\d|down\b"
     r"|(?:the|your|all|each|every) (?:\w+ )?(?:answers?|result|reasoning|working|steps?|numbers?|value|fraction"
@@ -51,8 +51,8 @@ _TEXT: Final = (
     r"(?:essay|e-?mail|letter|poem|haiku|story|recipe|script|function|program|regex|regular expression|query|sql"
     r"|command|one-liner|dockerfile|(?:docker-)?compose file|config(?:uration)?|itinerary|speech|toast|headline"
     r"|slogan|tagline|press release|checklist|rezept|brief|gedicht|rede|recette|lettre|poème|discours|receta"
-    r"|carta|poema"
-    r"|discurso|ricetta|lettera|poesia|discorso|receita|redação)"
+    r"|carta|poema|discurso|ricetta|lettera|poesia|discorso|receita|redação|description|bio|caption|announcement"
+    r"|agenda|readme)"
 )
 _NEED: Final = (
     r"(?:(?:i|we) (?:need|want)|i['’]d like|ich (?:brauche|möchte|hätte gern)|j['’]ai besoin d['’]|je (?:voudrais|veux)"
@@ -62,7 +62,7 @@ _NAMED: Final = lazy_pattern(
     rf"{_BEGINS}{_NEED}(?:an?|some|eine?n?|une?|una?|uma?|um)\s+(?:[\w'-]+\s+){{0,3}}{_TEXT}\b"
     rf"|{_BEGINS}(?:(?:(?:need|want|looking for)\s+(?:an?\s+)?)?"
     rf"(?:(?!(?:an?|the|this|that|each|every|his|her|its|my|our)\b)[\w'-]+\s+)?{_TEXT}"
-    r"(?:\s[\w-]+(?:\([^()\n]*\))?)?(?:\s+(?:that|for|to|which|with|without|about|in)\b|:)"
+    r"(?:\s[\w-]+(?:\([^()\n]*\))?)?(?:\s+(?:that|for|to|which|with|without|about|in)\b|[:,])"
     r"|(?:\d+|three|four|five|six|seven|eight|nine|ten|twelve|some|a few)\s+(?:[\w'-]+\s+){0,2}"
     r"(?:names|ideas|tips|slogans|titles|headlines|synonyms)\b)",
     re.IGNORECASE,
@@ -71,7 +71,12 @@ _NAMED: Final = lazy_pattern(
 _ASKED_TO: Final = lazy_pattern(
     rf"{_BEGINS}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
-    r"|\bwhat does (?:this|the following) \w+ (?:do|mean)"
+    r"|\bwhat does (?:this|the following) \w+ (?:do|mean)|\bwhat (?:can|should|could) (?:i|we) (?:do|say"
+    r"|wear|cook|pack)\b"
+    r"|\bdifferences? between (?!\W*\d)[^?\d]*\?|\b(?:one-liner|regex|script|command) (?:to|for|that)\b"
+    r"|\bas (?:json|yaml|xml|csv|html)\b|\bm['’]expliquer|explicarme|spiegarmi"
+    r"|\b(?:kannst|könntest|können|könnten) (?:du|sie)\b[^?\n]{0,80}\b(?:erklären|beschreiben|schreiben|übersetzen"
+    r"|zusammenfassen|formulieren|umschreiben|verbessern)\b|区别|(?:方|コツ|違い|理由|例|意味|方法|おすすめ)を?[^。\n]{0,6}教えて"
     r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|作って|翻訳|説明|挙げて)|に(?:訳|直)して",
     re.IGNORECASE,
 )

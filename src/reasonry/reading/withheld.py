@@ -18,10 +18,12 @@ from .no_answer import OFFER
 
 _I_CANNOT: Final = "|".join(
     (
-        r"i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid|unable|not able|not (?:\w+ )?sure|missing|torn)|i(?:['’]d| would) "
+        r"i(?:['’]m| am) (?:\w+ )?(?:sorry(?! you|,? that you| to hear| for)|afraid|unable|not able|not (?:\w+ )?sure"
+        r"|missing|torn)|i(?:['’]d| would) "
         r"(?:rather|prefer) not|i (?:\w+ )?(?:can(?:no|['’])t|could(?:n['’]| no)t|won['’]t|have no|prefer not"
         r"|do(?:n['’]| no)t (?:know|have|see|find|retain|remember))",
-        r"sorry\b|i apologi[sz]e|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
+        r"sorry\b(?! for the (?:\w+ )?(?:slip|mistake|error|mix-up))|i apologi[sz]e"
+        r"|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
         r"leider\b|(?:es )?tut mir leid|ich schwanke|(?:(?:\w+ )?(?:kann|weiß|darf|habe|sehe) ich"
         r"|ich (?:kann|weiß|darf|habe|sehe)|[^.!?\n]{0,40}\blieg(?:t|en) mir)\b[^.!?\n]{0,40}\b(?:nicht|kein)",
         r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai|arrive))|j['’]hésite"
@@ -144,8 +146,8 @@ _PLANS: Final = lazy_pattern(
 )
 """Points of what will be written, and not the text."""
 _POLITE: Final = lazy_pattern(
-    rf"\W*(?:{OFFER}|thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
-    r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|have a (?:great|wonderful|nice|lovely)"
+    rf"\W*(?:{OFFER}|h(?:ello|i)\W*\Z|thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
+    r"|i(?:['’]m| am) (?:always )?(?:glad|happy|here to help)|have a (?:great|wonderful|nice|lovely)"
     r"|(?:great|good|excellent|interesting) question"
     r"|vielen dank|gern geschehen|merci|avec plaisir|gracias|grazie|obrigad)",
     re.IGNORECASE,
@@ -161,7 +163,7 @@ _QUESTIONS_ASKED: Final = lazy_pattern(
 )
 _SPEAKS_TO: Final = lazy_pattern(
     r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?"
-    r"|signs?|scripts?|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation|poems?"
+    r"|signs?|scripts?|formal\w*|professional\w*|friendl\w+|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation|poems?"
     r"|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht"
     r"|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
     re.IGNORECASE,
