@@ -84,7 +84,7 @@ def may_answer(text: str, problem: str) -> bool:
         return True
     if _restates(text, problem):
         return False
-    if asks_for_number(problem) and not NUMBER_WORD.search(text):
+    if asks_for_number(problem) and not _numbers(text) - _numbers(problem):
         return False
     choice = _CHOICE.search(problem)
     if choice is None:
@@ -97,6 +97,10 @@ def may_answer(text: str, problem: str) -> bool:
     # The words that tell the options apart: `the left one or the right one`.
     names = [word for word in first + second if (word in first) != (word in second)]
     return any(name and name[:5] in ends for name in names)
+
+
+def _numbers(text: str) -> set[str]:
+    return {number.casefold() for number in NUMBER_WORD.findall(text)}
 
 
 def _restates(text: str, problem: str) -> bool:
