@@ -48,7 +48,7 @@ SO: Final = (
 )
 MONTH: Final = r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
 """After a number with a period it goes on with a date: `6. März`."""
-LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{SO}\b[,:，、]?\s*", re.IGNORECASE)
+LEADS: Final = lazy_pattern(rf"\A[\s*_>-]*{SO}(?![a-zà-ÿ])[,:，、]?\s*", re.IGNORECASE)
 TAKES_BACK: Final = lazy_pattern(
     r"\b(?:wait|actually|correction|corrected|sorry|oops|hmm|instead|on second thought|let me (?:re|fix|correct)"
     r"|scratch that|that(?:'s| is) (?:not right|wrong)|no,)|^\W*(?:but|however)\b",
@@ -186,7 +186,9 @@ _IF: Final = lazy_pattern(r"\W*(?:if|wenn|falls|si|se|als|jeśli)\b", re.IGNOREC
 _PAIR: Final = lazy_pattern(r"(?=([\u4e00-\u9fff]{2}))")
 _TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*[,;][^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
-_SENTENCE: Final = lazy_pattern(rf"(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])")
+_SENTENCE: Final = lazy_pattern(
+    rf"(?<=。)(?=因此|所以|よって|したがって)|(?<=[.!?。])[*_]*\s+(?!{MONTH})(?=[(\[*_]*[A-ZÀ-Þ\d(¿¡\"'“])"
+)
 """Where a sentence ends, and the next begins."""
 _ASKS_FOR: Final = (
     r"\b(?:find|what(?:['’]s| is| are)|determine|compute|calculate|evaluate)\s+(?:the\s+)?(?:value of\s+)?"
@@ -258,6 +260,9 @@ def _without_asides(text: str, subject: Subject) -> list[str]:
 def _find_named(text: str, subject: Subject) -> Found | None:
     """Return the value that a line gives to what the problem asks for by name: `f'(x) = 2x`, `Vertex: (3, -4)`."""
     for match in reversed(list(_NAMED_LINE.finditer(text))):
+        if re.match(r"\s*=", text[match.end() :]):
+            # The next line goes on.
+            return None
         name = re.escape(match["name"].strip(" \t*_$•-"))
         if re.search(
             rf"{_ASKS_FOR}{name}(?=\s*(?:[?,.;]|\b(?:if|for|when|where|of|at|in|with|given)\b|\Z))",
@@ -277,7 +282,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     if (heading := _TOP_HEADING.match(text)) and "\n#" not in text:
         return Found(tidy(heading[1]), text)
     begins = re.match(r"[|#]", text) or _ITEM.match(text) or BEGINS.match(sentence)
-    if begins or TAKES_BACK.search(rest) or not rest.strip():
+    if begins or sentence.endswith((":", "?")) or TAKES_BACK.search(rest) or not rest.strip():
         return None
     bold = BOLD.findall(sentence)
     first = bold[0] if len(bold) == 1 else ""

@@ -74,6 +74,10 @@ _ASKED_TO: Final = lazy_pattern(
     r"|\bwhat does (?:this|the following) \w+ (?:do|mean)|\bwhat (?:can|should|could) (?:i|we) (?:do|say"
     r"|wear|cook|pack)\b"
     r"|\bdifferences? between (?!\W*\d)[^?\d]*\?|\b(?:one-liner|regex|script|command) (?:to|for|that)\b"
+    r"|\b(?:json (?:object|array|only)|only json)\b|(?:^|[.!?]\s)(?:\w+ )?(?:tips|tipps|conseils|consejos"
+    r"|consigli|dicas)\b"
+    r"|\b(?:how do (?:you|i) say|wie sagt man|comment dit-on|cómo se dice|come si dice|como se diz)\b|怎么说"
+    r""
     r"|\bas (?:json|yaml|xml|csv|html)\b|\bm['’]expliquer|explicarme|spiegarmi"
     r"|\b(?:kannst|könntest|können|könnten) (?:du|sie)\b[^?\n]{0,80}\b(?:erklären|beschreiben|schreiben|übersetzen"
     r"|zusammenfassen|formulieren|umschreiben|verbessern)\b|区别|(?:方|コツ|違い|理由|例|意味|方法|おすすめ)を?[^。\n]{0,6}教えて"
@@ -111,6 +115,8 @@ _NUMBER_ASKED: Final = lazy_pattern(
     r"|\bcombien\b|\bquel(?:le)? (?:année|âge|prix|distance|est le (?:nombre|total|prix))\b"
     r"|\bcuánt[oa]s?\b|\b(?:en )?qué año\b|\bquant[oaie]\b|\b(?:in )?(?:che|quale) anno\b|\bquant[oa]s\b"
     r"|\b(?:em )?(?:que|qual) ano\b|\bile\b|\bhoe(?:veel| (?:oud|lang|ver|hoog|groot|snel))\b|\bсколько\b"
+    r"|\b(?:convert|compute|calculate|berechne|rechne|calcule\w*|calcula|calcola|converti|converta|convierte"
+    r"|oblicz|bereken)\b[^?\n]*\d"
     r"|几[个岁年天时分小块米公]|多少|いくつ|いくら|何(?:個|人|年|歳|時|分|度|日|円|本|枚|匹|回|キロ|メートル|パーセント)",
     re.IGNORECASE,
 )

@@ -146,15 +146,18 @@ _PLANS: Final = lazy_pattern(
 )
 """Points of what will be written, and not the text."""
 _POLITE: Final = lazy_pattern(
-    rf"\W*(?:{OFFER}|h(?:ello|i)\W*\Z|thanks?\b|you(?:['’]re| are) (?:very |most )?welcome|it (?:was|is) a pleasure"
-    r"|i(?:['’]m| am) (?:always )?(?:glad|happy|here to help)|have a (?:great|wonderful|nice|lovely)"
+    rf"\W*(?:{OFFER}|(?:h(?:ello|i|allo)|hola|ciao|olá|bonjour)\W*\Z"
+    r"|[^.!?]*\b(?:(?:here|hier|da|là|aquí|qui|aqui)\b[^.!?]*\b(?:to|um|pour|para|per)|can i|kann ich|puis-je|puedo"
+    r"|posso)\b[^.!?]*\b(?:help|helf|aide|ayud|aiut|ajud)\w*|thanks?\b|you(?:['’]re| are) (?:very "
+    r"|most )?welcome|it (?:was|is) a pleasure"
+    r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|have a (?:great|wonderful|nice|lovely)"
     r"|(?:great|good|excellent|interesting) question"
     r"|vielen dank|gern geschehen|merci|avec plaisir|gracias|grazie|obrigad)",
     re.IGNORECASE,
 )
 _LETTER: Final = lazy_pattern(
     r"^\W*(?:dear|hi|hello|hey|subject|betreff|objet|asunto|oggetto|sehr geehrte|liebe|bonjour|chère?|madame|estimad"
-    r"|querid|gentile|car[oa]|geachte|beste|(?:kind |best |warm )?(?:regards|wishes)|sincerely|yours)",
+    r"|querid|gentile|car[oa]|szanown|drog[ia]|geachte|beste|(?:kind |best |warm )?(?:regards|wishes)|sincerely|yours)",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUESTIONS_ASKED: Final = lazy_pattern(
@@ -164,11 +167,14 @@ _QUESTIONS_ASKED: Final = lazy_pattern(
 _SPEAKS_TO: Final = lazy_pattern(
     r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?"
     r"|signs?|scripts?|formal\w*|professional\w*|friendl\w+|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation|poems?"
-    r"|haiku|haïku|songs?|lyrics|gedicht|poem[ae]|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht"
+    r"|say|dit-on|sagt man|se dice|si dice|se diz|reklamacj\w*|haiku|haïku|songs?|lyrics|gedicht|poem[ae]"
+    r"|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht"
     r"|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
     re.IGNORECASE,
 )
 """Texts that may speak to somebody, as a reply speaks to the user."""
+_SOURCE: Final = lazy_pattern(r"[\"'«“‘„「『]\w[^\n]{20,}|[:：]\s+\w[^\n]{20,}")
+"""A text that a problem gives."""
 _PLACEHOLDER: Final = lazy_pattern(r"\[[^\]\n]{1,60}\]")
 """What is left for the user to fill in: `[please add]`."""
 _MAX_SHORT: Final = 600
@@ -212,6 +218,9 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         return False
     if not may_ask:
         return bool(asks or _CANNOT.search(re.split(r"(?<=[.!?。])\s", first, maxsplit=1)[0]))
+    if _SOURCE.search(subject.problem):
+        # Words to be said in another way, which may be a question, too.
+        return _MISSES.search(first) is not None
     misses = _MISSES.search(first)
     signs = (asks, misses, _PROMISES.search(last), _AGREES.match(first))
     return bool(asks or misses) and sum(map(bool, signs)) > 1
