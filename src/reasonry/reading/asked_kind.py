@@ -92,11 +92,12 @@ def may_answer(text: str, problem: str) -> bool:
             _NAME_ASKED.search(problem) is None or _NAME.search(text) is not None or is_about(text, problem)
         )
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
-    ends = plain_name(unicodedata.normalize("NFKC", f"{sentences[0]} {sentences[-1]}"))
+    ends = unicodedata.normalize("NFKC", f"{sentences[0]} {sentences[-1]}")
+    words = {plain_name(word)[:5] for word in re.findall(r"\w+", ends)}
     first, second = ([plain_name(word) for word in option.split()] for option in choice.groups())
     # The words that tell the options apart: `the left one or the right one`.
     names = [word for word in first + second if (word in first) != (word in second)]
-    return any(name and name[:5] in ends for name in names)
+    return any(name[:5] in words for name in names)
 
 
 def _numbers(text: str) -> set[str]:

@@ -27,7 +27,7 @@ _WRITE: Final = (
     r"|(?:turn|convert|put|format)\b[^.?!\n]{0,90}?\b(?:in)?to (?:an? )?(?:json|yaml|toml|xml|csv|html|markdown|table)"
     r"|show\b[^.?!\n]{1,90}?\bas an? (?!\w* ?(?:fraction|decimal|percentage|number))"
     r"|plan(?! \w (?:costs?|is|has|was|and|or|charges|offers)\b)"
-    r"|extract|schrijf|napisz|fasse|schreibe?|verfasse|übersetze|erkläre?|beschreibe|entwirf|formuliere|skizziere|plane"
+    r"|extract|schrijf|napisz|fasse|schreibe?|verfasse|übersetze|erklär\w*|beschreibe|entwirf|formuliere|skizziere|plane"
     r"|écri(?:s|vez)|rédige[zr]?|traduis(?:ez)?|explique[zr]?|décri(?:s|vez)|résume[zr]?"
     r"|escrib[ea]|redact[ae]|traduc[ei]|traduz[ca]?|expli[cq]\w*|resum[ae]|scrivi|traduci|spiega|descrivi|riassumi"
     r"|escreva|descreva)\b"
@@ -71,7 +71,12 @@ _NAMED: Final = lazy_pattern(
 _ASKED_TO: Final = lazy_pattern(
     rf"{_BEGINS}(?:{_WRITE}|{_MAKE})|,\s+{_POLITE}{_WRITE}"
     rf"|\b(?:write|draft|compose) (?:me |us )?an? (?:[\w'-]+ ){{0,2}}{_TEXT}\b"
-    r"|\bwhat does (?:this|the following) \w+ (?:do|mean)|\bwhat (?:can|should|could) (?:i|we) (?:do|say"
+    r"|\bwhat does (?:this|the following) \w+ do|\bwhat does\b[^?\n]*\bmean\b|\bwas (?:bedeutet|heißt)\b"
+    r"|\bque (?:signifie|veut dire)|qué significa|(?:cosa|che) (?:significa|vuol dire)|que significa|什么意思"
+    r"|どういう意味"
+    r"|\bwhen (?:should|do|does|can) (?:i|we|you|one)\b|\bwann (?:benutzt|verwendet|soll|muss|nimmt)\b"
+    r"|\bcuándo (?:uso|usar|se usan?|debo|hay que)\b|\bquand (?:est-ce qu['’]on|utilise|dois|faut|doit)"
+    r"|\bquando (?:si usa|uso|devo|usar|se usa)\b|\bwhat (?:can|should|could) (?:i|we) (?:do|say"
     r"|wear|cook|pack)\b"
     r"|\bdifferences? between (?!\W*\d)[^?\d]*\?|\b(?:one-liner|regex|script|command) (?:to|for|that)\b"
     r"|\b(?:json (?:object|array|only)|only json)\b|(?:^|[.!?]\s)(?:\w+ )?(?:tips|tipps|conseils|consejos"
@@ -92,6 +97,7 @@ _EXPLAINED: Final = lazy_pattern(
 )
 """Questions whose answer is an explanation."""
 _VALUE_ASKED: Final = lazy_pattern(
+    r"\bwhat (?:does|will|would)\b[^?\n]{1,90}\breturn\b|"
     r"\bhow (?:many|much|old|far|long|fast|tall|high|often|likely|big|large)\b|(?:^|[.!?;]\s+)(?:in |at |on "
     r"|by |to |from |of )?(?:who|when|where|which|what(?:'s| is| was))\b[^?]*\?"
     r"|(?:^|[.!?:;]\s+|\b(?:to|please|(?<!how can )(?<!how do )(?<!how could )you|and|then)\s+)"
@@ -100,7 +106,7 @@ _VALUE_ASKED: Final = lazy_pattern(
     r"|[求几谁]|计算|多少|解方程|哪[个些里]|何[人個年時本日枚]|いくつ|いくら|いつ|どこ|誰|答えなさい|\d\s*[+*/^=×÷]\s*\d|\d\s+[-−]\s+\d|\d-\d+\s*[=?]"
     r"|\b(?:yes or no|true or false|one word|a number|in \w+ words?"
     r"|only the (?:\w+ )?(?:number|letter|word|answer|name|result|value|option|digit|year|choice))\b"
-    r"|\b(?:[A-D]\)|\([A-D]\))|(?<!\w)A[.．、][^\n]*?\n?[^\n]*?(?<!\w)B[.．、]",
+    r"|(?:(?<![\w(])[A-D]\)|(?<!\w)\([A-D]\))|(?<!\w)A[.．、][^\n]*?\n?[^\n]*?(?<!\w)B[.．、]",
     re.IGNORECASE,
 )
 

@@ -131,7 +131,7 @@ _AGREES: Final = lazy_pattern(
 )
 _STARTS_LATER: Final = lazy_pattern(
     r"\b(?:(?:ein(?:en)? )?(?:moment|augenblick)(?:,| bitte)|une? (?:petit )?(?:instant|moment)|melde mich"
-    r"|(?:só )?u[nm] (?:moment(?:o|inho)|minuti\w+|attimo)|(?:chwil|chwilecz)k?ę|минутку|секунду|one moment"
+    r"|(?:só )?u[nm] (?:moment(?:o|inho)|instante|minuti\w+|attimo)|(?:chwil|chwilecz)k?ę|минутку|секунду|one moment"
     r"|give me (?:just )?(?:a |one )?(?:moment|minute|second)|i(?:['’]ll| will) (?:get (?:started"
     r"|back to you)|have (?:that|it|the)\b"
     r"[^.!?\n]{0,40}ready))\b[^\n]*\Z|(?:少々|もう少し)お待ち|请?稍(?:等|候)"
@@ -147,8 +147,9 @@ _PLANS: Final = lazy_pattern(
 """Points of what will be written, and not the text."""
 _POLITE: Final = lazy_pattern(
     rf"\W*(?:{OFFER}|(?:h(?:ello|i|allo)|hola|ciao|olá|bonjour)\W*\Z"
-    r"|[^.!?]*\b(?:(?:here|hier|da|là|aquí|qui|aqui)\b[^.!?]*\b(?:to|um|pour|para|per)|can i|kann ich|puis-je|puedo"
-    r"|posso)\b[^.!?]*\b(?:help|helf|aide|ayud|aiut|ajud)\w*|thanks?\b|you(?:['’]re| are) (?:very "
+    r"|[^.!?\n]{0,80}\b(?:(?:here|hier|da|là|aquí|qui|aqui)\b[^.!?\n]{0,80}\b(?:to|um|pour|para|per)|can i"
+    r"|kann ich|puis-je|puedo"
+    r"|posso)\b[^.!?\n]{0,80}\b(?:help|helf|aide|ayud|aiut|ajud)\w*|thanks?\b|you(?:['’]re| are) (?:very "
     r"|most )?welcome|it (?:was|is) a pleasure"
     r"|i(?:['’]m| am) (?:always )?(?:glad|happy)|have a (?:great|wonderful|nice|lovely)"
     r"|(?:great|good|excellent|interesting) question"
@@ -175,8 +176,10 @@ _SPEAKS_TO: Final = lazy_pattern(
 """Texts that may speak to somebody, as a reply speaks to the user."""
 _SOURCE: Final = lazy_pattern(r"[\"'«“‘„「『]\w[^\n]{20,}|[:：]\s+\w[^\n]{20,}")
 """A text that a problem gives."""
-_PLACEHOLDER: Final = lazy_pattern(r"\[[^\]\n]{1,60}\]")
-"""What is left for the user to fill in: `[please add]`."""
+_QUOTED: Final = lazy_pattern(
+    r"\[[^\]\n]{1,60}\]|(?<!\*)\*[^*\n]{2,80}\*(?!\*)|\"[^\"\n]{2,80}\"|[„“«「][^”“»」\n]{2,80}[”“»」]"
+)
+"""Words that are not the writer's: an example, and what is left for the user to fill in, `[please add]`."""
 _MAX_SHORT: Final = 600
 """Characters of a reply of which each sentence may decline or ask."""
 _MAX_QUESTION: Final = 250
@@ -198,7 +201,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         subject: What it replies to.
         is_text: Whether a text is asked for, which may decline or ask for something itself.
     """
-    text = _PLACEHOLDER.sub("", text)
+    text = _QUOTED.sub("", text)
     parts = paragraphs(text) or [""]
     first, last = parts[0], parts[-1]
     may_ask = is_text and _SPEAKS_TO.search(subject.problem)
@@ -220,7 +223,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         return bool(asks or _CANNOT.search(re.split(r"(?<=[.!?。])\s", first, maxsplit=1)[0]))
     if _SOURCE.search(subject.problem):
         # Words to be said in another way, which may be a question, too.
-        return _MISSES.search(first) is not None
+        return asks and _MISSES.search(first) is not None
     misses = _MISSES.search(first)
     signs = (asks, misses, _PROMISES.search(last), _AGREES.match(first))
     return bool(asks or misses) and sum(map(bool, signs)) > 1
