@@ -141,6 +141,7 @@ class Listed:
         verifiers: A verifier that agents may name besides arithmetic:TARGET, as SPEC or NAME=SPEC; may be repeated.
         tools: Python callables that agents may name, as FILE.py:NAME or NAME=FILE.py:NAME; may be repeated.
         documents: A file that agents may have searched, as FILE or NAME=FILE; may be repeated.
+        retention: Days without use after which an archived session is deleted; without it, never.
     """
 
     model: str | None = None
@@ -148,6 +149,7 @@ class Listed:
     verifiers: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
         """Return the environment with the options that are named laid over it."""
