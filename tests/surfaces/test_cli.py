@@ -383,7 +383,6 @@ BAD: list[tuple[list[str], int, str]] = [
     (["solve", PUZZLE, "--model", "offline", "--max-requests-per-minute", "opnai=9"], 2, "opnai"),
     (["runs", "show", "../../x"], 3, "../../x"),
     (["runs", "replay", ""], 3, ""),
-    (["runs", "list", "--limit", "0"], 2, "limit"),
     (["nonsense"], 2, "nonsense"),
 ]
 

@@ -23,7 +23,7 @@ _THOUGHT = {
     "stage": "stage",
 }
 _TERMS = {"strategy": "strategy", "session": "session", "model": "model", "verifier": "verifier"}
-_FILTERS = {"limit": "limit", "status": "status"}
+_FILTERS = {"limit": "limit", "status": "status", "outcome": "outcome"}
 
 
 def _options(given: Given, names: Mapping[str, str]) -> list[str]:

@@ -443,6 +443,8 @@ REFUSED = [
     ),
     Refused("resume: no calls", "resume", {**RUN, "budget": {"calls": 0}, "coached": True}, BAD, CANCELLED),
     Refused("list: no such status", "list", {"status": "over"}, on=OPERATORS),
+    Refused("list: no such outcome", "list", {"outcome": "done"}, on=OPERATORS, named="outcome"),
+    Refused("list: a page of none", "list", {"limit": 0}, on=OPERATORS, named="limit"),
     Refused("strategy: no such strategy", "strategy", {"strategy": "tree"}, on=("cli",)),
     Refused("strategy: at no address", "strategy", {"strategy": "tree"}, NOT_THERE, on=("http",)),
     Refused("think: number 0", "think", {**THOUGHT, "thought_number": 0}),
