@@ -183,6 +183,11 @@ _WHO_IS: Final = lazy_pattern(
 BOLD: Final = lazy_pattern(r"\*\*(?!\s)([^*\n]*[^*\n:：\s])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
 _IF: Final = lazy_pattern(r"\W*(?:if|wenn|falls|si|se|als|jeśli)\b", re.IGNORECASE)
+_CHOOSES: Final = lazy_pattern(
+    r"\b(?:[Oo]r|[Oo]der|ou|czy|[Ww]h(?:ich|o)|[Ww]elche\w*)\b| o |还是|それとも|哪|どちら|\b[A-D]\)|^\W*(?:Is|Are|Do"
+    r"|Does|Can)\b"
+)
+"""How a question leaves a choice of what it names."""
 _PAIR: Final = lazy_pattern(r"(?=([\u4e00-\u9fff]{2}))")
 _TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*[,;][^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
@@ -286,7 +291,7 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
         return None
     bold = BOLD.findall(sentence)
     first = bold[0] if len(bold) == 1 else ""
-    only = first if "**" not in rest else ""
+    only = first if "**" not in rest and not _is_topic(first, subject.problem) else ""
     goes_on = _has_new_number(line[len(sentence) :], subject.problem + sentence)
     is_result = not goes_on or set(numbers_in(only)).intersection(numbers_in(rest))
     leads = (
@@ -375,7 +380,11 @@ def _find_first(text: str, subject: Subject) -> Found | None:
     """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
     line, _, below = text.partition("\n\n")
     line = re.sub(r"です|でした", "", line).strip(" .。")
-    if _is_number(line) and ("=" not in below or numbers_in(below)[-1:] == numbers_in(line)):
+    if (
+        _is_number(line)
+        and line[-1] not in ":："
+        and ("=" not in below or numbers_in(below)[-1:] == numbers_in(line))
+    ):
         return Found(tidy(line), text)
     if len(shown := list(_SHOWS.finditer(text))) == 1:
         return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
@@ -395,7 +404,13 @@ def _only_bold(text: str, problem: str) -> re.Match[str] | None:
         return None
     rest = text[bold[0].end() :].partition("\n\n")[0]
     goes_on = _has_new_number(rest, problem) and _is_number(bold[0][1]) and not _IN_OTHER_WORDS.match(rest)
-    return None if goes_on or _OTHERS.search(rest) else bold[0]
+    return None if goes_on or _OTHERS.search(rest) or _is_topic(bold[0][1], problem) else bold[0]
+
+
+def _is_topic(words: str, problem: str) -> bool:
+    """Whether words are what a question is about, and no choice that it leaves."""
+    is_asked = len(words) > 1 and plain_name(words) in plain_name(problem) and not numbers_in(words)
+    return is_asked and "?" in problem and not _CHOOSES.search(problem)
 
 
 def _has_new_number(text: str, known: str) -> bool:
@@ -480,7 +495,8 @@ def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
     if "=" in sentence:
         return False
     new = {*numbers_in(sentence)}.difference(numbers_in(problem))
-    return len(new) == 1 and new.issubset(numbers_in(" ".join(re.findall(r"[=≈][^=≈\n]+", text))))
+    results = [number for side in re.findall(r"[=≈][^=≈\n]+", text) for number in numbers_in(side)[:1]]
+    return len(new) == 1 and new.issubset(results)
 
 
 def _is_number(line: str) -> bool:

@@ -92,7 +92,8 @@ _ASKED_TO: Final = lazy_pattern(
 _EXPLAINED: Final = lazy_pattern(
     r"\b(?:(?:why|how) (?:do|does|did|is|are|was|were|can|could|should|would|might|has|have)|how to|what if"
     r"|what (?:should|can|could|would|might|makes?|happens|role|effects?|impact)|what are (?:some|the \w+ \w+)"
-    r"|(?:pros and cons|advantages|difference between)(?!\W*\d)|warum|pourquoi|por qué|perché)\b",
+    r"|(?:pros and cons|advantages|difference between)(?!\W*\d)|warum|pourquoi|por qu[eéê]|perché|unterschied zwischen"
+    r"|(?:diferencia|différence|differenza|diferença) (?:entre|tra|fra))\b(?!\W*\d)",
     re.IGNORECASE,
 )
 """Questions whose answer is an explanation."""

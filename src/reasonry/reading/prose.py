@@ -35,8 +35,8 @@ from .conclusion import (
 )
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
-from .numbers import numbers_in
-from .open_task import asks_anything, asks_for_value
+from .numbers import NUMBER_WORD, numbers_in
+from .open_task import asks_anything, asks_for_number, asks_for_value
 from .vote import agree, normalise, tidy
 from .withheld import withholds
 
@@ -299,6 +299,8 @@ def _conclude(text: str, subject: Subject) -> Found | None:
         return Found(text)
     found = find_conclusion(text, subject) or _take_document(text, subject)
     is_bare = found and (found.answer == text or not found.is_stated)
+    # A number that is asked for has to be in what is concluded, too.
+    is_bare = is_bare or (found and asks_for_number(subject.problem) and not NUMBER_WORD.search(found.answer))
     return None if found and is_bare and not may_answer(found.answer, subject.problem) else found
 
 

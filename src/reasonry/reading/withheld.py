@@ -24,12 +24,15 @@ _I_CANNOT: Final = "|".join(
         r"|do(?:n['’]| no)t (?:know|have|see|find|retain|remember))",
         r"sorry\b(?! for the (?:\w+ )?(?:slip|mistake|error|mix-up))|i apologi[sz]e"
         r"|(?:my )?apologies\b(?!\W*:)|unfortunately\b|as an ai\b|no idea\b|unable to",
-        r"leider\b|(?:es )?tut mir leid|ich schwanke|(?:(?:\w+ )?(?:kann|weiß|darf|habe|sehe) ich"
+        r"leider\b|(?:es )?tut mir leid|ich schwanke|ich bin (?:mir )?(?:\w+ )?(?:unsicher|nicht sicher)"
+        r"|(?:(?:\w+ )?(?:kann|weiß|darf|habe|sehe) ich"
         r"|ich (?:kann|weiß|darf|habe|sehe)|[^.!?\n]{0,40}\blieg(?:t|en) mir)\b[^.!?\n]{0,40}\b(?:nicht|kein)",
         r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai|arrive))|j['’]hésite"
         r"|désolée?\b|malheureusement",
-        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo)|prefiero no|dudo entre)\b|lo siento|lamentablemente",
-        r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono in grado)|preferisco non)\b|mi dispiace|purtroppo",
+        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo|estoy segur[oa])|prefiero no|dudo entre)\b"
+        r"|lo siento|lamentablemente",
+        r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono (?:in grado|sicur[oa]))|preferisco non)\b"
+        r"|mi dispiace|purtroppo",
         r"(?:não (?:posso|sei|tenho|vejo|encontro|identifico|consigo|saberia)|prefiro não|lamento)\b|desculpe"
         r"|infelizmente|fico (?:mesmo )?dividid",
         r"ik (?:kan|weet|heb|zie)\b[^.!?\n]{0,40}\b(?:niet|geen)|helaas\b",
