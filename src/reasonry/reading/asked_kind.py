@@ -93,7 +93,7 @@ def may_answer(text: str, problem: str) -> bool:
         )
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
     ends = unicodedata.normalize("NFKC", f"{sentences[0]} {sentences[-1]}")
-    words = {plain_name(word)[:5] for word in re.findall(r"\w+", ends)}
+    words = {plain_name(word)[:5] for word in ends.split()}
     first, second = ([plain_name(word) for word in option.split()] for option in choice.groups())
     # The words that tell the options apart: `the left one or the right one`.
     names = [word for word in first + second if (word in first) != (word in second)]

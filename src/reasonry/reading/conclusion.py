@@ -131,7 +131,8 @@ _BECAUSE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _IN_OTHER_WORDS: Final = lazy_pattern(
-    r"\W*(?:≈|or about|that is|i\.e|das heißt|d\.\s?h|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè|即|つまり)",
+    r"\W*(?:≈|which (?:is|includes)|including|davon|dont|or about|that is|i\.e|das heißt|d\.\s?h"
+    r"|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè|即|つまり)",
     re.I,
 )
 _OTHERS: Final = lazy_pattern(

@@ -65,7 +65,8 @@ _CLOSING_WORDS: Final = """
 i you me it this that these them a an the any some more other another further additional different follow up
 and or if to of on for with about please just feel free let know ask reach out contact don do not hesitate is
 am there anything else have need want would like prefer can could d m s t happy glad help helps helped
-helpful assist assistance hope answers your question questions correct information clarification explain
+helpful calculate check solve assist assistance hope answers your question questions correct information
+clarification explain
 explanation add adjust adapt change changes clarify elaborate expand give include make provide refine revise
 rewrite shorten show simplify translate write formal version versions tone length format style wording
 example examples exercices exercises ejercicios

@@ -78,7 +78,7 @@ _ASKED_TO: Final = lazy_pattern(
     r"|\bcuándo (?:uso|usar|se usan?|debo|hay que)\b|\bquand (?:est-ce qu['’]on|utilise|dois|faut|doit)"
     r"|\bquando (?:si usa|uso|devo|usar|se usa)\b|\bwhat (?:can|should|could) (?:i|we) (?:do|say"
     r"|wear|cook|pack)\b"
-    r"|\bdifferences? between (?!\W*\d)[^?\d]*\?|\b(?:one-liner|regex|script|command) (?:to|for|that)\b"
+    r"|\bdifferences? between (?!\W*\d)[^?\d]*\?|\b(?:one-liner|regex|script|command)(?: (?:to|for|that)\b|:)"
     r"|\b(?:json (?:object|array|only)|only json)\b|(?:^|[.!?]\s)(?:\w+ )?(?:tips|tipps|conseils|consejos"
     r"|consigli|dicas)\b"
     r"|\b(?:how do (?:you|i) say|wie sagt man|comment dit-on|cómo se dice|come si dice|como se diz)\b|怎么说"
@@ -86,7 +86,7 @@ _ASKED_TO: Final = lazy_pattern(
     r"|\bas (?:json|yaml|xml|csv|html)\b|\bm['’]expliquer|explicarme|spiegarmi"
     r"|\b(?:kannst|könntest|können|könnten) (?:du|sie)\b[^?\n]{0,80}\b(?:erklären|beschreiben|schreiben|übersetzen"
     r"|zusammenfassen|formulieren|umschreiben|verbessern)\b|区别|(?:方|コツ|違い|理由|例|意味|方法|おすすめ)を?[^。\n]{0,6}教えて"
-    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|作って|翻訳|説明|挙げて)|に(?:訳|直)して",
+    r"|请?(?:写|翻译|解释|列出|列举)|を?(?:書いて|作って|翻訳|説明|挙げて|まとめて)|に(?:訳|直)して",
     re.IGNORECASE,
 )
 _EXPLAINED: Final = lazy_pattern(

@@ -61,7 +61,8 @@ _UNKNOWN: Final = "|".join(
 """How a writer says that nobody has an answer."""
 _START: Final = (
     r"(?:^|[.!?…:,;–—]\s+|\n|[。！，,]"
-    r"|\b(?:but|so|and|since|as|that|però|pero|mais|mas|aber|ya que|da)\s)[\W_]*"
+    r"|\b(?:but|so|and|since|as|that|però|pero|mais|mas|aber|ya que|da|así que|por eso|quindi|donc|então"
+    r"|deshalb)\s)[\W_]*"
 )
 _CANNOT: Final = lazy_pattern(rf"{_START}(?:{_I_CANNOT})", re.IGNORECASE)
 _DECLINES: Final = lazy_pattern(
@@ -106,7 +107,7 @@ _REQUESTS: Final = lazy_pattern(
             r"\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\b(?:prześlij|proszę o|уточните|пришлите|сообщите|укажите)\b",
             r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]"
             r"|(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
-            r"いただけますか|(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
+            r"いただけますか|(?<!気軽に)(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
         )
     ),
     re.IGNORECASE,
