@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 
-from reasonry.surfaces.web.live_page import live_page
+from reasonry.surfaces.web.html_page import live_page
 
 from .test_assets import ASSETS, is_within_the_page, makes_text_only
 

@@ -90,17 +90,19 @@ class Wiring:
         self._tasks = set[asyncio.Task[Any]]()
         self.mcp: Any = None
         """What answers requests of MCP, while the server runs."""
-        self.metrics.watch("reasonry_requests_in_flight", "Requests in work.", lambda: self.in_flight)
-        self.metrics.watch(
-            "reasonry_runs_driven", "Runs that are driven here.", lambda: self.supervisor.running
-        )
-        self.metrics.watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.is_up)
-        self.metrics.watch("reasonry_streams_open", "Event streams.", lambda: sum(self._streams.values()))
         self.jobs = QueueStatus()
-        self._watch_jobs()
+        for name, about, value in (
+            ("requests_in_flight", "Requests in work.", lambda: self.in_flight),
+            ("runs_driven", "Runs that are driven here.", lambda: self.supervisor.running),
+            ("store_up", "1 while the store answers.", lambda: self.health.is_up),
+            ("streams_open", "Event streams.", lambda: sum(self._streams.values())),
+            ("queue_depth", "Jobs that wait to be driven.", lambda: self.jobs.depth),
+            ("queue_oldest_seconds", "How long the first of them has waited.", lambda: self.jobs.oldest_s),
+            ("workers", "Processes that drive jobs of this store.", lambda: self.jobs.workers),
+        ):
+            self.metrics.watch(f"reasonry_{name}", about, value)
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
-        self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
@@ -172,14 +174,6 @@ class Wiring:
             await self.drain()
             await driving
 
-    def _watch_jobs(self) -> None:
-        def show(name: str, about: str, field: str) -> None:
-            self.metrics.watch(name, about, lambda: getattr(self.jobs, field))
-
-        show("reasonry_queue_depth", "Jobs that wait to be driven.", "depth")
-        show("reasonry_queue_oldest_seconds", "How long the first of them has waited.", "oldest_s")
-        show("reasonry_workers", "Processes that drive jobs of this store.", "workers")
-
     async def _drive_jobs(self) -> None:
         """Drive jobs of the store, where this server does, until it is about to end."""
         places = min(self.settings.concurrency, self.settings.max_runs)
@@ -203,13 +197,8 @@ class Wiring:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def drain(self) -> None:
-        """End streams, and let runs go, so that the next server takes them up; in time, and once."""
+        """End streams, and let runs go, so that the next server takes them up; in time."""
         self.draining.set()
-        if self._drain is None:
-            self._drain = asyncio.ensure_future(self._let_go())
-        await self._drain
-
-    async def _let_go(self) -> None:
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)

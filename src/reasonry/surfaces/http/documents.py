@@ -70,6 +70,12 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
     return Response(_encode(document), status, headers, media_type="application/json")
 
 
+def page_headers(*mark: Any) -> dict[str, str]:
+    """Return the headers of a page as of a mark, which is another where the page is."""
+    etag = hashlib.sha256(_encode(mark)).hexdigest()[:24]
+    return {"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"}
+
+
 def snake_name(name: str) -> str:
     """Return a member's name as it is everywhere but in the thinking tool: `session_id` for `sessionId`."""
     return _INNER_CAPITAL.sub(r"_\1", name).lower() if _INNER_CAPITAL.search(name) else name

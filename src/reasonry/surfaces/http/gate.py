@@ -116,14 +116,10 @@ class RequestGate:
 
 def _replay(body: bytes, receive: Any) -> Any:
     """Return what gives a body that has been read, and then whatever else comes."""
-    is_given = False
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replay() -> Any:
-        nonlocal is_given
-        if is_given:
-            return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return next(messages, None) or await receive()
 
     return replay
 

@@ -17,10 +17,6 @@ EVERY_S = 1.0
 _PROBE = "healthz"
 
 
-class _AnsweredError(ReasonryError):
-    """Ends the transaction of a probe; nothing is written."""
-
-
 class Health:
     """Watches a store.
 
@@ -86,14 +82,13 @@ class Health:
 
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:
-            raise _AnsweredError("the store answers")
+            # This ends the transaction: nothing is written.
+            raise ReasonryError("the store answers")
 
         try:
             await self._store.change(_PROBE, decide)
-        except _AnsweredError:
-            return True
-        except StoreError:
-            return False
+        except ReasonryError as error:
+            return not isinstance(error, StoreError)
         return True
 
     def _note(self, is_up: bool) -> None:

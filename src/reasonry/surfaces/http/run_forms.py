@@ -11,10 +11,11 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import MAX_NAMES, ListedParts, Options
-from ...app.run_head import RunHead, RunMode
+from ...app.run_head import HeadTermination, HeadUsage, RunHead, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
+from ...core.machine import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
 from ...engine.engine import RunView
@@ -120,8 +121,6 @@ class AnswersBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=T
 MAX_TRACE_CHARS: Final = 1_000_000
 """After so many characters of JSON a page of a trace ends; its first entry is always on it."""
 
-Status = Literal["active", "done", "failed", "cancelled"]
-
 
 class QuestionDocument(TypedDict):
     """A question of a coached run, and the schema of its answer."""
@@ -132,23 +131,18 @@ class QuestionDocument(TypedDict):
     answer_schema: Document
 
 
-class TerminationDocument(TypedDict):
+class TerminationDocument(HeadTermination):
     """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
 
-    reason: str
-    detail: str
     code: NotRequired[str]
 
 
-class UsageDocument(TypedDict):
+class UsageDocument(HeadUsage):
     """The usage of a run; `usd` is null if the price is unknown."""
 
-    calls: int
     input_tokens: int
     output_tokens: int
-    total_tokens: int
     cached_input_tokens: int
-    usd: float | None
 
 
 class RunDocument(TypedDict):

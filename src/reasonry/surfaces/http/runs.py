@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...core.machine import Status
 from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
@@ -21,7 +22,7 @@ from ...supervisor.run_events import RunEvent
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
 from .context import RequestContext
-from .documents import MAX_KEY_CHARS, read_form, read_key, reply
+from .documents import MAX_KEY_CHARS, page_headers, read_form, read_key, reply
 from .operations import Operation
 from .run_forms import (
     AnswersBody,
@@ -35,7 +36,6 @@ from .run_forms import (
     RunDocument,
     RunListDocument,
     StartRun,
-    Status,
     TracePageDocument,
     change_limits,
     run_document,
@@ -202,18 +202,12 @@ async def read_run(context: RequestContext, run_id: str) -> Response:
 
 async def read_page(context: RequestContext, run_id: str) -> Response:
     """Return the page document of a run, as it stands."""
-    engine, if_none_match = context.app.engine, context.request.headers.get("if-none-match")
-    if if_none_match is not None:
-        headers = _page_headers(*await engine.last_line(run_id))
-        if headers["ETag"] in if_none_match:
-            return Response(status_code=304, headers=headers)
+    engine, known = context.app.engine, context.request.headers.get("if-none-match", "")
+    headers = page_headers(*await engine.last_line(run_id))
+    if headers["ETag"] in known:
+        return Response(status_code=304, headers=headers)
     view = await engine.view(run_id)
-    headers = _page_headers(view.last.seq, view.last.digest)
-    return reply(await page_of_view(context.app, view), headers=headers)
-
-
-def _page_headers(seq: int, digest: bytes) -> dict[str, str]:
-    return {"ETag": f'"{seq}-{digest.hex()}"', "Cache-Control": "private, no-cache"}
+    return reply(await page_of_view(context.app, view), headers=page_headers(view.last.seq, view.last.digest))
 
 
 async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:

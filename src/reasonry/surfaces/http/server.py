@@ -16,16 +16,15 @@ from starlette.types import Receive, Scope, Send
 
 from ...app.wiring import App
 from ...errors import NotFoundError
-from ..web.live_page import live_page
+from ..web.html_page import live_page
 from . import catalog, comparisons, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
 from .documents import reply
 from .gate import RequestGate
 from .openai import routes as openai
-from .openapi import describe_api
+from .openapi import describe_api, reference_page
 from .operations import Endpoint, Operation
-from .reference_page import reference_page
 from .settings import ServerSettings
 
 TABLE: Mapping[str, Sequence[Operation]] = {

@@ -5,7 +5,6 @@ A session is named by its whole id; who may not see it is told that there is non
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -31,7 +30,7 @@ from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext
-from .documents import reply, snake_name
+from .documents import page_headers, reply, snake_name
 from .operations import Operation
 
 Document = dict[str, Any]
@@ -248,13 +247,9 @@ async def read_session(context: RequestContext, query: SessionQuery) -> Response
 async def read_session_page(context: RequestContext, session_id: str) -> Response:
     """Read the session as the page draws it."""
     row = await context.app.store.session(session_id)
-    mark = [row.used_at_ms, row.thoughts, row.status, row.pinned]
-    if row.run_id is not None:
-        run = await context.app.store.run(row.run_id)
-        mark += [run.updated_at_ms, run.status]
-    etag = f'"{hashlib.sha256(msgspec.json.encode([session_id, mark])).hexdigest()[:24]}"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if context.request.headers.get("if-none-match") == etag and row.run_id is None:
+    headers = page_headers(session_id, row.used_at_ms, row.thoughts, row.status, row.pinned)
+    known = context.request.headers.get("if-none-match", "")
+    if row.run_id is None and headers["ETag"] in known:
         return Response(status_code=304, headers=headers)
     return reply(await find_page(context.app, session_id), headers=headers)
 

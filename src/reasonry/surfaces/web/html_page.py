@@ -1,4 +1,7 @@
-"""One HTML file that holds a page document and all that draws it, and loads nothing; and where such files are kept.
+"""Pages: one HTML file that holds a document and all that draws it, and loads nothing, and where such files are kept.
+
+Beside them the page that a server shows: the same drawing in a frame. Its files lie under an address that names their
+version, so that a browser keeps each for as long as it is the one that is served.
 
 The policy in the file names its script and its style by their digests: nothing else runs, whatever the data says, and
 no address can be reached. The data is JSON in which no character can end its element. What draws it are the modules of
@@ -21,7 +24,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +32,7 @@ from ...core.text import escaped_json, inert
 from ...errors import UsageError
 from .page import PageDocument
 
-MARK = re.compile(r"@@(\w+)@@")
+_MARK = re.compile(r"@@(\w+)@@")
 """What a template leaves open."""
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
@@ -81,7 +84,7 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
     title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
     title = html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry"
     parts = {**_parts(), "title": title, "document": embedded_json(page)}
-    return MARK.sub(lambda mark: parts[mark[1]], asset_texts()["page.html"])
+    return _MARK.sub(lambda mark: parts[mark[1]], asset_texts()["page.html"])
 
 
 def embedded_json(document: object) -> str:
@@ -105,6 +108,40 @@ def _parts() -> Mapping[str, str]:
 
 def _digest(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+# -- the page that a server shows
+
+
+class LivePage(NamedTuple):
+    """The page and what it loads.
+
+    Attributes:
+        files: By name, as in `assets/VERSION/NAME`.
+    """
+
+    document: str
+    version: str
+    files: Mapping[str, str]
+
+
+@cache
+def live_page() -> LivePage:
+    """Return the page."""
+    files = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
+    del files["main.js"]  # Where a page that is a file begins.
+    version = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:12]
+    parts = {
+        "version": version,
+        "styles": _links("stylesheet", version, [name for name in files if name.endswith(".css")]),
+        "modules": _links("modulepreload", version, [name for name in files if name.endswith(".js")]),
+    }
+    document = _MARK.sub(lambda mark: parts[mark[1]], asset_texts()["live/index.html"])
+    return LivePage(document, version, files)
+
+
+def _links(relation: str, version: str, names: list[str]) -> str:
+    return "\n".join(f'<link rel="{relation}" href="assets/{version}/{name}">' for name in names)
 
 
 # -- as files

@@ -36,18 +36,6 @@ class TreeEntry(Struct, frozen=True):
     dropped: PageReason | None = None
 
 
-class TreeShape(Struct, frozen=True):
-    """`tree`."""
-
-    nodes: dict[str, TreeEntry]
-
-
-class PathShape(Struct, frozen=True):
-    """`best`."""
-
-    path_ids: tuple[str, ...] = ()
-
-
 class SampleEntry(Struct, frozen=True):
     """One of `samples`; `vote` is the answer in `votes` that it counts to."""
 
@@ -116,11 +104,13 @@ class TaskEntry(Struct, frozen=True):
     errors: list[str] = []
 
 
-def read_shape(value: Any, shape: type[Shape]) -> Shape | None:
-    """Return a part of a result document, or None where it has another shape."""
+def read_shape(value: Any, shape: type[Shape], *path: str) -> Shape | None:
+    """Return the part of a result document that a path leads to, or None where it has another shape."""
     try:
+        for name in path:
+            value = value[name]
         return msgspec.convert(value, shape)
-    except (msgspec.ValidationError, RecursionError):
+    except (KeyError, TypeError, msgspec.ValidationError, RecursionError):
         return None
 
 
@@ -130,17 +120,17 @@ def first_nodes(document: Mapping[str, Any], problem: str, abouts: Iterable[str]
     Args:
         abouts: What the effects of the run say they are about.
     """
-    tree = read_shape(document.get("tree"), TreeShape)
+    tree = read_shape(document, dict[str, TreeEntry], "tree", "nodes")
     if tree is not None and _is_tree(tree):
         return _tree_nodes(document, tree)
     state: NodeState = "expanded" if document["answer"] is None else "on_path"
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=problem, state=state)
     nodes = {ROOT: root}
-    samples = read_shape(document.get("samples"), list[SampleEntry])
+    samples = read_shape(document, list[SampleEntry], "samples")
     if samples is not None:
         _add_samples(nodes, document, samples, abouts)
-    tasks = read_shape(document.get("tasks"), list[TaskEntry]) or []
-    for iteration in read_shape(document.get("iterations"), list[IterationEntry]) or ():
+    tasks = read_shape(document, list[TaskEntry], "tasks") or []
+    for iteration in read_shape(document, list[IterationEntry], "iterations") or ():
         _add_iteration(nodes, document, iteration, tasks)
     return nodes
 
@@ -164,27 +154,27 @@ def why_left_open(document: Mapping[str, Any]) -> PageReason:
 # -- a tree
 
 
-def _is_tree(tree: TreeShape) -> bool:
+def _is_tree(tree: Mapping[str, TreeEntry]) -> bool:
     """Whether there is one root, and every parent stands before its children."""
     known = set[str]()
-    for name, entry in tree.nodes.items():
+    for name, entry in tree.items():
         if entry.id != name or (entry.parent_id not in known if known else entry.parent_id is not None):
             return False
         known.add(name)
     return bool(known)
 
 
-def _tree_nodes(document: Mapping[str, Any], tree: TreeShape) -> dict[str, PageNode]:
-    best = read_shape(document.get("best"), PathShape) or PathShape()
+def _tree_nodes(document: Mapping[str, Any], tree: Mapping[str, TreeEntry]) -> dict[str, PageNode]:
+    path = read_shape(document, tuple[str, ...], "best", "path_ids") or ()
     siblings = Counter[str | None]()
     nodes: dict[str, PageNode] = {}
-    for name, entry in tree.nodes.items():
+    for name, entry in tree.items():
         siblings[entry.parent_id] += 1
         above = nodes.get(entry.parent_id or "")
         # After its place and those above it: `2.1`.
         place = f"{siblings[entry.parent_id]}"
         label = "Problem" if above is None else place if above.parent is None else f"{above.label}.{place}"
-        state, why = _tree_state(document, entry, best.path_ids)
+        state, why = _tree_state(document, entry, path)
         nodes[name] = PageNode(
             id=name,
             parent=entry.parent_id,
@@ -268,8 +258,8 @@ def _why_uncounted(sample: SampleEntry | None, leader: str | None) -> PageReason
 
 def votes_of(document: Mapping[str, Any]) -> list[PageVote]:
     """Return the votes of a document; none where it has none. The answer that was given leads, else the first."""
-    votes = read_shape(document.get("votes"), list[VoteEntry]) or []
-    samples = read_shape(document.get("samples"), list[SampleEntry]) or []
+    votes = read_shape(document, list[VoteEntry], "votes") or []
+    samples = read_shape(document, list[SampleEntry], "samples") or []
     answers = [vote.answer for vote in votes]
     leader = document["answer"] if document["answer"] in answers else next(iter(answers), None)
     return [

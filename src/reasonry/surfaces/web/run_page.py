@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
@@ -37,6 +38,8 @@ from .run_nodes import DrawnCounts, add_thoughts, first_nodes, is_active, read_s
 
 Entry = Mapping[str, Any]
 
+_ALIKE = ("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms")
+"""Members that a result has too."""
 _NOISE_USD = 1e-12
 """Differences this small come from float arithmetic."""
 
@@ -56,7 +59,6 @@ def run_page(
     result, head, document = record.result, record.head, record.result.document()
     maker = _Maker(record, document)
     usage, begun = result.usage, head.get("created_at_ms") or 0
-    drawn = read_shape(document, DrawnCounts) or DrawnCounts()
     counts: dict[str, float | None] = {
         **{"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd},
         **{"seconds": result.duration_ms / 1000, "thoughts": len(maker.thoughts)},
@@ -65,23 +67,15 @@ def run_page(
     page = PageDocument(
         kind="run",
         id=result.run_id,
-        session_id=result.session_id,
         title=first_words(str(document.get("title") or head["problem"]), TITLE_CHARS),
         problem=head["problem"],
-        strategy=result.strategy,
         strategy_title=strategy.title if strategy else result.strategy,
         mode="coached" if result.model == CALLER else "driven",
-        model=result.model,
-        status=result.status,
-        outcome=result.outcome,
         stage=head["stage"],
         termination=document["termination"],
-        answer=result.answer,
-        best_answer=result.best_answer,
         warnings=[*result.warnings],
         created_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
-        duration_ms=result.duration_ms,
         table=table_of(strategy),
         path=[*(edge[0] for edge in record.entries("path")), head["stage"]],
         used=counts,
@@ -89,9 +83,8 @@ def run_page(
         budget=head.get("budget") or {},
         budgets=head.get("budgets") or [],
         votes=votes_of(document),
-        samples_used=drawn.samples_used,
-        samples_saved=drawn.samples_saved,
-        confidence=drawn.confidence,
+        **{name: getattr(result, name) for name in _ALIKE},
+        **structs.asdict(read_shape(document, DrawnCounts) or DrawnCounts()),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
@@ -117,16 +110,19 @@ class _Maker:
         self.document = document
         self.effects: dict[str, Entry] = {effect["id"]: effect for effect in record.entries("effects")}
         self.thoughts: list[Thought] = [*record.thoughts()]
-        self.events: dict[str, list[Entry]] = {}
+        self.begun = {name: effect.get("at_ms", 0) for name, effect in self.effects.items()}
+        self.last: dict[str, Entry] = {}
         self.places: dict[str, int] = {}
-        """How many events came before the latest one of an effect."""
+        """The latest event of each effect, and how many came before it."""
         self.forked_at: int = record.head.get("forked_at") or 0
         self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
         self.costs: dict[str, PageCost] = {}
         """What each effect took, but for answers that were taken over."""
         for place, event in enumerate(record.entries("events")):
-            if event["id"] is not None:
-                self._add_event(event, place)
+            if (name := event["id"]) is not None:
+                self.last[name], self.places[name] = event, place
+                if place >= self.forked_at:
+                    self.costs[name] = self.costs.get(name, PageCost()) + _event_cost(event)
         abouts = [effect.get("about", "") for effect in self.effects.values()]
         self.nodes = first_nodes(document, record.head["problem"], abouts)
         self.root = next(iter(self.nodes))
@@ -153,13 +149,6 @@ class _Maker:
         usage = record.result.usage
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
-
-    def _add_event(self, event: Entry, place: int) -> None:
-        name = event["id"]
-        self.events.setdefault(name, []).append(event)
-        self.places[name] = place
-        if place >= self.forked_at:
-            self.costs[name] = self.costs.get(name, PageCost()) + _event_cost(event)
 
     def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
         own = self.nodes.get(self.owners[number - 1] if self.owners else str(thought.data.get("node_id", "")))
@@ -193,7 +182,7 @@ class _Maker:
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
         """Add what an effect took to its node; return what the page says of any effect."""
-        node, last = self._node_of(effect_id), self._last(effect_id)
+        node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         self.sources.append((node.id, effect_id))
         is_failure = last.get("type") == "failed"
@@ -201,14 +190,14 @@ class _Maker:
             "id": effect_id,
             "node": node.id,
             "stage": stage,
-            "begun_at_ms": self._begun_at(effect_id),
+            "begun_at_ms": self.begun.get(effect_id),
             "ended_at_ms": last.get("at_ms", 0) if last else None,
             "error": PageReason(str(last.get("code")), str(last.get("message"))) if is_failure else None,
             "reused": self._is_reused(effect_id),
         }
 
     def _attach_question(self, asked: Entry) -> None:
-        effect, last = self.effects.get(asked["id"], {}), self._last(asked["id"])
+        effect, last = self.effects.get(asked["id"], {}), self.last.get(asked["id"], {})
         status, read = "answered", str(asked.get("read") or "")
         if last.get("type") == "failed":
             status = "cancelled" if last.get("code") == "stopped" else "failed"
@@ -239,19 +228,11 @@ class _Maker:
             kind="tool" if is_tool else "verifier",
             name=text if is_tool else "verifier",
             text="\n".join(arguments) if is_tool else text,
-            result=_result_text(self._last(effect["id"])),
+            result=_result_text(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
 
     # -- times
-
-    def _last(self, effect_id: str) -> Entry:
-        """Return the latest event of an effect; nothing where none came."""
-        return self.events.get(effect_id, [{}])[-1]
-
-    def _begun_at(self, effect_id: str) -> int | None:
-        effect = self.effects.get(effect_id)
-        return None if effect is None else effect.get("at_ms", 0)
 
     def _is_reused(self, effect_id: str) -> bool:
         """Whether what came of an effect was taken over from another run."""
@@ -261,7 +242,7 @@ class _Maker:
         """Give nodes the time from their first question to what came of their last one; mark those taken over."""
         own = {name for name, effect_id in self.sources if not self._is_reused(effect_id)}
         for name, effect_id in self.sources:
-            node, last, begun = self.nodes[name], self._last(effect_id), self._begun_at(effect_id)
+            node, last, begun = self.nodes[name], self.last.get(effect_id, {}), self.begun.get(effect_id)
             node.reused = name not in own
             if begun is not None:
                 node.begun_at_ms = begun if node.begun_at_ms is None else min(begun, node.begun_at_ms)
