@@ -29,7 +29,7 @@ _I_CANNOT: Final = "|".join(
         r"|ich (?:kann|weiß|darf|habe|sehe)|[^.!?\n]{0,40}\blieg(?:t|en) mir)\b[^.!?\n]{0,40}\b(?:nicht|kein)",
         r"je (?:préfère ne pas|(?:ne |n['’])(?:peux|sais|vois|trouve|dispose|suis|ai|arrive))|j['’]hésite"
         r"|désolée?\b|malheureusement",
-        r"(?:no (?:puedo|sé|tengo|veo|encuentro|dispongo|estoy segur[oa])|prefiero no|dudo entre)\b"
+        r"(?:no (?:puedo|sé|sabría|tengo|veo|encuentro|dispongo|estoy segur[oa])|prefiero no|dudo entre)\b"
         r"|lo siento|lamentablemente",
         r"(?:non (?:posso|so|ho|vedo|trovo|dispongo|sono (?:in grado|sicur[oa]))|preferisco non)\b"
         r"|mi dispiace|purtroppo",
@@ -67,7 +67,7 @@ _START: Final = (
 _CANNOT: Final = lazy_pattern(rf"{_START}(?:{_I_CANNOT})", re.IGNORECASE)
 _DECLINES: Final = lazy_pattern(
     rf"{_START}(?:{_I_CANNOT}|{_UNKNOWN})|the answer (?:is|remains)\s+(?:not|un|still|yet|open)"
-    r"|难下定论|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
+    r"|ご質問ですね|难下定论|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
     re.IGNORECASE,
 )
 _REFUSES: Final = lazy_pattern(
