@@ -28,7 +28,8 @@ _NAME_ASKED: Final = lazy_pattern(
 _NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\"'“«„`*]\S|[\d\u3040-\u9fff]")
 """A word with a capital letter inside a sentence, initials, a quote, or a text without capital letters."""
 _CHOICE: Final = lazy_pattern(
-    r"(?P<first>(?:[^\s,;:?]+ ){0,2}[^\s,;:?]+),? (?:or|oder|ou|czy|или|o(?= (?:el|la|los|las|il|lo|un|una|\d+)\b)) (?P<second>[^?;:.]{1,40}?)\?",
+    r"(?P<first>(?:[^\s,;:?]+ ){0,2}[^\s,;:?]+),? (?:or|oder|ou|czy|или|o(?= (?:el|la|los|las|il|lo|un|una"
+    r"|\d+)\b)) (?P<second>[^?;:.]{1,40}?)\?",
     re.IGNORECASE,
 )
 _LONG_TEXT: Final = lazy_pattern(
