@@ -324,8 +324,9 @@ async def test_many_at_once_take_turns(sandbox: Sandbox) -> None:
         most = max(most, len({pid for pid in _descendants(os.getpid()) if _alive(pid)}))
         await asyncio.sleep(0.01)
     assert [task.result() for task in running] == list(range(1, 8 * AT_ONCE + 1))
-    # Of bubblewrap there are two, and the interpreter.
-    assert most <= 3 * AT_ONCE + 1
+    # Of each two of bubblewrap, and the interpreter. While processes are counted, one may end and another begin; a
+    # program more at once would be three.
+    assert most < 3 * (AT_ONCE + 1)
 
 
 async def test_in_bubblewrap_nobody_is_root_and_the_environment_is_empty(bubblewrap: Sandbox) -> None:
