@@ -14,7 +14,7 @@ from typing import Final
 from ..patterns import lazy_pattern
 from .conclusion import is_about
 from .names import plain_name
-from .numbers import NUMBER_WORD
+from .numbers import NUMBER_WORD, WIDE
 from .open_task import asks_for_number
 
 _NAME_ASKED: Final = lazy_pattern(
@@ -76,12 +76,11 @@ _MIN_WORDS: Final = 4
 """Words from which on an answer is a sentence."""
 _MIN_REPEATED: Final = 5
 """Words of a task from which on it is no chance that a text ends with them."""
-_WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def may_answer(text: str, problem: str) -> bool:
     """Whether a sentence has the kind of thing that a problem asks for: a number, a name, one of two."""
-    if len(text.split()) < _MIN_WORDS and not _WIDE.search(text):
+    if len(text.split()) < _MIN_WORDS and not WIDE.search(text):
         return True
     if _restates(text, problem):
         return False
@@ -116,11 +115,10 @@ def _restates(text: str, problem: str) -> bool:
 
 def may_be_text(text: str, problem: str) -> bool:
     """Whether a text is as long and as wide as a problem wants it written, and more than the task."""
-    count = len(text.split())
     if (wanted := _WORDS.search(problem)) and not _AT_MOST.search(wanted["before"]):
-        return 2 * count >= int(wanted["count"]) or _WIDE.search(text) is not None
+        return 2 * len(text.split()) >= int(wanted["count"]) or WIDE.search(text) is not None
     is_other = (
-        _ENGLISH_WANTED.search(problem) and _WIDE.search(text) and not re.search(r"[A-Za-z]{2} ?[a-z]", text)
+        _ENGLISH_WANTED.search(problem) and WIDE.search(text) and not re.search(r"[A-Za-z]{2} ?[a-z]", text)
     )
     if is_other or _repeats_task(text, problem):
         return False
@@ -133,7 +131,7 @@ def may_be_text(text: str, problem: str) -> bool:
         return len(text) >= _MIN_PAGES
     if not wants_long or _SHORT_WANTED.search(problem):
         return True
-    return len(text) >= (_MIN_LONG // 3 if _WIDE.search(text) else _MIN_LONG)
+    return len(text) >= (_MIN_LONG // 3 if WIDE.search(text) else _MIN_LONG)
 
 
 def _repeats_task(text: str, problem: str) -> bool:

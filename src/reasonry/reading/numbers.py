@@ -47,7 +47,8 @@ NUMBER_WORD: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A number in digits, or a word for one."""
-_WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
+WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
+"""A character of Chinese or Japanese, which have no spaces between words."""
 _DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"
 _SCALED: Final = lazy_pattern(
     rf"[\W_]*?(?:(?:about|around|approximately|roughly|approx|ca)\b\.?)?\s*(?P<number>[-+−]?{_DIGITS})\.?[*_`]*"
@@ -171,7 +172,7 @@ def quantities(text: str) -> Iterator[tuple[int, int, Quantity]]:
 
 def numbers_in(text: str) -> list[Fraction]:
     """Return the numbers in a text in their order, without their units."""
-    return [quantity.number for _, _, quantity in quantities(_WIDE.sub(" ", text))]
+    return [quantity.number for _, _, quantity in quantities(WIDE.sub(" ", text))]
 
 
 def _sum(parts: Sequence[tuple[int, int, Quantity]], text: str) -> Quantity | None:

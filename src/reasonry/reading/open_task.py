@@ -82,7 +82,6 @@ _ASKED_TO: Final = lazy_pattern(
     r"|\b(?:json (?:object|array|only)|only json)\b|(?:^|[.!?]\s)(?:\w+ )?(?:tips|tipps|conseils|consejos"
     r"|consigli|dicas)\b"
     r"|\b(?:how do (?:you|i) say|wie sagt man|comment dit-on|cómo se dice|come si dice|como se diz)\b|怎么说"
-    r""
     r"|\bas (?:json|yaml|xml|csv|html)\b|\bm['’]expliquer|explicarme|spiegarmi"
     r"|\b(?:kannst|könntest|können|könnten) (?:du|sie)\b[^?\n]{0,80}\b(?:erklären|beschreiben|schreiben|übersetzen"
     r"|zusammenfassen|formulieren|umschreiben|verbessern)\b|区别|(?:方|コツ|違い|理由|例|意味|方法|おすすめ)を?[^。\n]{0,6}教えて"

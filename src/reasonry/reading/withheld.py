@@ -171,7 +171,8 @@ _QUESTIONS_ASKED: Final = lazy_pattern(
 )
 _SPEAKS_TO: Final = lazy_pattern(
     r"\b(?:mess?ag\w+|repl(?:y|ies)|respon[ds]\w*|e-?mails?|letters?|text|sms|tweets?|posts?|announcements?|notices?"
-    r"|signs?|scripts?|formal\w*|professional\w*|friendl\w+|chat\w*|customers?|polite\w*|rewrite|rephrase|speech|instructions|support|invitation|poems?"
+    r"|signs?|scripts?|formal\w*|professional\w*|friendl\w+|chat\w*|customers?|polite\w*|rewrite"
+    r"|rephrase|speech|instructions|support|invitation|poems?"
     r"|say|dit-on|sagt man|se dice|si dice|se diz|reklamacj\w*|haiku|haïku|songs?|lyrics|gedicht|poem[ae]"
     r"|poème|poesia|dialog\w*|diálogo|absage|wiadomość|list|bericht"
     r"|translat\w*|mail|nachricht|carta|mensa\w+|lettre|tradu\w*|übersetz\w*)\b|[邮信訳译诗詩]|対話|メール|返信|紹介",
