@@ -9,6 +9,8 @@ In turns, so that a busy machine is busy for all; what is shown is the median ro
 
 * `sync` is the floor: 4 kB written to the end of a file, and synced.
 * `bare` is the floor for SQLite: one connection, the same settings, one insert and commit a step, no thread, no chain.
+* `thread` is `bare` from an event loop that goes on meanwhile: on a fast disk, to wake a thread and to be woken by it
+  costs a third of a commit and more.
 * `journal` is what a run does: encode the event, chain its digest, append, and await that it is durable.
 * `thought` is what a session does: look at it, decide, write the thought, and await that it is durable.
 """
@@ -21,9 +23,11 @@ import random
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 
 from reasonry.core.events import Answered
 from reasonry.engine.journal import Chain, Settled
@@ -57,9 +61,9 @@ def sync(folder: Path) -> float:
     return result
 
 
-def bare(folder: Path) -> float:
-    source = Source(folder / "bare.db")
-    db = source.writer()
+def inserts(path: Path) -> tuple[Callable[[int], object], Callable[[], None]]:
+    """Return an act that inserts and commits one row, and how to end."""
+    db = Source(path).writer()
     db.execute(
         "CREATE TABLE bare (place INTEGER PRIMARY KEY, body BLOB NOT NULL, digest BLOB NOT NULL) STRICT"
     )
@@ -69,9 +73,37 @@ def bare(folder: Path) -> float:
         db.execute("INSERT INTO bare VALUES (?, ?, ?)", (number, text().encode(), b"d" * 16))
         db.execute("COMMIT")
 
+    return act, db.close
+
+
+def bare(folder: Path) -> float:
+    act, close = inserts(folder / "bare.db")
     result = timed(act)
-    db.close()
+    close()
     return result
+
+
+async def thread(folder: Path) -> float:
+    loop, jobs = asyncio.get_running_loop(), SimpleQueue[tuple[int, asyncio.Future[None]] | None]()
+    act, close = inserts(folder / "thread.db")
+
+    def work() -> None:
+        while job := jobs.get():
+            act(job[0])
+            loop.call_soon_threadsafe(job[1].set_result, None)
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    began = time.perf_counter()
+    for number in range(STEPS):
+        done = loop.create_future()
+        jobs.put((number, done))
+        await done
+    taken = (time.perf_counter() - began) / STEPS * 1e6
+    jobs.put(None)
+    writer.join()
+    close()
+    return taken
 
 
 async def journal(folder: Path) -> tuple[float, float]:
@@ -110,16 +142,25 @@ async def thought(folder: Path) -> float:
 
 def main() -> int:
     where = sys.argv[1] if len(sys.argv) > 1 else "."
-    rows, size = list[tuple[float, float, float, float]](), 0.0
+    rows, size = list[tuple[float, ...]](), 0.0
     for number in range(ROUNDS):
         with tempfile.TemporaryDirectory(dir=where) as name:
             folder = Path(name)
             step, size = asyncio.run(journal(folder))
-            rows.append((sync(folder), bare(folder), step, asyncio.run(thought(folder))))
+            rows.append(
+                (
+                    sync(folder),
+                    bare(folder),
+                    asyncio.run(thread(folder)),
+                    step,
+                    asyncio.run(thought(folder)),
+                )
+            )
         print(f"round {number + 1} of {ROUNDS}: journal {step:.0f} µs, {size:.3f} MB", file=sys.stderr)
-    floor, plain, step, think = (statistics.median(column) for column in zip(*rows, strict=True))
+    floor, plain, handed, step, think = (statistics.median(column) for column in zip(*rows, strict=True))
     print(f"sync     {floor:6.0f} µs a step")
     print(f"bare     {plain:6.0f} µs a step")
+    print(f"thread   {handed:6.0f} µs a step   {handed / plain:.2f} x bare")
     print(
         f"journal  {step:6.0f} µs a step   {step / plain:.2f} x bare   {size:.3f} MB for {STEPS} steps of 200 bytes"
     )
