@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .names import plain_name
-from .no_answer import OFFER
+from .no_answer import OFFERS
 from .numbers import NUMBER_WORD, numbers_in, without_latex
 from .open_task import asks_for_number
 from .vote import normalise, says_the_same, tidy
@@ -113,7 +113,7 @@ _SIDE_BY_SIDE: Final = lazy_pattern(
 """Several values that a sentence names: `Mean ≈ 5.67, median = 5.5`."""
 _BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
-_OPTION: Final = lazy_pattern(r"\(?[A-H][).:]\s")
+_OPTION: Final = lazy_pattern(r"\(?[A-Ha-h][).:]\s")
 ORDER: Final = r"(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)"
 _ORDER: Final = lazy_pattern(rf"\b{ORDER}\b", re.IGNORECASE)
 _TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
@@ -203,7 +203,6 @@ _NAMED_LINE: Final = lazy_pattern(
     r"^(?P<name>[^=:\n]{1,60})(?:=|:(?=[*_]*\s))[*_ ]*(?P<value>[^\n]+)$", re.MULTILINE
 )
 _DISPLAY: Final = lazy_pattern(r"(?:\$\$|\\\[)(?P<value>.+?)(?:\$\$|\\\])", re.DOTALL)
-_OFFER: Final = lazy_pattern(rf"\W*{OFFER}", re.IGNORECASE)
 _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", re.DOTALL)
 MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
@@ -222,7 +221,8 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
     lead, last = _find_lead(text, subject), _find_last(text, subject)
     if lead and last and not says_the_same(lead.answer, last.answer):
         return None
-    found = last or lead or _find_result(text, subject)
+    names_option = lead is not None and _OPTION.match(lead.answer)
+    found = (names_option and lead) or last or lead or _find_result(text, subject)
     bold = BOLD.findall(text)
     # What is marked as the result and what is said last must not differ.
     differ = (
@@ -364,7 +364,7 @@ def _is_in(name: str, problem: str) -> bool:
 
 def _is_aside(text: str, subject: Subject) -> bool:
     """Whether a text explains or checks an answer, or tells of something else than what is asked for."""
-    if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or _OFFER.match(text):
+    if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or OFFERS.match(text):
         return True
     return _BESIDE.search(text) is not None and not is_about(text, subject.problem)
 

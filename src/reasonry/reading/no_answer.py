@@ -61,6 +61,7 @@ OFFER: Final = (
     r"|(?:i(?:['’]m|['’]d be| am| would be) )?(?:happy|glad) to|souhaite|voulez|veux-tu|quieres|vuoi|gostaria|quer que)"
 )
 """How an offer begins, which follows an answer."""
+OFFERS: Final = lazy_pattern(rf"\W*{OFFER}", re.IGNORECASE)
 _CLOSING_WORDS: Final = """
 i you me it this that these them a an the any some more other another further additional different follow up
 and or if to of on for with about please just feel free let know ask reach out contact don do not hesitate is

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..patterns import lazy_pattern
 from .conclusion import Subject, paragraphs
-from .no_answer import OFFER
+from .no_answer import OFFER, OFFERS
 
 # -- words, a line or two for each language
 
@@ -98,7 +98,7 @@ _REQUESTS: Final = lazy_pattern(
             r"|il me faut|vous (?:parlez|pensez à))\b|\bj['’]ai besoin d",
             r"\b(?:podrías?|podría usted|puedes?|potresti|potrebbe|puoi|poderia|pode)\b[^.!?\n]{0,80}\?",
             r"\bnecesit(?:o|aría) (?:saber|que|tus?|los|el|la|más)\b|\bno se (?:ha )?adjunt|¿me (?:das|puedes)\b"
-            r"|\b(?:por|per) favore?[, ]+\w+m[ei]\b|\bdime también\b|\b(?:te|se) refiere",
+            r"|\b(?:por|per) favore?[, ]+\w+m[ei]\b|\bdime también\b|¿[^?\n]{0,40}\b(?:te|se) refiere",
             r"\b(?:mandami|mandamel[aeio]|inviami|intendi|ho bisogno di|mi serv(?:e|ono)|precis(?:o"
             r"|aria) (?:de|saber|que)"
             r"|envie)\b",
@@ -216,7 +216,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
         return True
     if _AGREES.match(first) and len(text) <= _MAX_SHORT and all(map(_PROMISES.search, parts)):
         return True
-    ends = text if len(text) <= _MAX_SHORT else f"{first}\n{last}"
+    ends = text if len(text) <= _MAX_SHORT else first if OFFERS.match(last) else f"{first}\n{last}"
     asks = _asks_most(text, subject) or _REQUESTS.search(ends) is not None
     if not is_text:
         return asks or _DECLINES.search(ends) is not None
