@@ -25,6 +25,8 @@ _NAME_ASKED: Final = lazy_pattern(
     r"|(?:que|qual) (?:cidade|país)|kto|gdzie|wie is|wie was|waar|кто|где)\b[^.!?]*\?",
     re.IGNORECASE,
 )
+_ARTICLES: Final = frozenset("ein eine einen einem einer eines un une una uno um uma".split())
+"""Words for one that say no number in a sentence."""
 _NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\"'“«„`*]\S|[\d\u3040-\u9fff]")
 """A word with a capital letter inside a sentence, initials, a quote, or a text without capital letters."""
 _CHOICE: Final = lazy_pattern(
@@ -101,7 +103,7 @@ def may_answer(text: str, problem: str) -> bool:
 
 
 def _numbers(text: str) -> set[str]:
-    return {number.casefold() for number in NUMBER_WORD.findall(text)}
+    return {number.casefold() for number in NUMBER_WORD.findall(text)} - _ARTICLES
 
 
 def _restates(text: str, problem: str) -> bool:

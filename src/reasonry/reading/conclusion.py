@@ -366,7 +366,7 @@ def _is_aside(text: str, subject: Subject) -> bool:
     """Whether a text explains or checks an answer, or tells of something else than what is asked for."""
     if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or OFFERS.match(text):
         return True
-    return _BESIDE.search(text) is not None and not is_about(text, subject.problem)
+    return bool(_BESIDE.search(text)) and not BOLD.search(text) and not is_about(text, subject.problem)
 
 
 def is_about(text: str, problem: str) -> bool:

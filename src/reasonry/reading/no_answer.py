@@ -57,7 +57,7 @@ announces may be the first of the text itself."""
 
 OFFER: Final = (
     r"(?:(?:please )?(?:let me know|feel free|(?:don['’]t|do not) hesitate)|would you (?:like|prefer)|do you want"
-    r"|if you(?:['’]d| would)? (?:like|prefer|want)|shall i|want me to|are you\b|soll ich|möchtest|möchten"
+    r"|if you(?:['’]d| would)? (?:like|prefer|want|rather)|shall i|want me to|are you\b|soll ich|möchtest|möchten"
     r"|(?:i(?:['’]m|['’]d be| am| would be) )?(?:happy|glad) to|souhaite|voulez|veux-tu|quieres|vuoi|gostaria|quer que)"
 )
 """How an offer begins, which follows an answer."""

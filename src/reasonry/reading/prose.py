@@ -113,13 +113,14 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"(?:(?!between|sum|product|difference|ratio|of)[\w'-]+ )*"
     r"(?:[\w'-]+, (?:the |its )?[\w' -]+,? and |and (?:the|its|an?|how|what|when) )"
     r"|\bwhat are (?:its|the|their) [\w' -]+ and [\w' -]+\?"
-    r"|\band (?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
+    r"|\band (?:tell me )?(?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
     r"|in (?:which|what))\b"
     r"|\b(?:wie \w+ sind|was sind|cuáles son|quali sono|quais são|quel(?:le)?s sont)\b[^.?!]{1,80}\b(?:und|y|e|et)\b"
     rf"|\b{ORDER}\b[^.?!]{{0,60}}\b(?:from|to|by|largest"
     r"|smallest|von|nach|de|par|por|in|beginn\w+)\b"
     r"|\b(?:y|et|e|und) (?:(?:in |dans |en |na? )?(?:quel|qual|cuál|welche)\w*|où|dove|wo|onde|en (?:qué"
-    r"|quelle)|wie (?:viel|lange|hoch|weit)|cuánt[oa]s?|quand|quanto|quando|wann)\b",
+    r"|quelle)|wie (?:viele?|lange|hoch|weit)|cuánt[oa]s?|combien"
+    r"|quand|quant[oaie]s?|quando|wann)\b",
     re.IGNORECASE,
 )
 """A question for several things: `Find the mean, the median and …`, `How long does it take, and how fast is it?`."""
@@ -185,7 +186,7 @@ def _wants_several(subject: Subject) -> bool:
 
 def _is_one_of_several(found: Found) -> bool:
     """Whether an answer is one number, with several before it."""
-    return len(numbers_in(found.answer)) < 2 <= len(numbers_in(found.before))
+    return len(numbers_in(found.answer.rpartition("=")[2])) < 2 <= len(numbers_in(found.before))
 
 
 def _is_text_by_name(text: str, subject: Subject) -> bool:

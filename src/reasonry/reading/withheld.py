@@ -46,7 +46,7 @@ _UNKNOWN: Final = "|".join(
         r"(?:nobody|no one) (?:\w+ )?(?:can|could|knows)|(?:(?:it|that)(?:['’]s| is) )?(?:not possible|impossible|hard"
         r"|difficult) (?:for me )?to|cannot be|(?:the|this|your) question is ambiguous",
         r"there(?:['’]s| is) (?:no (?:\w+ )?(?:way|record)|not enough|insufficient)"
-        r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)",
+        r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)(?![^.!?\n]*\bbut here\b)",
         r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt (?:ganz )?davon"
         r"|kommt (?:ganz )?darauf)"
         r"|(?:das ist )?schwer zu sagen",
