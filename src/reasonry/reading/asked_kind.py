@@ -25,7 +25,9 @@ _NAME_ASKED: Final = lazy_pattern(
     r"|(?:que|qual) (?:cidade|país)|kto|gdzie|wie is|wie was|waar|кто|где)\b[^.!?]*\?",
     re.IGNORECASE,
 )
-_ARTICLES: Final = frozenset("ein eine einen einem einer eines un une una uno um uma".split())
+_ARTICLES: Final = frozenset(
+    ["ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno", "um", "uma"]
+)
 """Words for one that say no number in a sentence."""
 _NAME: Final = lazy_pattern(r"(?<=[^\W\d_] )[A-ZÀ-ÞĀ-ŽА-Я]\w+|[A-Z]{2,}|[\"'“«„`*]\S|[\d\u3040-\u9fff]")
 """A word with a capital letter inside a sentence, initials, a quote, or a text without capital letters."""
