@@ -342,7 +342,8 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
         return Found(found.answer, text[: len(text) - len(after)] + found.before, found.after)
     if _UNDECIDED.match(last.answer):
         return Unreadable("it leaves its answer open; state one")
-    answer = essence(LEADS.sub("", last.answer))
+    # Of `b) haga**: …` the first mark belongs to the words that announce it.
+    answer = re.sub(r"\A([^*]+)\*\*\s*[:：].*", r"\1", essence(LEADS.sub("", last.answer)))
     # A sentence of which a word is the answer is also what leads to it.
     before = text[: last.start if answer == last.answer else last.end]
     return Found(answer, before.strip(), text[last.end :].strip(" .。\n"))
