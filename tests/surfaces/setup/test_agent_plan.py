@@ -14,10 +14,10 @@ import pytest
 from msgspec import structs
 
 from reasonry.errors import ConflictError, NotFoundError, ReasonryError, UsageError
+from reasonry.surfaces.cli.setup import server_options
 from reasonry.surfaces.setup.agent_plan import (
     AgentPlan,
     SetupRequest,
-    carry_out,
     compare_skills,
     plan_setup,
     skill_files,
@@ -29,7 +29,6 @@ from reasonry.surfaces.setup.agents import (
     Machine,
     find_agent,
     read_launch,
-    server_options,
     this_installation,
 )
 from reasonry.surfaces.setup.config_file import FileChange, edit_text, find_entry, make_change, read_data
@@ -82,6 +81,11 @@ class Desk:
             for path in sorted(root.rglob("*"))
             if path.is_file()
         }
+
+
+def carry_out(plan: AgentPlan) -> None:
+    for change in plan.changes:
+        make_change(change)
 
 
 def write(path: Path, text: str | None) -> None:

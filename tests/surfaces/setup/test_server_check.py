@@ -14,10 +14,9 @@ import pytest
 from reasonry.surfaces.setup.agents import Launch, Machine, find_agent
 from reasonry.surfaces.setup.checks import (
     ServerCheck,
-    agent_environ,
-    agent_folder,
     check_server,
     find_entries,
+    surroundings,
 )
 
 GOOD = """
@@ -136,13 +135,14 @@ def test_programs_that_no_shell_starts_give_little(tmp_path: Path) -> None:
     environ = {"PATH": "/opt/homebrew/bin", "HOME": "/h", "SECRET": "x", "USERPROFILE": "/h"}
     machine = Machine("Darwin", tmp_path, environ, tmp_path / "project")
     desktop, codex, claude = map(find_agent, ("claude-desktop", "codex", "claude"))
-    assert agent_environ(desktop, machine)["PATH"] == "/usr/bin:/bin:/usr/sbin:/sbin"
-    assert agent_folder(desktop, machine) == Path(tmp_path.anchor)
-    assert "SECRET" not in agent_environ(desktop, machine)
-    assert "SECRET" not in agent_environ(codex, machine)
-    assert agent_environ(codex, machine)["PATH"] == "/opt/homebrew/bin"
-    assert agent_environ(claude, machine) == environ
-    assert agent_folder(claude, machine) == tmp_path / "project"
+    environ_of_desktop, folder = surroundings(desktop, machine)
+    assert environ_of_desktop["PATH"] == "/usr/bin:/bin:/usr/sbin:/sbin"
+    assert folder == Path(tmp_path.anchor)
+    assert "SECRET" not in environ_of_desktop
+    environ_of_codex, _ = surroundings(codex, machine)
+    assert "SECRET" not in environ_of_codex
+    assert environ_of_codex["PATH"] == "/opt/homebrew/bin"
+    assert surroundings(claude, machine) == (environ, tmp_path / "project")
 
 
 def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:

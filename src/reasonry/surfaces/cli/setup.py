@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
@@ -12,8 +14,9 @@ from msgspec import structs
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
 from .. import present
-from ..setup.agent_plan import AgentPlan, SetupRequest, carry_out, plan_setup
-from ..setup.agents import AGENTS, NAME, Machine, find_agent, server_options, this_installation
+from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
+from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
+from ..setup.config_file import make_change
 from .arguments import AgentName
 from .output import confirm, print_line, print_note
 from .settings import OutputOptions
@@ -62,9 +65,8 @@ def setup(
     # A store may be a URL with a password: it is written where it is wanted, and not shown.
     SECRETS.keep_environment({"REASONRY_STORE": store or ""})
     launch = this_installation()
-    launch = structs.replace(
-        launch, args=(*launch.args, *server_options(store, model, models, machine.project))
-    )
+    options = server_options(store, model, models, machine.project)
+    launch = structs.replace(launch, args=(*launch.args, *options))
     chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))
     if not chosen:
         names = ", ".join(agent.name for agent in AGENTS)
@@ -89,10 +91,30 @@ def setup(
     return present.exit_code(errors[0].code) if errors else 0
 
 
+def server_options(
+    store: str | None, model: str | None, models: Sequence[str], folder: Path
+) -> tuple[str, ...]:
+    """Return the options of `reasonry mcp` that an entry passes on; a path is made one that holds in every folder.
+
+    Raises:
+        UsageError: There is no such store, or a model cannot be what it is listed as.
+    """
+    from ...app.allow_list import AllowList
+    from ...stores import open_store
+
+    open_store(store)
+    AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
+    if store not in (None, "memory") and "://" not in store:
+        store = str(folder / Path(store.removeprefix("sqlite:")).expanduser())
+    options = [("--store", store), ("--model", model), *(("--models", spec) for spec in models)]
+    return tuple(word for name, value in options if value is not None for word in (name, value))
+
+
 def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
     try:
         if plan.error is None:
-            carry_out(plan)
+            for change in plan.changes:
+                make_change(change)
     except ReasonryError as error:
         if not silent:
             print_note(f"reasonry: {error.message}")

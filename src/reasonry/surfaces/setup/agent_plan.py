@@ -1,4 +1,4 @@
-"""What setting up an agent, or taking Reasonry out of it, would write where, its skills too; and doing it."""
+"""What setting up an agent, or taking Reasonry out of it, would write where, its skills too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ...errors import ConflictError, ReasonryError, UsageError
 from .agents import Agent, Launch, Machine, read_launch, starts_reasonry
 from .checks import find_entries
-from .config_file import FileChange, edit_text, find_entry, make_change, read_config, read_data
+from .config_file import FileChange, edit_text, find_entry, read_config, read_data
 
 
 @cache
@@ -71,8 +71,7 @@ class AgentPlan(Struct, frozen=True):
     @property
     def changes(self) -> list[FileChange]:
         """The changes of files, in their order."""
-        changes = (*([self.change] if self.change else []), *self.skills)
-        return [change for change in changes if change.before != change.after]
+        return [change for change in (self.change, *self.skills) if change and change.before != change.after]
 
 
 def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
@@ -86,16 +85,6 @@ def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPla
         return structs.replace(plan, skills=tuple(_plan_skills(machine, agent, wanted)))
     except ReasonryError as error:
         return AgentPlan(agent, path, "refused", error=error)
-
-
-def carry_out(plan: AgentPlan) -> None:
-    """Make the changes of a plan.
-
-    Raises:
-        ReasonryError: A file cannot be written; those that were not reached stay as they were.
-    """
-    for change in plan.changes:
-        make_change(change)
 
 
 def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
@@ -113,11 +102,9 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
             state = "absent" if wanted.remove else "unchanged"
             return AgentPlan(agent, place, state, change=FileChange(path, text, text))
         if there is not None and not is_ours and not wanted.force:
-            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force"
-            message += (
-                f" {'removes' if wanted.remove else 'replaces'} it, --name sets up another one beside it"
-            )
-            raise ConflictError(message, file=str(path))
+            does = "removes" if wanted.remove else "replaces"
+            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {does} it, "
+            raise ConflictError(f"{message}--name sets up another one beside it", file=str(path))
         change = FileChange(path, text, edit_text(agent.format, text or "", keys, entry))
     except ValueError as error:
         message = f"{path} cannot be edited as {agent.format.upper()}: {error}; nothing was changed"

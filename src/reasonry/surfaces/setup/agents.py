@@ -254,22 +254,3 @@ def _uvx_source() -> Sequence[str]:
     kind, revision = vcs.get("vcs"), vcs.get("requested_revision")
     url = f"{kind}+{origin['url']}" if kind else origin["url"]
     return "--from", f"{package} @ {url}{f'@{revision}' if revision else ''}"
-
-
-def server_options(
-    store: str | None, model: str | None, models: Sequence[str], folder: Path
-) -> tuple[str, ...]:
-    """Return the options of `reasonry mcp` that an entry passes on; a path is made one that holds in every folder.
-
-    Raises:
-        UsageError: There is no such store, or a model cannot be what it is listed as.
-    """
-    from ...app.allow_list import AllowList
-    from ...stores import open_store
-
-    open_store(store)
-    AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
-    if store not in (None, "memory") and "://" not in store:
-        store = str(folder / Path(store.removeprefix("sqlite:")).expanduser())
-    options = [("--store", store), ("--model", model), *(("--models", spec) for spec in models)]
-    return tuple(word for name, value in options if value is not None for word in (name, value))

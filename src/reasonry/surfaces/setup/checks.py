@@ -121,23 +121,20 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[Serve
             remedy = "take it out, or set it up again with --force"
             return ServerCheck(problem="the entry names no command", remedy=remedy)
         async with places:
-            folder = entry.folder or agent_folder(entry.agent, machine)
-            return await check_server(entry.launch, agent_environ(entry.agent, machine), folder)
+            environ, folder = surroundings(entry.agent, machine)
+            return await check_server(entry.launch, environ, entry.folder or folder)
 
     return list(await asyncio.gather(*map(try_out, entries)))
 
 
-def agent_environ(agent: Agent, machine: Machine) -> dict[str, str]:
-    """Return the environment that an agent's servers get, before their entries add to it."""
+def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
+    """Return the environment that an agent's servers get, before their entries add to it, and their current folder."""
+    is_desktop = agent.environment == "desktop"
+    folder = Path(machine.home.anchor) if is_desktop else machine.project
     if agent.environment == "all":
-        return dict(machine.environ)
-    is_bare = agent.environment == "desktop" and machine.system == "Darwin"
-    return {**bare_environment(machine.environ), **({"PATH": _MACOS_PATH} if is_bare else {})}
-
-
-def agent_folder(agent: Agent, machine: Machine) -> Path:
-    """Return the current folder of an agent's servers: the project's, or where programs start that have none."""
-    return Path(machine.home.anchor) if agent.environment == "desktop" else machine.project
+        return dict(machine.environ), folder
+    path = {"PATH": _MACOS_PATH} if is_desktop and machine.system == "Darwin" else {}
+    return {**bare_environment(machine.environ), **path}, folder
 
 
 async def check_server(
@@ -176,12 +173,10 @@ def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[d
     messages = map(_read_message, reply.text().splitlines())
     for request in (request for request in _HELLO if "id" in request):
         message = next((message for message in messages if message.get("id") == request["id"]), None)
-        if message is None and end.overran:
-            raise _NoAnswer(f"the server did not answer within {deadline_s:g} s")
         if message is None:
-            raise _NoAnswer(
-                f"the server ended with exit code {end.code} before it answered {request['method']}"
-            )
+            ended = f"ended with exit code {end.code} before it answered {request['method']}"
+            late = f"did not answer within {deadline_s:g} s"
+            raise _NoAnswer(f"the server {late if end.overran else ended}")
         if not isinstance(message.get("result"), dict):
             raise _NoAnswer(f"the server refused {request['method']}: {str(message.get('error'))[:200]}")
         yield message["result"]
