@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
 from .arguments import Context, Options, Problem, Prompts, RunId, Strategy, read_text
 from .output import print_line, print_note
-from .settings import AnswerSettings, CoachSettings, Common
+from .settings import AnswerSettings, CoachSettings, Common, OutputOptions
 from .solve import print_result, read_problem
 
 Brief = Annotated[
@@ -43,7 +42,7 @@ def start_(
 ) -> int:
     """Start a run whose questions you answer."""
     request = settings.request(read_problem(problem), strategy, option, session, prompt)
-    return show_coached(settings, lambda app: app.coach_start(request, brief=brief))
+    return show_coached(settings.do(lambda app: app.coach_start(request, brief=brief)), settings.common)
 
 
 def refute_(
@@ -65,7 +64,7 @@ def refute_(
         text = "\n".join(claim)
     options = [f"claims={json_.dumps(list(claim))}"] if claim else []
     request = settings.request(text, REFUTER, options, session)
-    return show_coached(settings, lambda app: app.coach_start(request, brief=brief))
+    return show_coached(settings.do(lambda app: app.coach_start(request, brief=brief)), settings.common)
 
 
 def answer_(
@@ -102,7 +101,12 @@ def answer_(
         participants = await app.equip(settings.participants(), run_id=found)
         return await app.coach_answer(found, read, participants, brief=brief)
 
-    return show_coached(settings, work)
+    try:
+        return show_coached(settings.do(work), settings.common)
+    except AnswerRefusedError as error:
+        if not settings.common.as_data:
+            _print_status(error.status)
+        raise
 
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
@@ -111,7 +115,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
     async def work(app: App) -> dict[str, Any]:
         return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
 
-    show_coached(AnswerSettings(common=common), work)
+    show_coached(common.do(work), common)
     return 0
 
 
@@ -127,15 +131,9 @@ def _parse_answers(text: str, place: str) -> Any:
         return text.strip()
 
 
-def show_coached(settings: AnswerSettings, work: Callable[[App], Awaitable[dict[str, Any]]]) -> int:
-    """Do something with a coached run and show where it stands."""
-    try:
-        document = settings.do(work)
-    except AnswerRefusedError as error:
-        if not settings.common.as_data:
-            _print_status(error.status)
-        raise
-    settings.common.show(document, lambda: _print_status(document))
+def show_coached(document: dict[str, Any], output: OutputOptions) -> int:
+    """Show where a coached run stands; return the exit code."""
+    output.show(document, lambda: _print_status(document))
     result = document.get("result")
     return 0 if result is None else present.exit_code_of(result)
 

@@ -14,12 +14,10 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from ...app.participants import Participants
 from ...app.run_head import RunHead
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
-from ...engine.engine import RecordedRun
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
@@ -45,7 +43,7 @@ from .draw import print_answer, print_blocks, print_tree
 from .output import Column, confirm, print_line, print_note, print_table
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
-from .solve import Driven, await_drive, resume_command, show_result
+from .solve import await_drive, resume_command, show_result
 from .watch import watching
 
 _COLUMNS = (
@@ -215,16 +213,11 @@ def resume_(
     """
     limit, silent = settings.limits.budget(), settings.common.as_data
 
-    async def prepare(app: App) -> tuple[str, Participants]:
+    async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         own = await app.run_id(run_id)
-        return own, await app.equip(settings.participants(), limit, run_id=own)
-
-    async def ask_caller(app: App) -> dict[str, Any]:
-        own, participants = await prepare(app)
-        return await app.coach_take_over(own, participants, limit, brief=brief)
-
-    async def work(app: App) -> Driven:
-        own, participants = await prepare(app)
+        participants = await app.equip(settings.participants(), limit, run_id=own)
+        if coach:
+            return await app.coach_take_over(own, participants, limit, brief=brief)
         async with app.engine.open(own) as opened:
             model = settings.models.model or opened.run.participants.model
             if not silent:
@@ -234,8 +227,12 @@ def resume_(
 
     if coach:
         settings.refuse_models()
-        return show_coached(settings, ask_caller)
-    return settings.do(work).show(settings.common, shown)
+    return _show_ending(settings.do(work), settings.common, shown)
+
+
+def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
+    """Show where a run stands that a model drove, or, as a document, one whose caller answers."""
+    return show_coached(ending, output) if isinstance(ending, dict) else show_result(*ending, output, shown)
 
 
 def _note_reopening(result: Result) -> None:
@@ -268,24 +265,19 @@ def fork_(
     """
     budget, options = settings.limits.budget(), read_pairs(option)
 
-    async def prepare(app: App) -> tuple[RecordedRun, Participants]:
+    async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         source = await app.engine.recorded_run(await app.run_id(run_id))
-        return source, await app.equip(settings.participants(), budget or source.budget)
-
-    async def ask_caller(app: App) -> dict[str, Any]:
-        source, named = await prepare(app)
-        return (await app.coach_fork(source, at, options, budget or source.budget, named, brief=brief))[0]
-
-    async def work(app: App) -> Result:
-        source, participants = await prepare(app)
+        limits = budget or source.budget
+        participants = await app.equip(settings.participants(), limits)
+        if coach:
+            return (await app.coach_fork(source, at, options, limits, participants, brief=brief))[0]
         model = settings.models.model or source.row.model
         with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
-            return await app.fork(source, at, participants, options, budget, watch)
+            return await app.fork(source, at, participants, options, budget, watch), False
 
     if coach:
         settings.refuse_models()
-        return show_coached(settings, ask_caller)
-    return show_result(settings.do(work), settings.common, shown)
+    return _show_ending(settings.do(work), settings.common, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:

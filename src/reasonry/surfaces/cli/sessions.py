@@ -40,11 +40,7 @@ _MATCHES = (
 
 
 def _manage(common: Common, action: str, **arguments: Any) -> dict[str, Any]:
-    return common.do(lambda app: app.sessions().manage(_call(action, **arguments)))
-
-
-def _call(action: str, **arguments: Any) -> dict[str, Any]:
-    return {"action": action, **{name: value for name, value in arguments.items() if value is not None}}
+    return common.do(lambda app: app.sessions().manage({"action": action, **arguments}))
 
 
 def list_(
@@ -65,9 +61,8 @@ def list_(
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
-        document = await sessions.list(
-            _call("list", status=status, limit=limit, cursor=last), **filters.read(app)
-        )
+        call = {"status": status, "limit": limit, "cursor": last}
+        document = await sessions.list(call, **filters.read(app))
         return document, await _shorten(app, document["sessions"])
 
     document, short = common.do(work)
@@ -115,8 +110,7 @@ def show_(
     selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
     if common.as_data:
         return common.show(_manage(common, "get", **selection, limit=limit, cursor=cursor), "")
-    chosen = {name: value for name, value in {**selection, "cursor": cursor}.items() if value is not None}
-    draw_session(*common.do(lambda app: app.sessions().get_all(chosen)))
+    draw_session(*common.do(lambda app: app.sessions().get_all({**selection, "cursor": cursor})))
     return 0
 
 
@@ -135,10 +129,10 @@ def search_(
         query: Any text; no character has a special meaning.
         session: Only in this session.
     """
-    call = _call("search", query=query, session_id=session, limit=limit, cursor=cursor)
+    call = {"query": query, "session_id": session, "limit": limit, "cursor": cursor}
 
     async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
-        document = await app.sessions().manage(call)
+        document = await app.sessions().search(call)
         return document, await _shorten(app, document["matches"])
 
     document, short = common.do(work)
@@ -208,9 +202,13 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
 
     count = present.count_of(document["thought_history_length"], "thought")
     common.show(document, f"session {document['session_id']}, {count}")
-    for notice in document["notices"] if not common.as_data else ():
-        print_note(f"note: {notice['message']}")
+    if not common.as_data:
+        _print_notices(document)
     return 0
+
+
+def _print_notices(document: dict[str, Any]) -> None:
+    print_note(*(f"note: {notice['message']}" for notice in document.get("notices", ())))
 
 
 def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
@@ -363,5 +361,4 @@ def _show_thought(document: dict[str, Any]) -> None:
         thoughts = present.count_of(document["thoughtHistoryLength"], "thought")
         branches = present.count_of(len(document["branches"]), "branch", "es")
         print_line(f"Sequential thinking complete: {thoughts} processed across {branches}.")
-    for notice in document.get("notices", ()):
-        print_note(f"note: {notice['message']}")
+    _print_notices(document)

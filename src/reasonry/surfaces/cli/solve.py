@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def solve(
         return explain_choice(settings, read_problem(problem))
     text, silent = read_problem(problem), settings.common.as_data
 
-    async def work(app: App) -> Driven:
+    async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
         model, why = order.participants.model, app.pool.model_why
         with watching(silent, model, why, order.budget, full=shown.full) as watch:
@@ -56,12 +55,12 @@ def solve(
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
             async with app.engine.begin(order) as opened:
                 run_id = opened.row.run_id
-                driven = await await_drive(app, run_id, opened.drive(performers, watch))
+                ending = await await_drive(app, run_id, opened.drive(performers, watch))
         if report is not None:
             write_report(report, await app.engine.record(run_id))
-        return driven
+        return ending
 
-    return settings.do(work).show(settings.common, shown)
+    return show_result(*settings.do(work), settings.common, shown)
 
 
 def explain_choice(settings: RunSettings, problem: str | None) -> int:
@@ -82,33 +81,19 @@ def explain_choice(settings: RunSettings, problem: str | None) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Driven:
-    """Where a drive of this command left a run."""
-
-    result: Result
-    interrupted: bool = False
-    """Whether Ctrl-C or SIGTERM ended the command."""
-
-    def show(self, output: OutputOptions, shown: Shown) -> int:
-        """Print the result; return the exit code."""
-        code = show_result(self.result, output, shown)
-        return present.EXIT_CODES["cancelled"] if self.interrupted else code
-
-
-async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> Driven:
-    """Await a drive; when it is interrupted, return where the run stands."""
+async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> tuple[Result, bool]:
+    """Await a drive; return where the run stands, and whether Ctrl-C or SIGTERM ended the command."""
     try:
-        return Driven(await drive)
+        return await drive, False
     except asyncio.CancelledError:
-        return Driven(await app.engine.result(run_id), interrupted=True)
+        return await app.engine.result(run_id), True
 
 
-def show_result(result: Result, output: OutputOptions, shown: Shown) -> int:
+def show_result(result: Result, is_interrupted: bool, output: OutputOptions, shown: Shown) -> int:
     """Print a result: one document, or what `print_result` prints. Return the exit code."""
     document = result.document()
     output.show(document, lambda: print_result(document, shown))
-    return present.exit_code_of(document)
+    return present.EXIT_CODES["cancelled"] if is_interrupted else present.exit_code_of(document)
 
 
 def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
