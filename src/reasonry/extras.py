@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from .errors import MissingExtraError
@@ -46,15 +47,20 @@ def has_extra(extra: str) -> bool:
 
 def install_hint(extra: str) -> str:
     """Return the command that installs an optional part in the way in which this installation was made."""
-    try:
-        origin = json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
-    except (metadata.PackageNotFoundError, ValueError):
-        origin = {}
+    origin = read_origin()
     if origin.get("dir_info", {}).get("editable"):
         return f"uv sync --inexact --extra {extra}"
     source = unquote(urlsplit(origin.get("url", "")).path) or "reasonry"
     is_tool = Path(sys.prefix).parts[-3:-1] == ("uv", "tools")
     return f"{'uv tool install --force' if is_tool else 'pip install'} '{source}[{extra}]'"
+
+
+def read_origin() -> dict[str, Any]:
+    """Return from where the package was installed, as `direct_url.json` has it; empty where it has no such file."""
+    try:
+        return json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return {}
 
 
 def check_extra(extra: str, purpose: str) -> None:

@@ -271,7 +271,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
     lines, leaving = _lines_of(thoughts)
     waiting = dict.fromkeys(lines)
 
-    def begin(name: str | None, depth: int) -> Iterator[Any]:
+    def line(name: str | None, depth: int) -> Iterator[Row]:
         del waiting[name]
         if name is not None:
             yield 2 * depth - 2, ((f"⎇ {clip(name, 40)}", "magenta"),)
@@ -280,20 +280,11 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
             yield from _data(thought, 2 * depth + 4)
             for branch in leaving.get(thought["seq"], []):
                 if branch in waiting:
-                    yield begin(branch, depth + 2)
+                    yield from line(branch, depth + 2)
 
-    open_lines = list[Iterator[Any]]()
-    while waiting or open_lines:
-        if not open_lines:
-            name = next(iter(waiting))
-            open_lines.append(begin(name, 0 if name is None else 1))
-        found = next(open_lines[-1], None)
-        if found is None:
-            open_lines.pop()
-        elif isinstance(found, tuple):
-            yield found
-        else:
-            open_lines.append(found)
+    while waiting:
+        name = next(iter(waiting))
+        yield from line(name, 0 if name is None else 1)
 
 
 def _lines_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -11,7 +10,7 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
-from ...extras import EXTRAS, has_extra
+from ...extras import EXTRAS, has_extra, read_origin
 from ...reading.names import find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
@@ -125,13 +124,14 @@ class Machine(Struct, frozen=True):
 
     def folders(self) -> dict[str, Path]:
         """Return the variables of places."""
-        environ, home = self.environ, self.home
-        xdg = _folder(environ, "XDG_CONFIG_HOME", home / ".config")
-        config = {
-            "Darwin": home / "Library" / "Application Support",
-            "Windows": _folder(environ, "APPDATA", home / "AppData" / "Roaming"),
-        }.get(self.system, xdg)
-        local = _folder(environ, "LOCALAPPDATA", home / "AppData" / "Local")
+        home, paths = self.home, {name: Path(value.strip()) for name, value in self.environ.items()}
+        absolute = {name: path for name, path in paths.items() if path.is_absolute()}
+        xdg = absolute.get("XDG_CONFIG_HOME", home / ".config")
+        roaming = absolute.get("APPDATA", home / "AppData" / "Roaming")
+        local = absolute.get("LOCALAPPDATA", home / "AppData" / "Local")
+        config = {"Darwin": home / "Library" / "Application Support", "Windows": roaming}.get(
+            self.system, xdg
+        )
         return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
 
     def find(self, places: Iterable[str]) -> Path:
@@ -179,11 +179,6 @@ class Machine(Struct, frozen=True):
                 yield found / rest.lstrip("/"), True
 
 
-def _folder(environ: Mapping[str, str], name: str, default: Path) -> Path:
-    value = environ.get(name, "").strip()
-    return Path(value) if value and Path(value).is_absolute() else default
-
-
 # -- how an agent starts this very installation: agents have another PATH and another current folder
 
 
@@ -225,31 +220,26 @@ def starts_reasonry(launch: Launch) -> bool:
 
 def this_installation() -> Launch:
     """Return what starts the MCP server of the installation that is running."""
-    prefix = Path(sys.prefix)
-    suffix = ".exe" if os.name == "nt" else ""
     # `uvx` stands beside the `uv` that has started this, or on PATH.
     beside = [str(Path(uv).parent)] if (uv := os.environ.get("UV")) else []
     uvx = shutil.which("uvx", path=os.pathsep.join([*beside, *os.get_exec_path()]))
-    if uvx is not None and _UV_PARTS & set(prefix.parts):
+    if uvx is not None and _UV_PARTS & set(Path(sys.prefix).parts):
         return Launch(str(Path(uvx).absolute()), (*_uvx_source(), "reasonry", "mcp"))
-    script = Path(sysconfig.get_path("scripts")) / f"reasonry{suffix}"
-    if not script.is_file():
+    script, on_path = shutil.which("reasonry", path=sysconfig.get_path("scripts")), shutil.which("reasonry")
+    if script is None:
         return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
-    on_path = shutil.which("reasonry")
-    if on_path and Path(on_path).resolve() == script.resolve():
+    if on_path and Path(on_path).samefile(script):
         # A link of a tool installer outlives the environment it leads to.
-        script = Path(on_path)
-    return Launch(str(script.absolute()), ("mcp",))
+        script = on_path
+    return Launch(str(Path(script).absolute()), ("mcp",))
 
 
 def _uvx_source() -> Sequence[str]:
     """Return from where `uvx` takes the package, with the extras that are here."""
     extras = [name for name in EXTRAS if has_extra(name)]
     package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
-    text = metadata.distribution("reasonry").read_text("direct_url.json")
-    if text is None:
+    if not (origin := read_origin()):
         return "--from", package
-    origin = json.loads(text)
     vcs = origin.get("vcs_info", {})
     kind, revision = vcs.get("vcs"), vcs.get("requested_revision")
     url = f"{kind}+{origin['url']}" if kind else origin["url"]

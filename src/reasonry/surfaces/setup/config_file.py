@@ -169,13 +169,10 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
         return edit_text(form, edit_text(form, text, keys, None), keys, entry)
     _edit(wanted, keys, entry)
     after = {"json": _edit_json, "toml": _edit_toml, "yaml": _edit_yaml}[form](body, keys, entry)
-    try:
-        is_right = read_data(form, after) == wanted
-    except ValueError:
-        is_right = False
-    if not is_right:
-        raise ValueError("its style allows no safe edit")
-    return mark + (after.replace("\n", "\r\n") if has_crlf else after)
+    with contextlib.suppress(ValueError):
+        if read_data(form, after) == wanted:
+            return mark + (after.replace("\n", "\r\n") if has_crlf else after)
+    raise ValueError("its style allows no safe edit")
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
