@@ -129,9 +129,8 @@ class Machine(Struct, frozen=True):
         xdg = absolute.get("XDG_CONFIG_HOME", home / ".config")
         roaming = absolute.get("APPDATA", home / "AppData" / "Roaming")
         local = absolute.get("LOCALAPPDATA", home / "AppData" / "Local")
-        config = {"Darwin": home / "Library" / "Application Support", "Windows": roaming}.get(
-            self.system, xdg
-        )
+        support = home / "Library" / "Application Support"
+        config = {"Darwin": support, "Windows": roaming}.get(self.system, xdg)
         return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
 
     def find(self, places: Iterable[str]) -> Path:
