@@ -1,7 +1,7 @@
 """Bodies: what the body of a stage yields, is sent, and returns.
 
-Rule 1: each `yield request(state, …)` says what is known and what is asked; the body is sent the answers, a tuple in
-        the order asked, and returns its `Move`.
+Rule 1: each `yield from request(state, …)` says what is known and what is asked; the body is sent the answers, a tuple
+        in the order asked, and returns its `Move`.
 Rule 2: a body is run again over the answers the stage has had, so nothing but data lives between two of them. It must
         ask the same again when it is given the same, and it has at most about 20 yields: an unbounded loop ends its
         round with `stay` or goes to the next stage of the table.
@@ -100,6 +100,10 @@ class Request(Struct, frozen=True):
     thoughts: tuple[Thought, ...] = ()
     give_failures: bool = False
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
+
+    def __iter__(self) -> Generator[Request, Any, Answers]:
+        """Ask: `yield from` gives the answers under their type, where `yield` gives them under none."""
+        return (yield self)
 
 
 Body = Generator[Request, Any, Move]

@@ -191,12 +191,15 @@ def _as_text(name: str, value: Any) -> Any:
 def _choice(name: str, text: str, choices: Sequence[str]) -> str:
     found = find_name(text, choices)
     if found is None:
-        raise UsageError(
-            f"{name} must be one of: {', '.join(choices)}; not {show_value(text)}.{did_you_mean(text, choices)}",
-            field=name,
-            choices=list(choices),
-        )
+        raise not_a_choice(name, text, choices)
     return found
+
+
+def not_a_choice(name: str, text: str, choices: Iterable[object]) -> UsageError:
+    """Return the error of an argument that is none of its legal values."""
+    names = [*map(str, choices)]
+    message = f"{name} must be one of: {', '.join(names)}; not {show_value(text)}.{did_you_mean(text, names)}"
+    return UsageError(message, field=name, choices=names)
 
 
 def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> list[Any]:

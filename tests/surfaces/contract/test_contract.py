@@ -442,8 +442,20 @@ REFUSED = [
         "fork: bad option, coached", "fork", {**TO_CALLER, "options": {"depth": 3}}, BAD, (START,), AGENTS
     ),
     Refused("resume: no calls", "resume", {**RUN, "budget": {"calls": 0}, "coached": True}, BAD, CANCELLED),
-    Refused("list: no such status", "list", {"status": "over"}, on=OPERATORS),
-    Refused("list: no such outcome", "list", {"outcome": "done"}, on=OPERATORS, named="outcome"),
+    Refused(
+        "list: no such status",
+        "list",
+        {"status": "over"},
+        on=OPERATORS,
+        named="status must be one of: active, done, failed, cancelled; not 'over'",
+    ),
+    Refused(
+        "list: no such outcome",
+        "list",
+        {"outcome": "done"},
+        on=OPERATORS,
+        named="outcome must be one of: solved, answered, stopped, unsolved, error, waiting; not 'done'",
+    ),
     Refused("list: a page of none", "list", {"limit": 0}, on=OPERATORS, named="limit"),
     Refused("strategy: no such strategy", "strategy", {"strategy": "tree"}, on=("cli",)),
     Refused("strategy: at no address", "strategy", {"strategy": "tree"}, NOT_THERE, on=("http",)),

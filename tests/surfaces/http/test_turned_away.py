@@ -80,5 +80,5 @@ def test_the_log_has_why_a_request_was_refused_and_who_sent_it(
     refused = serving.client().post("/v1/chat/completions", json=asked, headers=headers)
     (line,) = [record.getMessage() for record in caplog.records if record.name == "reasonry.http"]
     assert refused.json()["error"]["request_id"] in line
-    assert "400 invalid_request: n: Invalid enum value 2" in line
+    assert "400 invalid_request: n must be one of: 1; not '2'" in line
     assert "(POST /v1/chat/completions by chat-ui/1)" in line

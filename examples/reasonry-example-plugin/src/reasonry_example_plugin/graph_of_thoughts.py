@@ -125,8 +125,9 @@ def best_of(
     tries = range(s.options.tries)
     asks = [Ask(f"{task}\n{FORM}", sample=sample, about=f"part-{place}")
             for place, task in enumerate(tasks, 1) for sample in tries]  # fmt: skip
-    replies = yield request(s, *asks, give_failures=True)
-    found = [getattr(getattr(reply, "value", None), "numbers", ()) for reply in replies]
+    replies = yield from request(s, *asks, give_failures=True)
+    values = [getattr(reply, "value", None) for reply in replies]
+    found = [value.numbers if isinstance(value, Sorted) else () for value in values]
     return tuple(
         min((node, *(replace(node, best=each) for each in found[place * len(tries) :][: len(tries)])),
             key=lambda node: node.errors)

@@ -8,11 +8,13 @@ from functools import cache
 from inspect import getdoc
 from itertools import takewhile
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
 from ...core.text import inert
 from ...errors import UsageError
+from ...reading.arguments import not_a_choice
 from .output import print_text
 
 COMMANDS: Mapping[str, str] = {
@@ -139,6 +141,8 @@ def call(arguments: list[str]) -> int:
         raise _usage_error(
             f"unexpected argument: {' '.join(error.unused_tokens or ())[:100]}.", error
         ) from None
+    except CoercionError as error:
+        raise _not_a_choice(error) or _usage_error(str(error), error) from None
     except CycloptsError as error:
         raise _usage_error(str(error), error) from None
     if asks_help and (example := read_examples().get(command)):
@@ -168,3 +172,11 @@ def _usage_error(fault: str, error: CycloptsError) -> UsageError:
     _, apps, _ = app.parse_commands(command)
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault).strip()} Usage: {usage}; --help says more.")
+
+
+def _not_a_choice(error: CoercionError) -> UsageError | None:
+    """Return the error of an option that is none of its legal values; None: it has no list of them."""
+    if error.token is None or error.argument is None or get_origin(error.target_type) is not Literal:
+        return None
+    name = (error.token.keyword or error.argument.name).lstrip("-").replace("-", "_")
+    return not_a_choice(name, error.token.value, get_args(error.target_type))

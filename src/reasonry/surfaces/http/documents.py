@@ -13,7 +13,7 @@ import re
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,7 @@ from ...core.text import clip
 from ...errors import ReasonryError, StoreError, UsageError
 from ...ids import now_ms
 from ...masking import SECRETS
-from ...reading.arguments import MAX_INT
+from ...reading.arguments import MAX_INT, not_a_choice
 from ...reading.names import did_you_mean
 from ...records import RequestKey
 from ..present import error_document, http_status
@@ -157,7 +157,17 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
         field = path.rstrip("`").lstrip(".") or reason.rpartition("`")[0].rpartition("`")[2] or "body"
+        if reason.startswith("Invalid enum value") and (choices := _choices_of(form, field)):
+            raise not_a_choice(field, str(document[field]), choices) from None
         raise UsageError(f"{field}: {reason}", field=field) from None
+
+
+def _choices_of(form: Any, field: str) -> list[object]:
+    """Return the legal values of a form's own member; none where it has no list of them."""
+    kind = get_type_hints(form).get(field)
+    return [
+        choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
+    ]
 
 
 # -- errors
