@@ -11,26 +11,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import ext, machine
-    from .core.bodies import Conclusion, Thought
-    from .core.budget import Budget, Usage
-    from .core.loop import ask, ask_all, strategy
-    from .core.strategy import Field, Stage, Strategy
-    from .engine.policy import Policy, RateLimits
-    from .engine.result import Result, Termination
-    from .errors import ReasonryError, UsageError, WorldError
-    from .strategies import STRATEGIES
-    from .surfaces.python.solving import Coaching, coach, solve, solve_sync
-    from .surfaces.python.streaming import stream
-    from .surfaces.python.tool import (
-        clear_all_sessions,
-        clear_session,
-        get_session,
-        list_sessions,
-        thinking_tool,
+    from . import ext as ext, machine as machine
+    from .core.bodies import Conclusion as Conclusion, Thought as Thought
+    from .core.budget import Budget as Budget, Usage as Usage
+    from .core.loop import ask as ask, ask_all as ask_all, strategy as strategy
+    from .core.strategy import Field as Field, Stage as Stage, Strategy as Strategy
+    from .engine.policy import Policy as Policy, RateLimits as RateLimits
+    from .engine.result import Result as Result, Termination as Termination
+    from .errors import ReasonryError as ReasonryError, UsageError as UsageError, WorldError as WorldError
+    from .strategies import STRATEGIES as STRATEGIES
+    from .surfaces.python.solving import (
+        Coaching as Coaching,
+        coach as coach,
+        solve as solve,
+        solve_sync as solve_sync,
     )
-    from .surfaces.thinking import loop_limit
-    from .tools.verifiers import Retry
+    from .surfaces.python.streaming import stream as stream
+    from .surfaces.python.tool import (
+        clear_all_sessions as clear_all_sessions,
+        clear_session as clear_session,
+        get_session as get_session,
+        list_sessions as list_sessions,
+        thinking_tool as thinking_tool,
+    )
+    from .surfaces.thinking import loop_limit as loop_limit
+    from .tools.verifiers import Retry as Retry
 
 _NAMES = {
     "core.budget": ("Budget", "Usage"),
@@ -54,40 +59,7 @@ _NAMES = {
     "tools.verifiers": ("Retry",),
 }
 
-__all__ = [
-    "STRATEGIES",
-    "Budget",
-    "Coaching",
-    "Conclusion",
-    "Field",
-    "Policy",
-    "RateLimits",
-    "ReasonryError",
-    "Result",
-    "Retry",
-    "Stage",
-    "Strategy",
-    "Termination",
-    "Thought",
-    "Usage",
-    "UsageError",
-    "WorldError",
-    "ask",
-    "ask_all",
-    "clear_all_sessions",
-    "clear_session",
-    "coach",
-    "ext",
-    "get_session",
-    "list_sessions",
-    "loop_limit",
-    "machine",
-    "solve",
-    "solve_sync",
-    "strategy",
-    "stream",
-    "thinking_tool",
-]
+__all__ = ["ext", "machine", *(name for names in _NAMES.values() for name in names)]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

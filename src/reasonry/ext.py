@@ -5,123 +5,80 @@
 
 from __future__ import annotations
 
-from .app.wiring import App
-from .core.answering import AnswerOptions, AnswerReply, FinalAnswer, settle_answer
-from .core.bodies import (
-    Answers,
-    Body,
-    Conclusion,
-    EffectFailed,
-    Move,
-    Request,
-    Thought,
-    fail,
-    go,
-    replies,
-    request,
-    stay,
+from .app.wiring import App as App
+from .core.answering import (
+    AnswerOptions as AnswerOptions,
+    AnswerReply as AnswerReply,
+    FinalAnswer as FinalAnswer,
+    settle_answer as settle_answer,
 )
-from .core.budget import Budget, Usage
-from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
-from .core.events import Answered, Failed, Finished, ToolReturned, Verified
-from .core.loop import Loop, Prompt, ask, ask_all, strategy
-from .core.strategy import Field, NoOptions, Stage, Strategy
-from .core.toolcard import ToolCard
-from .engine.follow import Observer
-from .engine.ports import Model, OnText, Question, SamplingModel, Tool, Verifier
-from .errors import ConflictError, ModelError, NotFoundError, ToolError
-from .models.scripted import ScriptedModel
-from .reading.fit import Unreadable
+from .core.bodies import (
+    Answers as Answers,
+    Body as Body,
+    Conclusion as Conclusion,
+    EffectFailed as EffectFailed,
+    Move as Move,
+    Request as Request,
+    Thought as Thought,
+    fail as fail,
+    go as go,
+    replies as replies,
+    request as request,
+    stay as stay,
+)
+from .core.budget import Budget as Budget, Usage as Usage
+from .core.effects import (
+    Ask as Ask,
+    CallTool as CallTool,
+    Effect as Effect,
+    RunStrategy as RunStrategy,
+    Verify as Verify,
+)
+from .core.events import (
+    Answered as Answered,
+    Failed as Failed,
+    Finished as Finished,
+    ToolReturned as ToolReturned,
+    Verified as Verified,
+)
+from .core.loop import Loop as Loop, Prompt as Prompt, ask as ask, ask_all as ask_all, strategy as strategy
+from .core.strategy import Field as Field, NoOptions as NoOptions, Stage as Stage, Strategy as Strategy
+from .core.toolcard import ToolCard as ToolCard
+from .engine.follow import Observer as Observer
+from .engine.ports import (
+    Model as Model,
+    OnText as OnText,
+    Question as Question,
+    SamplingModel as SamplingModel,
+    Tool as Tool,
+    Verifier as Verifier,
+)
+from .errors import (
+    ConflictError as ConflictError,
+    ModelError as ModelError,
+    NotFoundError as NotFoundError,
+    ToolError as ToolError,
+)
+from .models.scripted import ScriptedModel as ScriptedModel
+from .reading.fit import Unreadable as Unreadable
 from .records import (
-    Found,
-    RunStore,
-    SessionChange,
-    SessionFilters,
-    SessionRow,
-    SessionStore,
-    SessionView,
-    Store,
-    Sweep,
-    ThoughtRow,
+    Found as Found,
+    RunStore as RunStore,
+    SessionChange as SessionChange,
+    SessionFilters as SessionFilters,
+    SessionRow as SessionRow,
+    SessionStore as SessionStore,
+    SessionView as SessionView,
+    Store as Store,
+    Sweep as Sweep,
+    ThoughtRow as ThoughtRow,
 )
 from .surfaces.python.streaming import (
-    BudgetEvent,
-    CallEvent,
-    EndEvent,
-    ScoreEvent,
-    StreamEvent,
-    ThoughtEvent,
-    VerdictEvent,
+    BudgetEvent as BudgetEvent,
+    CallEvent as CallEvent,
+    EndEvent as EndEvent,
+    ScoreEvent as ScoreEvent,
+    StreamEvent as StreamEvent,
+    ThoughtEvent as ThoughtEvent,
+    VerdictEvent as VerdictEvent,
 )
-
-__all__ = [
-    "AnswerOptions",
-    "AnswerReply",
-    "Answered",
-    "Answers",
-    "App",
-    "Ask",
-    "Body",
-    "Budget",
-    "BudgetEvent",
-    "CallEvent",
-    "CallTool",
-    "Conclusion",
-    "ConflictError",
-    "Effect",
-    "EffectFailed",
-    "EndEvent",
-    "Failed",
-    "Field",
-    "FinalAnswer",
-    "Finished",
-    "Found",
-    "Loop",
-    "Model",
-    "ModelError",
-    "Move",
-    "NoOptions",
-    "NotFoundError",
-    "Observer",
-    "OnText",
-    "Prompt",
-    "Question",
-    "Request",
-    "RunStore",
-    "RunStrategy",
-    "SamplingModel",
-    "ScoreEvent",
-    "ScriptedModel",
-    "SessionChange",
-    "SessionFilters",
-    "SessionRow",
-    "SessionStore",
-    "SessionView",
-    "Stage",
-    "Store",
-    "Strategy",
-    "StreamEvent",
-    "Sweep",
-    "Thought",
-    "ThoughtEvent",
-    "ThoughtRow",
-    "Tool",
-    "ToolCard",
-    "ToolError",
-    "ToolReturned",
-    "Unreadable",
-    "Usage",
-    "VerdictEvent",
-    "Verified",
-    "Verifier",
-    "Verify",
-    "ask",
-    "ask_all",
-    "fail",
-    "go",
-    "replies",
-    "request",
-    "settle_answer",
-    "stay",
-    "strategy",
-]

@@ -16,61 +16,44 @@ import msgspec
 
 from .core import machine
 from .core.codec import dump_snapshot, load_snapshot
-from .core.effects import Ask, CallTool, Effect, RunStrategy, Verify
-from .core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
-from .core.machine import Pending, Snapshot, Step
+from .core.effects import (
+    Ask as Ask,
+    CallTool as CallTool,
+    Effect as Effect,
+    RunStrategy as RunStrategy,
+    Verify as Verify,
+)
+from .core.events import (
+    Answered as Answered,
+    Event as Event,
+    Failed as Failed,
+    Stopped as Stopped,
+    ToolReturned as ToolReturned,
+    Verified as Verified,
+)
+from .core.machine import Pending as Pending, Snapshot as Snapshot, Step as Step
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.registry import Registry
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
-from .reading.candidates import parse_scores, parse_thoughts
+from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
 from .strategies import STRATEGIES, resolve
 from .strategies.tree_of_thoughts import (
-    EVALUATION_PROMPT,
-    FORMULATION_PROMPT,
-    GENERATION_PROMPT,
+    EVALUATION_PROMPT as EVALUATION_PROMPT,
+    FORMULATION_PROMPT as FORMULATION_PROMPT,
+    GENERATION_PROMPT as GENERATION_PROMPT,
     TREE_OF_THOUGHTS,
     State,
 )
-from .strategies.tree_of_thoughts.state import Node, best_leaf, children, leaves, node, path_to
-
-__all__ = [
-    "EVALUATION_PROMPT",
-    "FORMULATION_PROMPT",
-    "GENERATION_PROMPT",
-    "Answered",
-    "Ask",
-    "CallTool",
-    "Effect",
-    "Event",
-    "Failed",
-    "Node",
-    "Pending",
-    "RunStrategy",
-    "Snapshot",
-    "Step",
-    "Stopped",
-    "ToolReturned",
-    "Verified",
-    "Verify",
-    "advance",
-    "begin",
-    "best",
-    "best_leaf",
-    "children",
-    "from_map",
-    "frontier",
-    "leaves",
-    "node",
-    "nodes",
-    "parse_scores",
-    "parse_thoughts",
-    "path_to",
-    "status",
-    "to_map",
-    "wanted_effects",
-]
+from .strategies.tree_of_thoughts.state import (
+    Node as Node,
+    best_leaf as best_leaf,
+    children as children,
+    leaves as leaves,
+    node as node,
+    path_to as path_to,
+)
 
 
 def begin(
