@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -224,23 +224,12 @@ def rule(answer: str, verdict: Verified | Failed) -> Ruling:
     return Ruling(None, objection=f"{REFUTED.format(answer=quotation(answer))} {verdict.detail}".strip())
 
 
-class Answering(Protocol):
-    """What the state of a strategy has for its answer to be settled."""
+class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The state of a strategy that settles on an answer; subclasses add their options, and what they know besides."""
 
-    @property
-    def problem(self) -> str:
-        """The problem as it was given."""
-        ...
-
-    @property
-    def options(self) -> AnswerOptions:
-        """The strategy's options."""
-        ...
-
-    @property
-    def final(self) -> FinalAnswer:
-        """The answer so far."""
-        ...
+    problem: str
+    options: Any
+    final: FinalAnswer = FinalAnswer()
 
 
 def settle_answer(
@@ -259,7 +248,7 @@ def settle_answer(
     `output_invalid` when no reply can be read and there is no answer to fall back on.
 
     Args:
-        state: See `Answering`.
+        state: See `AnswerState`.
         question: From the state to the question for an answer, or for another one after `final.objections`.
         path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
         review: From the state to the question whether its answer holds; None: it is not reviewed.
@@ -392,7 +381,7 @@ _NUMBERED: Final = lazy_pattern(
 )
 
 
-def read_check(state: Answering, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
+def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
     """Read a review, which corrects an answer only where it is wrong; or a corrected answer, where one is missing."""
     if state.final.text is None:
         repaired = parse.read_form(texts[-1], ReasonedAnswer)

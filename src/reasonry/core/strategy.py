@@ -8,7 +8,7 @@ Rule 3: a stage with one way out needs no body. A strategy that is driven has a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -41,21 +41,20 @@ class Field:
     check: Callable[[Any], Iterator[str]] | None = None
 
 
-def text_list(description: str, *, min_items: int = 0) -> dict[str, Any]:
-    """Return the JSON schema of a field that is a list of texts."""
-    bound = {"minItems": min_items} if min_items else {}
-    return {"type": "array", "items": {"type": "string"}, **bound, "description": description}
+def required_field(name: str, kind: str, description: str, **more: Any) -> Field:
+    """Return a field that each thought of the stage has.
+
+    Args:
+        kind: A JSON type, `texts` for a list of texts, or `any`.
+        more: Of its schema.
+    """
+    kinds = {"texts": {"type": "array", "items": {"type": "string"}}, "any": {}}
+    return Field(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
 
 
 def optional_field(name: str, kind: str, description: str, **more: Any) -> Field:
-    """Return a field that a thought of the stage may leave out.
-
-    Args:
-        kind: A JSON type, or `texts` for a list of texts.
-        more: Of its schema.
-    """
-    schema = text_list(description) if kind == "texts" else {"type": kind, "description": description}
-    return Field(name, {**schema, **more}, required=False)
+    """Return a field that a thought of the stage may leave out; for the arguments see `required_field`."""
+    return replace(required_field(name, kind, description, **more), required=False)
 
 
 LONG_REPLY: Final = 8_192

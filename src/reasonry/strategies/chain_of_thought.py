@@ -31,8 +31,8 @@ from ..core.answering import (
     Answer,
     AnswerOptions,
     AnswerReply,
+    AnswerState,
     CheckReply,
-    FinalAnswer,
     ask_for_answer,
     conclude_answer,
     quotation,
@@ -113,15 +113,13 @@ class Reasoning(Struct, frozen=True, kw_only=True):
             raise ValueError("it has neither a step nor the answer")
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """x, the plan, z_1 … z_n, and y once it is there."""
 
-    problem: str
     options: Options
     plan: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     done: bool = False
-    final: FinalAnswer = FinalAnswer()
 
     @property
     def is_reasoned(self) -> bool:

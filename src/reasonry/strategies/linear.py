@@ -35,6 +35,7 @@ from ..core.answering import (
     UNREADABLE,
     AnswerOptions,
     AnswerReply,
+    AnswerState,
     FinalAnswer,
     conclude_answer,
     rule,
@@ -174,10 +175,9 @@ class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
 _WAYS_ON = {"evaluate": Evaluation, "revise": Revision, "decide": Decision, "test": HypothesisTest}
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The thoughts as the session has them, and what is being done with them."""
 
-    problem: str
     options: Options
     log: tuple[Thought, ...] = ()
     """Everything recorded; thought n of the session is `log[n - 1]`."""
@@ -201,7 +201,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     hypotheses: int = 0
     holds: bool | None = False
     """Whether the hypothesis stood its test; None: no reply to the test could be read."""
-    final: FinalAnswer = FinalAnswer()
 
     @property
     def generated(self) -> int:

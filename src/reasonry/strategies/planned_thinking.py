@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, FinalAnswer, claim, conclude_answer
+from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, AnswerState, claim, conclude_answer
 from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, fail, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -102,13 +102,11 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
         return f"Evaluation: {evaluation}\n{self.current_thinking}" if evaluation else self.current_thinking
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """All thoughts, each with its plan, and the solution once it is there."""
 
-    problem: str
     options: Options
     thoughts: tuple[PlannedThought, ...] = ()
-    final: FinalAnswer = FinalAnswer()
 
     @property
     def plan(self) -> tuple[PlanStep, ...]:

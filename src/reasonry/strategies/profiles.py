@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from ..core.answering import (
     OPEN_TASK,
     AnswerOptions,
-    FinalAnswer,
+    AnswerState,
     ReasonedAnswer,
     conclude_answer,
     settle_answer,
@@ -61,15 +61,13 @@ class WorkedOut(Struct, frozen=True):
     text: Annotated[str, Meta(min_length=1, description="The answer, or the text of the point.")]
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The draft, the entries, what each came to, and the answer."""
 
-    problem: str
     options: Options
     draft: str = ""
     entries: tuple[str, ...] = ()
     worked: tuple[str, ...] = ()
-    final: FinalAnswer = FinalAnswer()
 
 
 class PlainState(State, frozen=True, omit_defaults=True):

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
 from ..core.asking_programs import asking_program, last_signal, piece_of
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
@@ -74,10 +74,9 @@ class SubQuestion(Struct, frozen=True):
     piece: str
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The programs with what they printed, the questions of the last one, and the answer."""
 
-    problem: str
     options: Options
     programs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -86,7 +85,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     waiting: tuple[SubQuestion, ...] = ()
     asked: int = 0
     """Questions of all programs."""
-    final: FinalAnswer = FinalAnswer()
 
     @property
     def context(self) -> str:

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, FinalAnswer, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import Details
 from ..core.effects import Ask, CallTool, Effect
@@ -44,14 +44,13 @@ from ..core.evidence import (
     references,
 )
 from ..core.strategy import (
-    Field,
     Stage,
     Strategy,
     all_required,
     final_response,
     inlined_schema,
     problem_reception,
-    text_list,
+    required_field,
 )
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
@@ -127,16 +126,14 @@ class WorkerReply(Struct, frozen=True, kw_only=True):
             raise ValueError("the result is empty; if it cannot be found out, say so")
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """Plan, evidence and answer, as far as they are there."""
 
-    problem: str
     options: Options
     calls: tuple[PlannedCall, ...] = ()
-    evidence: dict[str, Any] = {}
-    failed: dict[str, str] = {}
+    evidence: dict[str, Any] = field(default_factory=dict[str, Any])
+    failed: dict[str, str] = field(default_factory=dict[str, str])
     """Why there is no evidence, by id."""
-    final: FinalAnswer = FinalAnswer()
 
 
 def plan(s: State) -> Body:
@@ -344,7 +341,7 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Write each planned piece of evidence as a tool call.",
             guidance="Give every call an id (#E1, #E2, …) and refer to earlier evidence by its id. "
             "Calls that refer to no other can run side by side.",
-            fields=(Field("calls", text_list("The calls, each as `#E1 = tool[input]`.")),),
+            fields=(required_field("calls", "texts", "The calls, each as `#E1 = tool[input]`."),),
         ),
         Stage(
             "working_phase",
@@ -361,12 +358,7 @@ REWOO: Strategy[State, Options] = Strategy(
             ("solving_phase",),
             description="Bring the evidence together.",
             guidance="Set each piece beside the step of the plan it was for. Mark what failed as failed.",
-            fields=(
-                Field(
-                    "evidence",
-                    {"type": "object", "description": 'What each call brought, by id: `{"#E1": …}`.'},
-                ),
-            ),
+            fields=(required_field("evidence", "object", 'What each call brought, by id: `{"#E1": …}`.'),),
             body=collect,
         ),
         Stage(

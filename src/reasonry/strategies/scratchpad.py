@@ -24,14 +24,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from ..core.answering import (
     Answer,
     AnswerOptions,
     AnswerReply,
-    FinalAnswer,
+    AnswerState,
     conclude_answer,
     read_calculation,
     settle_answer,
@@ -92,16 +92,14 @@ class Operations(Struct, frozen=True, rename="camel"):
     answer: Annotated[Answer | None, Meta(description="With finished: the result alone.")] = None
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The scratchpad: its lines as text, and the variables after the last of them."""
 
-    problem: str
     options: Options
     lines: tuple[str, ...] = ()
-    variables: dict[str, Any] = {}
+    variables: dict[str, Any] = field(default_factory=dict[str, Any])
     steps: int = 0
     finished: bool = False
-    final: FinalAnswer = FinalAnswer()
 
 
 def initialize(s: State) -> Body:

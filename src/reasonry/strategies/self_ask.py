@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from ..core.answering import (
     Answer,
     AnswerOptions,
-    FinalAnswer,
+    AnswerState,
     ReasonedAnswer,
     conclude_answer,
     settle_answer,
@@ -134,10 +134,9 @@ class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):
             raise ValueError("the answer is empty; if you do not know it, say so")
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The questions and answers so far, as text, and the question that is open."""
 
-    problem: str
     options: Options
     lines: tuple[str, ...] = ()
     hops: tuple[tuple[str, str], ...] = ()
@@ -145,7 +144,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     thought: str = ""
     """What followed from the last answer."""
     question: str | None = None
-    final: FinalAnswer = FinalAnswer()
 
 
 def decompose(s: State) -> Body:

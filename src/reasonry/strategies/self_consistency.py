@@ -40,13 +40,12 @@ from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
 from ..core.strategy import (
-    Field,
     Stage,
     Strategy,
     final_response,
     optional_field,
     problem_reception,
-    text_list,
+    required_field,
 )
 from ..core.text import cut
 from ..patterns import lazy_pattern
@@ -411,7 +410,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("consistency_analysis",),
             description="Collect the answers.",
             guidance="List the answer of every path in one form: same units, same notation.",
-            fields=(Field("answers", text_list("Each path's answer, in order.", min_items=1)),),
+            fields=(required_field("answers", "texts", "Each path's answer, in order.", minItems=1),),
         ),
         Stage(
             "consistency_analysis",

@@ -31,8 +31,8 @@ from ..core.answering import (
     REPAIRED,
     Answer,
     AnswerOptions,
+    AnswerState,
     CheckReply,
-    FinalAnswer,
     check_answer,
     conclude_answer,
     quotation,
@@ -117,15 +117,13 @@ class Solution(Struct, frozen=True):
         check_answer(self.answer)
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """What was worked out so far, as text, and y once it is there."""
 
-    problem: str
     options: Options
     lines: tuple[str, ...] = ()
     principle: str = ""
     steps: tuple[str, ...] = ()
-    final: FinalAnswer = FinalAnswer()
 
 
 def abstract(s: State) -> Body:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...core.answering import AnswerOptions, FinalAnswer
+from ...core.answering import AnswerOptions, AnswerState
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.evidence import passages_text
@@ -249,10 +249,9 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
     decision: DecisionReply | None = None
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """An analysis between two answers."""
 
-    problem: str
     options: Options
     documents: tuple[dict[str, Any], ...] = ()
     """What documents the user gave, and how each begins, where the retriever says so."""
@@ -267,7 +266,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     """Why there will be no further work: (reason, detail)."""
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
-    final: FinalAnswer = FinalAnswer()
     unchecked: str = ""
     """Which question before the answer brought no reply that could be read, and what stands in its place."""
     spent_usd: float = 0.0

@@ -40,12 +40,12 @@ from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
 from ...core.strategy import (
     SHORT_REPLY,
-    Field,
     Stage,
     Strategy,
     final_response,
     optional_field,
     problem_reception,
+    required_field,
 )
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
@@ -460,14 +460,8 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             guidance="Say whether a solution can still be reached from here, and how surely: "
             "0 is impossible, 1 is solved.",
             fields=(
-                Field(
-                    "score",
-                    {
-                        "type": "number",
-                        "minimum": 0,
-                        "maximum": 1,
-                        "description": "How promising: 0 is impossible, 1 is solved.",
-                    },
+                required_field(
+                    "score", "number", "How promising: 0 is impossible, 1 is solved.", minimum=0, maximum=1
                 ),
             ),
             body=evaluate,
@@ -487,13 +481,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             compares=True,
             description="Choose the branch to follow.",
             guidance="Compare the scores of all open branches, earlier ones too, and name the one to follow.",
-            fields=(
-                Field(
-                    "selected",
-                    {"type": "string", "description": "The branch that is followed from here."},
-                    required=False,
-                ),
-            ),
+            fields=(optional_field("selected", "string", "The branch that is followed from here."),),
             body=select,
             phase="expanding",
         ),
