@@ -143,18 +143,18 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return None if text is None else replace(self, text=text).leave_unchecked(why)
 
     def apply_verdict(self, verdict: Verified | Failed) -> FinalAnswer:
-        """Return the answer after a verifier has looked at it."""
-        ruling = rule(self.text or "", verdict)
-        if ruling.answer is None:
-            refuted = (*self.refuted, self.text or "")
-            return replace(
-                FinalAnswer(objections=(*self.objections, ruling.objection)),
-                fallback=self.fallback,
-                refuted=refuted,
-            )
-        if ruling.proved:
-            return replace(self, text=ruling.answer, verification="proved", unchecked="")
-        return self
+        """Return the answer after a verifier has looked at it; one that failed has said nothing."""
+        if isinstance(verdict, Failed) or verdict.verdict == "unknown":
+            return self
+        text = self.text or ""
+        if verdict.verdict == "right":
+            return replace(self, text=verdict.answer or text, verification="proved", unchecked="")
+        objection = f"{REFUTED.format(answer=quotation(text))} {verdict.detail}".strip()
+        return FinalAnswer(
+            objections=(*self.objections, objection),
+            fallback=self.fallback,
+            refuted=(*self.refuted, text),
+        )
 
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
         """Return the answer after its author's review, or the corrected one.
@@ -196,32 +196,9 @@ def conclude_answer(
     return Conclusion(final.text, reason, detail, document, certainty=certainty)
 
 
-class Ruling(Struct, frozen=True):
-    """What is left of an answer that was looked at.
-
-    Attributes:
-        answer: None if it was proved wrong; the verifier's own closed form where it gave one.
-        proved: Whether it was proved right.
-        objection: With a wrong answer: the sentence to put to whoever gave it.
-    """
-
-    answer: str | None
-    proved: bool = False
-    objection: str = ""
-
-
 def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:
     """Return the effect that has an answer looked at."""
     return Verify(problem, (*thoughts, answer), final=True)
-
-
-def rule(answer: str, verdict: Verified | Failed) -> Ruling:
-    """Apply a verdict. A verifier that failed has said nothing."""
-    if isinstance(verdict, Failed) or verdict.verdict == "unknown":
-        return Ruling(answer)
-    if verdict.verdict == "right":
-        return Ruling(verdict.answer or answer, proved=True)
-    return Ruling(None, objection=f"{REFUTED.format(answer=quotation(answer))} {verdict.detail}".strip())
 
 
 class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..reading.vote import tally, tidy
-from .answering import claim, rule
+from .answering import FinalAnswer, claim
 from .bodies import Conclusion, Move, Request, Thought, fail, go, request
 from .effects import RunStrategy
 from .events import STOPPED, Delivered, Failed, Finished
@@ -243,10 +243,10 @@ def _settle(draft: Draft, ruled: Draft) -> Draft:
 
 
 def _rule_on(draft: Draft, verdict: Any) -> Draft:
-    ruling = rule(draft.answer, verdict)
-    if ruling.answer is None:
-        return replace(draft, status="refuted", why=ruling.objection)
-    return replace(draft, status="proved", answer=ruling.answer) if ruling.proved else draft
+    final = FinalAnswer(draft.answer).apply_verdict(verdict)
+    if final.text is None:
+        return replace(draft, status="refuted", why=final.objections[-1])
+    return replace(draft, status="proved", answer=final.text) if final.verification == "proved" else draft
 
 
 def _voice(draft: Draft) -> str:

@@ -38,7 +38,6 @@ from ..core.answering import (
     AnswerState,
     FinalAnswer,
     conclude_answer,
-    rule,
     settle_answer,
 )
 from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, go, request
@@ -309,12 +308,12 @@ def test(s: State) -> Body:
         # Not final: a hypothesis is on the way to the answer, which is put into its form later.
         path = (*(thought.text for thought in s.log[:-1]), str(s.hypothesis))
         (verdict,) = yield request(s, Verify(s.problem, path))
-        ruling = rule(str(s.hypothesis), verdict)
-        if ruling.proved:
-            s = replace(s, final=FinalAnswer(ruling.answer, "proved"))
-            return _record_test(s, HypothesisTest(holds=True, reason="The verifier proved it."))
-        if ruling.answer is None:
-            refuted = HypothesisTest(holds=False, reason=ruling.objection)
+        ruled = FinalAnswer(s.hypothesis).apply_verdict(verdict)
+        if ruled.verification == "proved":
+            found = HypothesisTest(holds=True, reason="The verifier proved it.")
+            return _record_test(replace(s, final=ruled), found)
+        if ruled.text is None:
+            refuted = HypothesisTest(holds=False, reason=ruled.objections[-1])
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
     try:
         (reply,) = yield request(s, _question(s, "test", _with_counts(s, TEST)))

@@ -27,11 +27,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
-from ..core.answering import Answer, AnswerReply, claim, rule
+from ..core.answering import Answer, AnswerReply, AnswerState, conclude_answer, verify_answer
 from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
 from ..core.details import Details
-from ..core.effects import Ask, CallTool, Verify
-from ..core.events import Failed, Reply, ToolReturned, Verified
+from ..core.effects import Ask, CallTool
+from ..core.events import Failed, Reply, ToolReturned
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
@@ -91,18 +91,14 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     observations: tuple[str, ...] = ()
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The context c_t, and the answer once there is one."""
 
-    problem: str
     options: Options
     turns: tuple[Turn, ...] = ()
-    answer: str | None = None
     answered_at_limit: bool = False
     """Whether the answer was asked for because the turns had run out."""
     tool_calls: int = 0
-    proved: bool = False
-    """Whether a verifier found the answer right."""
 
     @property
     def cards(self) -> tuple[ToolCard, ...]:
@@ -157,7 +153,7 @@ def think(to: str) -> Callable[[State], Body]:
     """â_{t+1} ~ π(· | c_{t+1}); passed once there is an answer or the last turn has been taken."""
 
     def stage(s: State) -> Body:
-        if s.answer is not None or s.is_spent:
+        if s.final.text is not None or s.is_spent:
             return go(s, to)
         question = _question(s, "react_turn")
         if s.options.votes > 1:
@@ -168,7 +164,8 @@ def think(to: str) -> Callable[[State], Body]:
             reply = answered.value
         actions, answer = _with_early(reply), None if reply.actions else reply.answer
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
-        s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), answer=answer)
+        final = s.final if answer is None else s.final.propose(answer)
+        s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), final=final)
         return go(s, to, Thought(reply.thought or str(answer), data=data))
 
     return stage
@@ -187,7 +184,7 @@ def _most_agreed(s: State, replies: Answers) -> TurnRead:
 def act(s: State) -> Body:
     """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
-    actions = turn.actions if s.answer is None else ()
+    actions = turn.actions if s.final.text is None else ()
     calls = {call.text: call for action in actions if isinstance(call := _resolve(s, action), Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
@@ -223,26 +220,24 @@ def record_observations(s: State) -> Move:
 
 def decide(s: State) -> Body:
     """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
-    if s.answer is not None and s.options.verify:
-        (verdict,) = yield request(s, _claim(s), give_failures=True)
-        s = _apply_verdict(s, verdict)
-    return go(s, "action_planning" if s.answer is None and not s.is_spent else "solution_formulation")
+    if s.final.text is not None:
+        s, _ = yield from verify_answer(s, _path(s), give_failures=True)
+        s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
+    goes_on = s.final.text is None and not s.is_spent
+    return go(s, "action_planning" if goes_on else "solution_formulation")
 
 
 def formulate(s: State) -> Body:
     """Settle on the answer; where the limit came first, ask for it and have it looked at."""
-    if s.answer is not None:
+    if s.final.text is not None:
         return go(s, "final_response")
     (reply,) = yield request(s, _question(s, "answer", LAST_CALL))
     answer = reply.value.text
-    s, thought = replace(s, answer=answer, answered_at_limit=True), Thought(answer, data={"answer": answer})
-    if not s.options.verify:
-        return go(s, "final_response", thought)
-    (verdict,) = yield request(s, thought, _claim(s))
-    s = _apply_verdict(s, verdict)
-    if s.answer is None:
-        return fail(s, "verification_failed", s.turns[-1].observations[-1])
-    return go(s, "final_response")
+    s = replace(s, final=s.final.propose(answer), answered_at_limit=True)
+    s, thoughts = yield from verify_answer(s, _path(s), Thought(answer, data={"answer": answer}))
+    if s.final.text is None:
+        return fail(s, "verification_failed", s.final.objections[-1])
+    return go(s, "final_response", *thoughts)
 
 
 class ReactDetails(Details):
@@ -255,11 +250,10 @@ class ReactDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    certainty = "proved" if state.proved else "given"
     if state.answered_at_limit:
         detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-        return Conclusion(state.answer, "max_steps", detail, document, certainty=certainty)
-    return Conclusion(state.answer, document=document, certainty=certainty)
+        return conclude_answer(state.final, document, "max_steps", detail)
+    return conclude_answer(state.final, document)
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:
@@ -296,14 +290,8 @@ def _add_observations(state: State, *observations: str) -> State:
     return replace(state, turns=(*state.turns[:-1], turn))
 
 
-def _claim(state: State) -> Verify:
-    return claim(state.problem, (turn.thought for turn in state.turns), state.answer or "")
-
-
-def _apply_verdict(state: State, verdict: Verified | Failed) -> State:
-    ruling = rule(state.answer or "", verdict)
-    state = replace(state, answer=ruling.answer, proved=ruling.proved)
-    return state if ruling.answer is not None else _add_observations(state, ruling.objection)
+def _path(state: State) -> list[str]:
+    return [turn.thought for turn in state.turns]
 
 
 _EXAMPLE = {
