@@ -281,7 +281,7 @@ def _review_answer(
 
 
 def verify_answer(
-    state: Any, path: Sequence[str], *thoughts: Thought, give_failures: bool = False
+    state: Any, path: Sequence[str], *thoughts: Thought, short: str = "", give_failures: bool = False
 ) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
     """Have the answer verified, where that is wanted and it is not proved yet; return the state after it.
 
@@ -289,11 +289,12 @@ def verify_answer(
 
     Args:
         thoughts: To record; those returned with the state are not recorded yet.
+        short: The answer alone, where its text says more than that.
         give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
     """
     if not state.options.verify or state.final.verification == "proved":
         return state, thoughts
-    effect = claim(state.problem, path, state.final.text)
+    effect = claim(state.problem, path, short or state.final.text)
     (verdict,) = yield request(state, *thoughts, effect, give_failures=give_failures)
     return replace(state, final=state.final.apply_verdict(verdict)), ()
 

@@ -26,8 +26,16 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, AnswerOptions, AnswerReply, AnswerState, claim, conclude_answer
-from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, fail, go, request, stay
+from ..core.answering import (
+    UNREADABLE,
+    AnswerOptions,
+    AnswerReply,
+    AnswerState,
+    conclude_answer,
+    repair_or_fail,
+    verify_answer,
+)
+from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
@@ -188,18 +196,9 @@ def conclude(s: State) -> Body:
         thoughts = (thought,)
         if not s.is_over:
             return stay(s, *thoughts)
-    if not s.options.verify:
-        return go(s, "final_response", *thoughts)
     end, path = conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
-    solution = (end.result if end else None) or str(s.final.text)
-    (verdict,) = yield request(s, *thoughts, claim(s.problem, path, solution))
-    s = replace(s, final=s.final.apply_verdict(verdict))
-    if s.final.text is not None:
-        return go(s, "final_response")
-    objection = s.final.objections[-1]
-    if len(s.final.objections) > s.options.max_repairs:
-        return fail(s, "verification_failed", objection)
-    return stay(s, Thought(objection, data={"correct": False}))
+    s, thoughts = yield from verify_answer(s, path, *thoughts, short=(end.result if end else None) or "")
+    return repair_or_fail(s) if s.final.text is None else go(s, "final_response", *thoughts)
 
 
 class PlannedThinkingDetails(AnswerDetails):
