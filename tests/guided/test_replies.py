@@ -20,11 +20,12 @@ from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.replies import HistoryBound
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
+from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
 from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.thinking import thinking_input, thinking_output
+from reasonry.surfaces.thinking import thinking_input
 
 from .desk import Desk, desk
 from .walking import filled
@@ -68,7 +69,7 @@ async def test_who_names_neither_strategy_nor_stage_gets_the_six_that_are_always
     assert set(await at.think(2, sessionId=first["sessionId"], branchId="b")) == ALWAYS
     end = await at.think(3, sessionId=first["sessionId"], branchId="b", nextThoughtNeeded=False)
     assert set(end) == ALWAYS | {"summary"}
-    assert set(thinking_output()["required"]) == ALWAYS
+    assert set(tool_schema(ThinkingReply)["required"]) == ALWAYS
 
 
 async def test_no_stage_is_seen_where_none_was_named(at: Desk) -> None:
@@ -477,5 +478,10 @@ def test_every_reason_of_a_notice_and_every_field_is_in_the_documentation() -> N
     sources = "".join(path.read_text("utf-8") for path in (root / "src").rglob("*.py"))
     reasons = set(re.findall(r'\bNotice\(\s*"(\w*)"', sources))
     assert len(reasons) > 5
-    words = {*reasons, *thinking_output()["properties"], *thinking_input(STRATEGIES)["properties"], *ACTIONS}
+    words = {
+        *reasons,
+        *tool_schema(ThinkingReply)["properties"],
+        *thinking_input(STRATEGIES)["properties"],
+        *ACTIONS,
+    }
     assert {word for word in words if f"`{word}`" not in page} == set()

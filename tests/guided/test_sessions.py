@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.run_thoughts import rows_of_run
+from reasonry.app.run_thoughts import new_rows
 from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
 from reasonry.guided.sessions import Sessions
@@ -675,7 +675,7 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
 
     async def thoughts_of(run_id: str) -> list[ThoughtRow]:
         assert run_id == "r1"
-        return rows_of_run(thoughts)
+        return new_rows()(thoughts)
 
     sessions = Sessions(store, STRATEGIES, run_thoughts=thoughts_of)
     now = sessions._clock()  # pyright: ignore[reportPrivateUsage]

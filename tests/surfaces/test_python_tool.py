@@ -22,6 +22,7 @@ from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import StoreError, UsageError
 from reasonry.guided.read_calls import ACTIONS
+from reasonry.guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import thinking
@@ -92,13 +93,13 @@ def test_descriptions_are_short() -> None:
 
 
 def test_the_schema_of_sessions_names_every_action() -> None:
-    assert thinking.sessions_input()["properties"]["action"]["enum"] == list(ACTIONS)
+    assert actions_schema(ACTIONS)["properties"]["action"]["enum"] == list(ACTIONS)
 
 
 async def test_the_reply_is_what_its_schema_says(tool: ThinkingTool) -> None:
     from jsonschema import validate
 
-    schema = thinking.thinking_output()
+    schema = tool_schema(ThinkingReply)
     reply = await tool(**CALL)
     validate(reply, schema)
     assert set(schema["required"]) < set(reply) <= set(schema["properties"])

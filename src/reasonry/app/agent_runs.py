@@ -27,7 +27,7 @@ from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
-from .run_thoughts import rows_of_run
+from .run_thoughts import new_rows
 
 Document = dict[str, Any]
 
@@ -108,7 +108,7 @@ async def find_run(
     Raises:
         UsageError: None or several may be meant; `choices` has the ids.
     """
-    rows = [row for run_id in own if (row := await _row(engine.store, run_id)) is not None]
+    rows = await engine.store.rows(own)
     waiting = [row for row in rows if row.status == "active"]
     if len(waiting) == 1:
         return waiting[0].run_id
@@ -127,12 +127,6 @@ async def find_run(
 async def no_run_named(engine: Engine, why: str) -> UsageError:
     """Return the error of a call that names no run; it names the latest open runs of the store."""
     return await _not_named(engine, why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
-
-
-async def _row(store: Store, run_id: str) -> RunRow | None:
-    with contextlib.suppress(ReasonryError):
-        return await store.run(run_id)
-    return None
 
 
 async def _open_questions(engine: Engine, row: RunRow) -> tuple[set[str], str]:
@@ -180,7 +174,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 def _page(record: Record, after: int, limit: int) -> Document:
     stop = after + limit + 1
-    thoughts = [_thought(row) for row in itertools.islice(rows_of_run(record.thoughts()), after, stop)]
+    thoughts = [_thought(row) for row in itertools.islice(new_rows()(record.thoughts()), after, stop)]
     places = record.fork_points()
     questions = [
         _question(question, places) for question in itertools.islice(record.entries("questions"), after, stop)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import count
 
 from ..core.bodies import Thought
 from ..core.problem import quote_latest
 from ..core.text import beginning
+from ..engine.record import Rows
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..records import ThoughtRow
 
@@ -15,20 +17,12 @@ MAX_QUOTED_CHARS = 16_000
 MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 
-class RowsOfRun:
-    """Turns the thoughts of a run, as they are had, into the rows of its session, numbered in this order."""
+def new_rows() -> Rows:
+    """Return a function that turns thoughts of a run, as they come, into the rows of its session, numbered in order."""
+    seqs, numbers = count(1), dict[str, int]()
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._numbers = dict[str, int]()
-
-    def add(self, thoughts: Iterable[Thought]) -> list[ThoughtRow]:
-        """Return the rows of the thoughts that come next."""
-        return [self._row(thought) for thought in thoughts]
-
-    def _row(self, thought: Thought) -> ThoughtRow:
-        self.count += 1
-        number, numbers = self.count, self._numbers
+    def row_of(thought: Thought) -> ThoughtRow:
+        number = next(seqs)
         left = None if thought.branch is None or thought.leaves is None else numbers.get(thought.leaves)
         record = ThoughtRecord(
             stage=thought.stage,
@@ -44,10 +38,7 @@ class RowsOfRun:
             numbers.setdefault(thought.branch, number)
         return ThoughtRow(number, number, thought.text, thought.branch, encode(record))
 
-
-def rows_of_run(thoughts: Iterable[Thought]) -> list[ThoughtRow]:
-    """Return the thoughts of a run as the rows of its session, numbered in the order they were had."""
-    return RowsOfRun().add(thoughts)
+    return lambda thoughts: [*map(row_of, thoughts)]
 
 
 def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:

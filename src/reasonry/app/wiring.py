@@ -15,7 +15,6 @@ from ..core.registry import find_strategy
 from ..core.strategy import Strategy
 from ..engine.engine import Engine, Order
 from ..engine.policy import Performers, Policy
-from ..engine.record import Rows
 from ..engine.run import Run
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..guided.sessions import Sessions
@@ -24,7 +23,7 @@ from ..masking import SECRETS
 from ..records import Store
 from .installed import installed_strategies
 from .participants import PerformerPool
-from .run_thoughts import RowsOfRun, quote_thoughts, rows_of_run
+from .run_thoughts import new_rows, quote_thoughts
 from .use_cases import RunRequest, UseCases
 
 
@@ -46,11 +45,16 @@ class App(UseCases):
     ) -> None:
         self.environ = os.environ if environ is None else environ
         SECRETS.keep_environment(self.environ)
-        self._owns_store = store_spec is None or isinstance(store_spec, str)
-        self.store = _open_store(store_spec, self.environ)
+        self._owns_store = False
+        if store_spec is None or isinstance(store_spec, str):
+            from ..stores import open_store
+
+            self._owns_store = True
+            store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
+        self.store = store_spec
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
-        engine = Engine(self.store, registry, policy, _new_rows, self._tell_verdicts)
+        engine = Engine(self.store, registry, policy, new_rows, self._tell_verdicts)
         super().__init__(engine, PerformerPool(self.environ))
         self._owns_pool, self._is_one_owners = True, False
 
@@ -63,7 +67,7 @@ class App(UseCases):
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
         scoped.engine = Engine(
-            scoped.store, self.strategies, self.engine.policy, _new_rows, scoped._tell_verdicts
+            scoped.store, self.strategies, self.engine.policy, new_rows, scoped._tell_verdicts
         )
         scoped._is_one_owners = True
         scoped._owns_store = scoped._owns_pool = False
@@ -175,11 +179,7 @@ class App(UseCases):
 
     async def _thoughts_of(self, run_id: str) -> Any:
         record = await self.engine.record(run_id)
-        return await asyncio.to_thread(lambda: rows_of_run(record.thoughts()))
-
-
-def _new_rows() -> Rows:
-    return RowsOfRun().add
+        return await asyncio.to_thread(lambda: new_rows()(record.thoughts()))
 
 
 def _working_directory() -> str:
@@ -188,11 +188,3 @@ def _working_directory() -> str:
     except OSError:
         # It was deleted.
         return ""
-
-
-def _open_store(spec: str | Store | None, environ: Mapping[str, str]) -> Store:
-    from ..stores import open_store
-
-    if spec is None or isinstance(spec, str):
-        return open_store(spec or environ.get("REASONRY_STORE") or None)
-    return spec

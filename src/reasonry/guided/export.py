@@ -77,7 +77,8 @@ def _thought_lines(thought: Document) -> Iterator[str]:
 
 
 def _remarks(thought: Document) -> str:
-    remarks = [" → ".join(map(_code, stages_of(thought)))] if thought.get("stage") else []
+    stages = " → ".join(map(_code, stages_of(thought)))
+    remarks = [stages] if stages else []
     if "revises_thought" in thought:
         remarks.append(f"revises thought {thought['revises_thought']}")
     elif thought.get("is_revision"):
@@ -123,14 +124,14 @@ def _arrows(thought: Document, node: str, ends: Mapping[Any, str]) -> Iterator[s
 
 
 def stages_of(thought: Document) -> Sequence[str]:
-    """Return the stages that a thought is in: one, or a path of several."""
-    return thought.get("stages") or [thought["stage"]]
+    """Return the stages that a thought is in: none, one, or a path of several."""
+    return thought.get("stages") or [*filter(None, [thought.get("stage")])]
 
 
 def _label(thought: Document) -> str:
     text = clip(thought["thought"], _LABEL_CHARS)
-    stage = f" {_safe(' → '.join(stages_of(thought)))}" if thought.get("stage") else ""
-    return f"{thought['thought_number']}{stage}<br/>{_safe(text)}"
+    stages = _safe(" → ".join(stages_of(thought)))
+    return f"{thought['thought_number']}{stages and f' {stages}'}<br/>{_safe(text)}"
 
 
 def _safe(text: str) -> str:

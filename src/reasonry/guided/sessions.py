@@ -79,6 +79,11 @@ _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
 
 
+async def no_thoughts(_: str) -> Sequence[ThoughtRow]:
+    """Return the thoughts of a run, where runs write no sessions: none."""
+    return ()
+
+
 class Sessions:
     """The sessions of one store. Every method takes the arguments as they came and returns a JSON document.
 
@@ -98,7 +103,7 @@ class Sessions:
         settings: SessionSettings | None = None,
         clock: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = new_uuid,
-        run_thoughts: RunThoughts | None = None,
+        run_thoughts: RunThoughts = no_thoughts,
         directory: str = "",
         chooses_ids: bool = True,
     ) -> None:
@@ -107,7 +112,7 @@ class Sessions:
         self._strategies = strategies
         self._clock = clock
         self._new_id = new_id
-        self._run_thoughts = run_thoughts or _no_thoughts
+        self._run_thoughts = run_thoughts
         self._continuations = RunContinuations(store, self._run_thoughts, self.strategy, self.settings)
         self._directory = directory
         self._chooses_ids = chooses_ids
@@ -641,10 +646,6 @@ class Sessions:
         if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
             raise no_session(session_id)
         return view.row
-
-
-async def _no_thoughts(_: str) -> Sequence[ThoughtRow]:
-    return ()
 
 
 def _learn(thinker: Thinker, call: ThinkingCall, taken: Taken) -> None:

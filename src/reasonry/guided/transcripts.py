@@ -149,7 +149,7 @@ def instant_ms(written: Any, default: int) -> int:
     """Return an instant that is written as ISO 8601 text, in milliseconds since 1970."""
     try:
         at = datetime.fromisoformat(written)
-        return max(int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
+        return max(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
     except (TypeError, ValueError, OverflowError):
         return default
 

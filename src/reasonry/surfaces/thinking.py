@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import UsageError
-from ..guided.thinking_tool import EVIDENCE, ThinkingCall, ThinkingReply, actions_schema, tool_schema
+from ..guided.thinking_tool import EVIDENCE, ThinkingCall, tool_schema
 
 Schema = dict[str, Any]
 
@@ -97,18 +97,6 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
     strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
     evidence = {"type": "string", "enum": list(EVIDENCE), "description": "What it rests on"}
     return {**schema, "properties": {**schema["properties"], "strategy": strategy, "evidence": evidence}}
-
-
-def thinking_output() -> Schema:
-    """Return the JSON schema of the thinking tool's reply."""
-    return tool_schema(ThinkingReply)
-
-
-def sessions_input() -> Schema:
-    """Return the JSON schema of the arguments of the tool `sessions`."""
-    from ..guided.read_calls import ACTIONS
-
-    return actions_schema(ACTIONS)
 
 
 def sessions_output() -> Schema:

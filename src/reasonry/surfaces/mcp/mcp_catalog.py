@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
+from ...guided.read_calls import ACTIONS
+from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from .. import thinking
 from .mcp_server import McpServer
 from .tools import Guard, McpTool
@@ -73,7 +75,7 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             title=thinking.THINKING_TITLE,
             description=thinking.THINKING_BRIEFLY,
             input_schema=thinking.thinking_input(strategy_names(strategies)),
-            output_schema=thinking.thinking_output(),
+            output_schema=tool_schema(ThinkingReply),
             annotations=_THINK,
             call=lambda arguments, context: sessions.think(
                 arguments, thinker=context.thinker, refuter="`coach` with action refute"
@@ -89,7 +91,7 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             name=thinking.SESSIONS,
             title=thinking.SESSIONS_TITLE,
             description=thinking.SESSIONS_DESCRIPTION,
-            input_schema=thinking.sessions_input(),
+            input_schema=actions_schema(ACTIONS),
             output_schema=thinking.sessions_output(),
             annotations={**_THINK, "destructiveHint": True},
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),

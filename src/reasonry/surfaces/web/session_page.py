@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.strategy import Strategy
 from ...core.text import first_words
+from ...guided.export import stages_of
+from ...guided.transcripts import instant_ms
 from ..run_report import TITLE_CHARS
 from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
 from .run_page import table_of
@@ -27,7 +28,7 @@ def session_page(
         strategy: Its table, if it has one that is still known.
     """
     thoughts: Sequence[Document] = session["thoughts"]
-    begun = _instant_ms(session["created_at"])
+    begun = instant_ms(session["created_at"], 0)
     lines = _SessionNodes(begun)
     for thought in thoughts:
         lines.add(thought)
@@ -58,7 +59,7 @@ def session_page(
         ended_at_ms=begun + max(times, default=0) if has_ended else None,
         duration_ms=max(times, default=0),
         table=table_of(strategy),
-        path=[stage for thought in thoughts for stage in _stages(thought) if stage],
+        path=[stage for thought in thoughts for stage in stages_of(thought)],
         nodes=nodes,
     )
     return finish_page(page, bounds)
@@ -81,7 +82,7 @@ class _SessionNodes:
         number, data = thought["thought_number"], thought.get("data") or {}
         score = thought.get("score", data.get("score"))
         score = score if isinstance(score, int | float) else None
-        at = _instant_ms(thought["at"]) - self.begun_at_ms if "at" in thought else None
+        at = instant_ms(thought["at"], 0) - self.begun_at_ms if "at" in thought else None
         before = self.nodes.get(parent)
         node = PageNode(
             id=name,
@@ -89,7 +90,7 @@ class _SessionNodes:
             kind="thought",
             label=f"Thought {number}",
             text=thought["thought"],
-            stage=" → ".join(_stages(thought)),
+            stage=" → ".join(stages_of(thought)),
             branch=branch,
             score=score,
             score_text="" if score is None else f"{score:g}",
@@ -108,11 +109,3 @@ class _SessionNodes:
         """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
         named = f"t{thought[seq]}" if seq in thought else self._numbers.get(thought.get(number, 0))
         return named if named in self.nodes else None
-
-
-def _stages(thought: Document) -> Sequence[str]:
-    return thought.get("stages") or [thought.get("stage") or ""]
-
-
-def _instant_ms(instant: str) -> int:
-    return round(datetime.datetime.fromisoformat(instant).timestamp() * 1000)
