@@ -69,24 +69,24 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     entries: tuple[str, ...] = ()
     worked: tuple[str, ...] = ()
 
+    @property
+    def answers_so_far(self) -> str:
+        """Each entry with what it came to."""
+        worked = zip(self.entries, self.worked, strict=False)
+        return "\n\n".join(f"{entry}\n{text}" for entry, text in worked)
+
+    def ask(self, task: str, *shown: str) -> Ask:
+        """Return a question about all there is, or about what is to be shown of it."""
+        draft = [f"Draft:\n{self.draft}"] if self.draft else []
+        shown = shown or (f"Problem: {self.problem}", *draft, self.answers_so_far)
+        facts = {"kind": "profile", "problem": self.problem, "answer": self.final.text}
+        return Ask("\n\n".join([*filter(None, shown), *self.final.objections, task]), facts=facts)
+
 
 class PlainState(State, frozen=True, omit_defaults=True):
     """The state of a profile without a list."""
 
     options: AnswerOptions  # pyright: ignore[reportIncompatibleVariableOverride]
-
-
-def _ask(s: State, task: str, *parts: str) -> Ask:
-    facts = {"kind": "profile", "problem": s.problem, "answer": s.final.text}
-    return Ask("\n\n".join([*filter(None, parts), *s.final.objections, task]), facts=facts)
-
-
-def _draft_shown(s: State) -> str:
-    return f"Draft:\n{s.draft}" if s.draft else ""
-
-
-def _answers_so_far(s: State) -> str:
-    return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(s.entries, s.worked, strict=False))
 
 
 class ProfileDetails(AnswerDetails, total=False):
@@ -126,13 +126,13 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     def write_draft(self, s: State) -> Body:
         """Write an answer to be checked."""
-        (reply,) = yield request(s, _ask(s, self.draft, f"Problem: {s.problem}"))
+        (reply,) = yield request(s, s.ask(self.draft))
         return go(replace(s, draft=reply.value.text), self._names[1], Thought(reply.value.text))
 
     def list_entries(self, s: State) -> Body:
         """List what is to be worked out."""
         task = self.entries.format(count=s.options.max_entries)
-        (reply,) = yield request(s, _ask(s, task, f"Problem: {s.problem}", _draft_shown(s)))
+        (reply,) = yield request(s, s.ask(task))
         entries = tuple(map(without_number, reply.value.entries[: s.options.max_entries]))
         thought = Thought("\n".join(entries), data={"entries": list(entries)})
         return go(replace(s, entries=entries), self._names[-3], thought)
@@ -142,14 +142,13 @@ class Profile(Struct, frozen=True, kw_only=True):
         if len(s.worked) == len(s.entries):
             return go(s, self._names[-2])
         entry = s.entries[len(s.worked)]
-        task = self.work.format(entry=entry)
-        (reply,) = yield request(s, _ask(s, task, f"Problem: {s.problem}", _answers_so_far(s)))
+        (reply,) = yield request(s, s.ask(self.work.format(entry=entry)))
         return stay(replace(s, worked=(*s.worked, reply.value.text)), f"{entry}\n{reply.value.text}")
 
     def work_side_by_side(self, s: State) -> Body:
         """Work out all entries, none with knowledge of another; one that is lost says so."""
-        above = (f"Problem: {s.problem}", "\n".join(s.entries)) if self.joins else ()
-        asks = [_ask(s, self.work.format(entry=entry), *above) for entry in s.entries]
+        above = (f"Problem: {s.problem}", "\n".join(s.entries)) if self.joins else ("",)
+        asks = [s.ask(self.work.format(entry=entry), *above) for entry in s.entries]
         replies = yield request(s, *asks, give_failures=True)
         raise_if_all_failed(replies)
         worked = tuple(
@@ -157,17 +156,13 @@ class Profile(Struct, frozen=True, kw_only=True):
             for reply in replies
         )
         s = replace(s, worked=worked)
-        return go(s, self._names[-2], Thought(_answers_so_far(s), data={"worked": list(worked)}))
+        return go(s, self._names[-2], Thought(s.answers_so_far, data={"worked": list(worked)}))
 
     def give_answer(self, s: State) -> Body:
         """The answer, from all there is; asked for again where a verifier proves it wrong."""
         if self.joins and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
-
-        def ask(s: State) -> Ask:
-            return _ask(s, self.answer, f"Problem: {s.problem}", _draft_shown(s), _answers_so_far(s))
-
-        return (yield from settle_answer(s, ask, s.worked))
+        return (yield from settle_answer(s, lambda s: s.ask(self.answer), s.worked))
 
     def conclude(self, state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
