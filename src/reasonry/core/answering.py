@@ -216,7 +216,6 @@ def settle_answer(
     *,
     review: Callable[[Any], Ask] | None = None,
     best: str | None = None,
-    to: str = "final_response",
 ) -> Generator[Request, Any, Move]:
     """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
 
@@ -230,7 +229,6 @@ def settle_answer(
         path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
         review: From the state to the question whether its answer holds; None: it is not reviewed.
         best: What to answer where no reply to the question can be read, if the strategy has anything.
-        to: The stage to go to when the answer is settled.
     """
     thoughts: tuple[Thought, ...] = ()
     if state.final.text is None:
@@ -242,7 +240,7 @@ def settle_answer(
         state, thoughts = yield from _review_answer(state, review(state), thoughts)
         if state.final.verification == "open":
             return stay(state, *thoughts)
-    return go(state, to, *thoughts)
+    return go(state, "final_response", *thoughts)
 
 
 def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:

@@ -149,7 +149,11 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 f"{by}-{number}" if by else "writer",
             )
             effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
-        brought = yield request(self, *effects, enough=_has_proof)
+
+        def has_proof(brought: Iterable[Delivered | None]) -> bool:
+            return any(isinstance(each, Finished) and each.proved for each in brought)
+
+        brought = yield request(self, *effects, enough=has_proof)
         is_checked = bool(drawn_with.get("verify"))
         drawn = [
             replace(read_draft(number, each), checked=is_checked, repairs=draft.number if draft else 0)
@@ -199,10 +203,6 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Conclusion(document=document)
         certainty = "proved" if best.status == "proved" else "given"
         return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
-
-
-def _has_proof(brought: Iterable[Delivered | None]) -> bool:
-    return any(isinstance(each, Finished) and each.proved for each in brought)
 
 
 def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:

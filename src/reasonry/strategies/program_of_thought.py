@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import Draft, DraftState, list_drafts
+from ..core.drafts import Draft, DraftState, list_drafts, read_draft
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
@@ -102,7 +102,7 @@ def _ask_for_programs(s: State, failed: Sequence[Draft | None]) -> Generator[Req
     new = [
         Draft(number, status="lost", steps=(reply.value.program,))
         if isinstance(reply, Reply)
-        else Draft(number, status="lost", why=reply.message, code=reply.code)
+        else read_draft(number, reply)
         for number, reply in zip(numbers, replies, strict=True)
     ]
     return replace(s, drafts=(*s.drafts, *new))
@@ -121,7 +121,10 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
 def execute(s: State) -> Body:
     """o_i = run(c_i); a program fails on an error, an example or the verifier."""
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
-    outputs = yield from run_programs(s, {name: _code(s, draft) for name, draft in unrun.items()})
+    inputs = [each.input for each in s.options.examples]
+    tests = [f"[solve(given) for given in {inputs!r}]"] if inputs else []
+    programs = {name: "\n\n".join([*draft.steps, *tests]) for name, draft in unrun.items()}
+    outputs = yield from run_programs(s, programs)
     run = {name: _judge(s, unrun[name], output) for name, output in zip(unrun, outputs, strict=True)}
     s = replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts))
     s = yield from s.verify()
@@ -129,11 +132,6 @@ def execute(s: State) -> Body:
     can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
     to = "program_repair" if s.best is None and can_repair else "answer_selection"
     return go(s, to, list_drafts(last))
-
-
-def _code(s: State, draft: Draft) -> str:
-    inputs = [each.input for each in s.options.examples]
-    return "\n\n".join([*draft.steps, *([f"[solve(given) for given in {inputs!r}]"] if inputs else [])])
 
 
 def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:

@@ -268,7 +268,10 @@ def attack(s: State) -> Body:
     """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
     s = yield from _settle_claims(s)
     put = [(at, lens) for at, claim in enumerate(s.claims) if not claim.verdict for lens in LENSES]
-    answers = yield request(s, *(_attack_of_claim(s, at, lens) for at, lens in put), give_failures=True)
+    shown = [first_words(claim.text, _CLAIM_CHARS) for claim in s.claims]
+    tasks = [ATTACK.format(place=s.claims[at].place, claim=shown[at], task=LENSES[lens]) for at, lens in put]
+    asks = [_ask_reader(s, lens, task, _id(at)) for (at, lens), task in zip(put, tasks, strict=True)]
+    answers = yield request(s, *asks, give_failures=True)
     raise_if_all_failed(answers)
     claims = list(s.claims)
     for (at, lens), answer in zip(put, answers, strict=True):
@@ -299,12 +302,6 @@ def _settle_without_asking(claim: Claim, ran: Collection[int | None]) -> Claim:
     if faults := false_equations(claim.text):
         return replace(claim, settled_by="arithmetic", verdict="refuted", reason=faults[0], quote=claim.text)
     return claim
-
-
-def _attack_of_claim(s: State, at: int, lens: str) -> Ask:
-    claim = s.claims[at]
-    shown = first_words(claim.text, _CLAIM_CHARS)
-    return _ask_reader(s, lens, ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens]), _id(at))
 
 
 def judge(problem: str, claim: Claim) -> Claim:

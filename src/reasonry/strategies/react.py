@@ -31,7 +31,7 @@ from ..core.answering import Answer, AnswerReply, AnswerState, conclude_answer, 
 from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
 from ..core.details import Details
 from ..core.effects import Ask, CallTool
-from ..core.events import Failed, Reply, ToolReturned
+from ..core.events import Failed, Reply
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
@@ -162,7 +162,9 @@ def think(to: str) -> Callable[[State], Body]:
         else:
             (answered,) = yield request(s, question)
             reply = answered.value
-        actions, answer = _with_early(reply), None if reply.actions else reply.answer
+        actions, answer = reply.actions, None if reply.actions else reply.answer
+        if actions and reply.answer:
+            actions = (*actions, Written(f"finish[{reply.answer}]", fault=EARLY))
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         final = s.final if answer is None else s.final.propose(answer)
         s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), final=final)
@@ -191,7 +193,9 @@ def act(s: State) -> Body:
     brought: dict[str, str] = {}
     for key, result in zip(calls, results, strict=True):
         shown = "\n".join([context(s), *brought.values()])
-        brought[key] = _observation(result, s.options.max_observation_chars, shown)
+        failed = isinstance(result, Failed)
+        text = f"Error: {result.message}" if failed else evidence_text(result.value, shown) or "(nothing)"
+        brought[key] = cut(text, s.options.max_observation_chars)
     earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
@@ -262,12 +266,6 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
     return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.cards)), facts)
 
 
-def _with_early(reply: TurnRead) -> tuple[Written, ...]:
-    """Return the actions of a turn; an answer beside them is one that cannot be taken."""
-    is_early = reply.actions and reply.answer
-    return (*reply.actions, Written(f"finish[{reply.answer}]", fault=EARLY)) if is_early else reply.actions
-
-
 def _resolve(state: State, action: Written) -> Action | Unreadable:
     return resolve_action(state.cards, action)
 
@@ -276,12 +274,6 @@ def _key(state: State, action: Written) -> str:
     """Return what is the same for actions that come down to the same call."""
     call = _resolve(state, action)
     return call.text if isinstance(call, Action) else action.text
-
-
-def _observation(result: ToolReturned | Failed, limit: int, shown: str) -> str:
-    if isinstance(result, Failed):
-        return cut(f"Error: {result.message}", limit)
-    return cut(evidence_text(result.value, shown) or "(nothing)", limit)
 
 
 def _add_observations(state: State, *observations: str) -> State:

@@ -163,13 +163,9 @@ def read_plan(
         elif len(calls) > state.options.max_calls:
             return Unreadable(f"plan at most {state.options.max_calls} calls")
         else:
-            return tuple(_in_its_own_name(call, cards) for call in calls), rung
+            named = ((call, card_named(cards, call.tool)) for call in calls)
+            return tuple(replace(call, tool=card.name) if card else call for call, card in named), rung
     return Unreadable(reason or "no plan was found in it")
-
-
-def _in_its_own_name(call: PlannedCall, cards: Sequence[ToolCard]) -> PlannedCall:
-    card = card_named(cards, call.tool)
-    return call if card is None else replace(call, tool=card.name)
 
 
 def _plans(
@@ -208,7 +204,8 @@ def work(s: State) -> Body:
             failed[call.id] = result.message
         else:
             value = result.value.result if isinstance(result, Reply) else result.value
-            evidence[call.id] = _cut(value, s.options.max_evidence_chars)
+            is_short = len(text := evidence_text(value)) <= s.options.max_evidence_chars
+            evidence[call.id] = value if is_short else cut(text, s.options.max_evidence_chars)
     s = replace(s, evidence=evidence, failed=failed)
     thoughts = [Thought(_evidence_text(s, call.id), data={"evidence": call.id}) for call in calls]
     return stay(s, *thoughts) if ready(s) else go(s, "evidence_collection", *thoughts)
@@ -287,11 +284,6 @@ def _evidence_text(state: State, name: str, shown: str = "") -> str:
     if name in state.evidence:
         return f"Evidence {name}: {evidence_text(state.evidence[name], shown)}"
     return f"Evidence {name}: none ({state.failed.get(name, 'not run')})"
-
-
-def _cut(value: Any, limit: int) -> Any:
-    text = evidence_text(value)
-    return value if len(text) <= limit else cut(text, limit)
 
 
 _EXAMPLE = {

@@ -200,7 +200,9 @@ def answer_question(s: State) -> Body:
         (reply,) = yield request(s, _question(s, "sub_answer", ANSWER_ONE))
         answer = _evidence(s, reply.value.sub_question_answer)
     else:
-        (result,) = yield request(s, _look_up(s.options.card, s.question), give_failures=True)
+        found = arguments_for(s.options.card, s.question)
+        arguments = {"query": s.question} if isinstance(found, Unreadable) else found
+        (result,) = yield request(s, CallTool(s.options.card.name, arguments), give_failures=True)
         failed = isinstance(result, Failed)
         answer = UNANSWERED.format(why=result.message) if failed else _evidence(s, result.value)
     lines = (*s.lines, INTERMEDIATE.format(answer=answer))
@@ -272,11 +274,6 @@ def _question(state: State, kind: str, task: str) -> Ask:
         "hops": [list(hop) for hop in state.hops],
     }
     return Ask(prompt, SYSTEM, facts)
-
-
-def _look_up(card: ToolCard, question: str) -> CallTool:
-    arguments = arguments_for(card, question)
-    return CallTool(card.name, {"query": question} if isinstance(arguments, Unreadable) else arguments)
 
 
 def _evidence(state: State, value: Any) -> str:

@@ -272,17 +272,12 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample
     return Unreadable(NO_ANSWER) if is_prose else reading
 
 
-def _was_cut(path: Any) -> bool:
-    if isinstance(path, Finished):
-        return path.status == "cancelled"
-    return isinstance(path, Failed) and path.code == STOPPED
-
-
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
     """Book what the paths brought; those that were cut off have no vote, and those that are missing none yet."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, state.drawn + 1):
-        if path is None or _was_cut(path):
+        was_cut = isinstance(path, Finished) and path.status == "cancelled"
+        if path is None or was_cut or (isinstance(path, Failed) and path.code == STOPPED):
             unfinished = unfinished or (isinstance(path, Finished) and (path.short or path.answer)) or None
             continue
         draft, reasoning = _read_path(number, path)

@@ -98,7 +98,8 @@ class Focus(Struct, frozen=True):
         """
         if not self.words:
             return _only_number(text)
-        named = [word for word in self.words if _names(text, word)]
+        whole_words = ((word, rf"(?<!\w){re.escape(word)}(?!\w)") for word in self.words)
+        named = [word for word, pattern in whole_words if re.search(pattern, text, re.IGNORECASE)]
         if len(named) != 1:
             return None
         stated = stated_answer(text)
@@ -137,10 +138,6 @@ def _fault(words: tuple[str, ...]) -> str | None:
     if len(words) > MAX_CHOICES or max(map(len, words)) > MAX_CHOICE_CHARS:
         return f"at most {MAX_CHOICES} choices of at most {MAX_CHOICE_CHARS} characters"
     return None
-
-
-def _names(text: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _only_number(text: str) -> int | float | None:

@@ -168,7 +168,8 @@ def read_scores(
     for verdict in reading[0].evaluations:
         number = _number_of(verdict.plan, count)
         if number is None:
-            return Unreadable(f"there is no plan {verdict.plan[:60]!r}; the plans are: {_letters(count)}")
+            letters = ", ".join(map(plan_letter, range(1, count + 1)))
+            return Unreadable(f"there is no plan {verdict.plan[:60]!r}; the plans are: {letters}")
         if number in found:
             return Unreadable(f"plan {plan_letter(number)} has two scores")
         found[number] = ScoreReply(reason=verdict.reason, overall_score=verdict.overall_score)
@@ -176,10 +177,6 @@ def read_scores(
     if missing:
         return Unreadable(f"no score for plan {', '.join(missing)}; each plan needs one")
     return tuple(found[number] for number in range(1, count + 1)), reading[1]
-
-
-def _letters(count: int) -> str:
-    return ", ".join(plan_letter(number) for number in range(1, count + 1))
 
 
 def _number_of(name: str, count: int) -> int | None:

@@ -129,7 +129,8 @@ def _open_next(state: State) -> State:
         ready = ready[:1]
     left, opening = room(state), list[Task]()
     for task in ready:
-        left -= _calls_of(task.resource_name, state.options.votes)
+        writes = (task.resource_name not in TAKES_THE_QUERY) + (task.resource_name in REPLIES)
+        left -= writes + state.options.votes // 2 + 1
         if left < 0:
             break
         converts = task.resource_name not in PASSED_THROUGH
@@ -137,12 +138,6 @@ def _open_next(state: State) -> State:
     if ready and not opening:
         return end_work(state, "cost_limit", COST_LIMIT)
     return with_tasks(state, *opening)
-
-
-def _calls_of(resource: str, votes: int) -> int:
-    """Return how many questions a task takes at least."""
-    converts = resource not in TAKES_THE_QUERY
-    return converts + (resource in REPLIES) + votes // 2 + 1
 
 
 def _tasks_at(state: State, stage: str) -> list[Task]:

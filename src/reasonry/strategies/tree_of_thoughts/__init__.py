@@ -120,8 +120,11 @@ def expand(to: str) -> Callable[[State], Body]:
         thoughts: list[Thought] = []
         for parent, reply, found in zip(s.expanding, replies, proposed, strict=True):
             line, known = s.branch(parent), children(s.nodes, parent)
-            scored = {} if isinstance(found, Failed) else _texts_with_scores(found)
-            for place, text in enumerate(_new_texts([*scored], known), start=len(known) + 1):
+            proposals = () if isinstance(found, Failed) else found
+            pairs = ((p, None) if isinstance(p, str) else (p.thought, p.score) for p in proposals)
+            scored, had = dict(pairs), {normal(node.content) for node in known}
+            new = [text for text in distinct([*scored]) if normal(text) not in had]
+            for place, text in enumerate(new, start=len(known) + 1):
                 name, depth = f"node_{len(s.nodes) + len(fresh) + 1}", s.nodes[parent].depth + 1
                 node = Node(name, text, parent, depth, score=scored[text])
                 fresh.append(_value(node, None, guess=isinstance(reply, Failed)))
@@ -138,17 +141,6 @@ def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThoug
     if not isinstance(reply, Failed):
         return reply.value
     return [] if proposes_nothing(s, reply.replies[-1:]) else unscored_thoughts(s, reply) or reply
-
-
-def _texts_with_scores(proposed: Sequence[str | ScoredThought]) -> dict[str, float | None]:
-    """Return the texts of what was proposed, with their scores where they came together."""
-    return dict((each, None) if isinstance(each, str) else (each.thought, each.score) for each in proposed)
-
-
-def _new_texts(proposed: Sequence[str], known: Sequence[Node]) -> list[str]:
-    """Return what was proposed and is not there yet."""
-    had = {normal(node.content) for node in known}
-    return [text for text in distinct(proposed) if normal(text) not in had]
 
 
 def _count_asked(s: State, closed: Collection[str]) -> dict[str, Node]:
