@@ -19,8 +19,8 @@ from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable, fit, unwrap
 from ...reading.json_in_text import json_values
-from ...reading.vote import is_settled, tally
-from .planning import majority, plan_branch, questions_of_a_round, select_plan
+from ...reading.vote import tally
+from .planning import plan_branch, questions_of_a_round, select_plan
 from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
 from .state import (
     State,
@@ -30,6 +30,7 @@ from .state import (
     plan_letter,
     question,
     resources_shown,
+    votes_due,
     with_iteration,
 )
 from .tasks import move_on
@@ -45,7 +46,7 @@ def choose_plan(s: State) -> Body:
     """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
     ballots: list[str] = []
     drawn, size = 0, questions_of_a_round(s, len(s.now.plans))
-    while due := _rounds_due(s, ballots, drawn):
+    while due := affordable(s, votes_due(s, ballots, drawn) * size) // size:
         rounds = range(drawn, drawn + due)
         questions = [ask for sample in rounds for ask in _questions(s, sample, due * size)]
         replies = yield request(s, *questions, give_failures=True)
@@ -75,16 +76,6 @@ def _verdicts(state: State) -> list[Thought]:
     selected = state.now.plans[state.now.selected]
     selection = f"Selected plan {plan_letter(state.now.selected + 1)}: {selected.shown_score}"
     return [*thoughts, Thought(selection, data={"selected_plan": state.now.selected + 1})]
-
-
-def _rounds_due(state: State, ballots: Sequence[str], drawn: int) -> int:
-    """Return how many rounds of scores to ask for now: as few as can settle the choice."""
-    size, votes = questions_of_a_round(state, len(state.now.plans)), tally(ballots)
-    lead = votes[0].count if votes else 0
-    left = state.options.votes - drawn
-    if drawn and (left == 0 or is_settled(votes, left)):
-        return 0
-    return affordable(state, min(left, max(1, majority(state) - lead)) * size) // size
 
 
 # -- the questions

@@ -178,7 +178,7 @@ def plans_due(state: State, asked: int = 0) -> int:
     wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
     if is_unmeasured(state):
         return min(1, wanted)
-    votes = majority(state)
+    votes = state.options.majority
     for due in range(wanted, 0, -1):
         scores = votes * questions_of_a_round(state, have + due)
         if due + scores + 2 + votes <= room(state):
@@ -317,11 +317,6 @@ def select_plan(state: State, index: int) -> State:
         for number, task in enumerate(planned, 1)
     ]
     return with_iteration(replace(state, tasks=(*state.tasks, *tasks)), selected=index)
-
-
-def majority(state: State) -> int:
-    """Return how many votes settle a question."""
-    return state.options.votes // 2 + 1
 
 
 def plan_branch(state: State, number: int) -> str:

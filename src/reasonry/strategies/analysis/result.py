@@ -9,7 +9,7 @@ from msgspec import Meta
 from ...core.bodies import Conclusion
 from ...core.details import AnswerDetails
 from .plain_text import result_text
-from .questions import texts
+from .questions import DecisionReply, texts
 from .state import Iteration, Plan, State, at_work, is_broke, iteration_id, plan_id
 
 
@@ -89,8 +89,14 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
         "complexity": _data(iteration.complexity),
         "plans": [_plan(number, n, plan) for n, plan in enumerate(iteration.plans, 1)],
         "selected_plan": None if iteration.selected is None else iteration.selected + 1,
-        "decision": _data(iteration.decision),
+        "decision": _decision(iteration.decision),
     }
+
+
+def _decision(reply: DecisionReply | None) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    return {"continue_iterations": reply.continue_iterations, **(_data(reply) or {})}
 
 
 def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -15,6 +15,7 @@ from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.evidence import passages_text
 from ...core.toolcard import ToolCard, cards_text
+from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
 from .plain_text import data_text
 from .questions import (
@@ -122,6 +123,11 @@ class Options(AnswerOptions, frozen=True):
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
+
+    @property
+    def majority(self) -> int:
+        """How many votes settle a question."""
+        return self.votes // 2 + 1
 
     @property
     def focus(self) -> Focus | None:
@@ -446,6 +452,15 @@ def is_broke(state: State) -> bool:
 def affordable(state: State, wanted: int) -> int:
     """Return how many of the calls wanted can go out now."""
     return int(max(0, min(wanted, room(state))))
+
+
+def votes_due(state: State, answers: Sequence[str], drawn: int) -> int:
+    """Return how many votes to draw now: as few as can settle the question, none where it is settled."""
+    left, votes = state.options.votes - drawn, tally(answers)
+    if drawn and (left <= 0 or is_settled(votes, left)):
+        return 0
+    lead = votes[0].count if votes else 0
+    return min(left, max(1, state.options.majority - lead))
 
 
 def re_asks(state: State, together: int, kept: int) -> int:

@@ -29,7 +29,7 @@ from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
-from ...reading.vote import is_settled, tally
+from ...reading.vote import tally
 from .plain_text import found_text, result_text
 from .questions import (
     CODE_ERRORS,
@@ -67,6 +67,7 @@ from .state import (
     question,
     resources,
     room,
+    votes_due,
     with_tasks,
 )
 
@@ -111,7 +112,11 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    asks = {"task_execution": _asks_first, "query_conversion": _is_converted, "quality_evaluation": _is_asked}
+    asks = {
+        "task_execution": _asks_first,
+        "query_conversion": _is_converted,
+        "quality_evaluation": _votes_due,
+    }
     costs = all(asks[to](state, task) for task in _tasks_at(state, to))
     if costs and not affordable(state, 1):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
@@ -130,7 +135,7 @@ def _open_next(state: State) -> State:
     left, opening = room(state), list[Task]()
     for task in ready:
         writes = (task.resource_name not in TAKES_THE_QUERY) + (task.resource_name in REPLIES)
-        left -= writes + state.options.votes // 2 + 1
+        left -= writes + state.options.majority
         if left < 0:
             break
         converts = task.resource_name not in PASSED_THROUGH
@@ -456,7 +461,7 @@ def judge(s: State) -> Body:
     judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
         judged[task.number] = _add_vote(judged[task.number], answer)
-    settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(task, s.options.votes)}
+    settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(s, task)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
     s = with_tasks(book_costs(s, answers), *(judged | settled).values())
     s = replace(s, history=(*s.history, *accepted))
@@ -473,26 +478,17 @@ def _verdict(task: Task) -> Thought:
     return Thought(f"{task.title} {task.status}: {task.reason}", data=data)
 
 
-def _is_asked(state: State, task: Task) -> bool:
-    """Whether a vote on a result is still to be drawn."""
-    return _votes_due(task, state.options.votes) > 0
-
-
 def _ballots_due(state: State) -> list[tuple[Task, int]]:
     due = [
         (task, sample)
         for task in _tasks_at(state, "quality_evaluation")
-        for sample in range(task.votes_drawn, task.votes_drawn + _votes_due(task, state.options.votes))
+        for sample in range(task.votes_drawn, task.votes_drawn + _votes_due(state, task))
     ]
     return due[: affordable(state, len(due))]
 
 
-def _votes_due(task: Task, votes: int) -> int:
-    left, counted = votes - task.votes_drawn, tally(task.verdicts)
-    if task.votes_drawn and (left <= 0 or is_settled(counted, left)):
-        return 0
-    lead = counted[0].count if counted else 0
-    return min(left, max(1, votes // 2 + 1 - lead))
+def _votes_due(state: State, task: Task) -> int:
+    return votes_due(state, task.verdicts, task.votes_drawn)
 
 
 def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
