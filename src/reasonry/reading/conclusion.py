@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFERS
-from .numbers import NUMBER_WORD, numbers_in, without_latex
+from .numbers import NUMBER_WORD, WIDE, numbers_in, without_latex
 from .open_task import asks_for_number
 from .vote import normalise, says_the_same, tidy
 
@@ -183,6 +183,10 @@ _WHO_IS: Final = lazy_pattern(
 )
 BOLD: Final = lazy_pattern(r"\*\*(?!\s)([^*\n]*[^*\n:：\s])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
+_BOLD_SENTENCE: Final = lazy_pattern(
+    r"(?:^|(?<=\n))(?:[^\w\s*#|>-]\ufe0f?\s)?\*\*(?!\s)([^*\n]{6,}[.!。])\*\*"
+)
+"""A bold sentence with which a paragraph begins."""
 _IF: Final = lazy_pattern(r"\W*(?:if|wenn|falls|si|se|als|jeśli)\b", re.IGNORECASE)
 _CHOOSES: Final = lazy_pattern(
     r"\b(?:[Oo]r|[Oo]der|ou|czy|[Ww]h(?:ich|o)|[Ww]elche\w*)\b| o |还是|それとも|哪|どちら|\b[A-D]\)|^\W*(?:Is|Are|Do"
@@ -207,6 +211,8 @@ _PARAGRAPH: Final = lazy_pattern(r"(?:```.*?(?:```|\Z)|.)+?(?=\n[ \t]*\n|\Z)", r
 MAX_BARE: Final = 300
 """Characters of a text that is an answer without saying so."""
 
+_MAX_WIDE: Final = 12
+"""Characters of a number and its unit in Chinese or Japanese; a longer line is a sentence."""
 _MAX_LED: Final = 20
 """Words of an answer that only a word like `overall` leads to; a longer one sums up a text."""
 
@@ -222,7 +228,8 @@ def find_conclusion(text: str, subject: Subject) -> Found | None:
     if lead and last and not says_the_same(lead.answer, last.answer):
         return None
     names_option = lead is not None and _OPTION.match(lead.answer)
-    found = (names_option and lead) or last or lead or _find_result(text, subject)
+    found = (names_option and lead) or last or lead or _find_marked(text, subject)
+    found = found or _find_result(text, subject)
     bold = BOLD.findall(text)
     # What is marked as the result and what is said last must not differ.
     differ = (
@@ -276,7 +283,7 @@ def _find_named(text: str, subject: Subject) -> Found | None:
             re.IGNORECASE,
         ):
             value = tidy(match["value"].rpartition("=")[2].strip(" $*."))
-            return Found(value, text[: match.start()].strip(), text[match.end() :].strip()) if value else None
+            return Found(value, text[: match.end()].strip(), text[match.end() :].strip()) if value else None
     return None
 
 
@@ -285,7 +292,8 @@ def _find_lead(text: str, subject: Subject) -> Found | None:
     line = text.partition("\n")[0]
     sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
-    if (heading := _TOP_HEADING.match(text)) and "\n#" not in text:
+    heading = _TOP_HEADING.match(text)
+    if heading and "\n#" not in text and len(heading[1].split()) < 4:
         return Found(tidy(heading[1]), text)
     begins = re.match(r"[|#]", text) or _ITEM.match(text) or BEGINS.match(sentence)
     if begins or sentence.endswith((":", "?")) or TAKES_BACK.search(rest) or not rest.strip():
@@ -357,6 +365,20 @@ def _find_bold(text: str, subject: Subject) -> str | None:
     return sentence if is_first and not (goes_on or re.search(r"[=\n]|\*\*", rest)) else None
 
 
+def _find_marked(text: str, subject: Subject) -> Found | None:
+    """Return the one sentence that is bold, or the one bold value, where only remarks follow it."""
+    sentences = list(_BOLD_SENTENCE.finditer(text))
+    marked = sentences if len(sentences) == 1 else [] if sentences else list(BOLD.finditer(text))
+    if len(marked) != 1 or "```" in text or _is_topic(marked[0][1], subject.problem):
+        return None
+    start, end = marked[0].span()
+    rest = text[end:]
+    is_result = bool(sentences) or (text[:start].count("\n") > 1 and _is_number(marked[0][1]))
+    if not is_result or "=" in rest or TAKES_BACK.search(rest):
+        return None
+    return Found(tidy(marked[0][1]), text[:end].strip(), rest.strip())
+
+
 def _is_in(name: str, problem: str) -> bool:
     """Whether a problem names something, and not as a part of a word."""
     return re.search(rf"(?<![^\W\d]){re.escape(name)}(?![a-zà-ÿ])", problem, re.IGNORECASE) is not None
@@ -384,6 +406,7 @@ def _find_first(text: str, subject: Subject) -> Found | None:
     if (
         _is_number(line)
         and line[-1] not in ":："
+        and not (WIDE.search(line) and len(line) > _MAX_WIDE)
         and ("=" not in below or numbers_in(below)[-1:] == numbers_in(line))
     ):
         return Found(tidy(line), text)

@@ -34,6 +34,8 @@ _START: Final = lazy_pattern(r'\{\s*["}]')
 _START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])")
 _FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
 _FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
+_BRACE: Final = lazy_pattern(r"(?:\\[A-Za-z]+|[}^_\\])\{|(?P<brace>\{)")
+r"""A brace, but for those of LaTeX: `\frac{1}{2}`."""
 _MARK: Final = lazy_pattern(r"[{}\[\]\"'“”]")
 _ESCAPE: Final = lazy_pattern(
     r"\\(?:\\|(?P<command>(?:b(?:oxed|eta|ar|egin|ig|inom|f|ecause|ullet|ot|old|oldsymbol)"
@@ -152,7 +154,8 @@ def _repairable(text: str) -> Iterator[str]:
     """Yield the pieces worth putting right: what stands in the last fence, and all from the first brace on."""
     fences = [match.end() for match in _FENCE.finditer(text)]
     starts = {fences[-1]} if fences else set[int]()
-    if (first := text.find("{")) >= 0 and text.count("```", 0, first) % 2 == 0:
+    first = next((match.start("brace") for match in _BRACE.finditer(text) if match["brace"]), -1)
+    if first >= 0 and text.count("```", 0, first) % 2 == 0:
         # A brace inside a fence that does not begin with one is code.
         starts.add(first)
     for start in sorted(starts, reverse=True):

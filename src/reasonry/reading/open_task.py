@@ -39,7 +39,7 @@ _WRITE: Final = (
 _MAKE: Final = (
     r"(?:create|produce|make|give|show|generate|prepare|design|build|develop|suggest|recommend|propose|tell|code|draw|edit"
     r"|improve|provide|list|name|come up with|erstelle|mach|gib|nenne|crée|faites?|donne[zr]?|cr[ei]a|cree|haz|dame"
-    r"|crie|prepar[ae]|prépare[zr]?|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
+    r"|faça|crie|prepar[ae]|prépare[zr]?|cite[zr]?|lista|enumera|elenca)\b(?:[- ](?:me|us|moi|mir|uns))?\s+"
     r"(?:an?|some|several|two|three|four|five|six|seven|eight|nine|ten|twelve|\d+|eine[nr]?|einige|drei|vier|fünf"
     r"|sechs|sieben|acht|neun|zehn|une?|des|trois|quatre|cinq|sept|huit|dix|una?|tres|cuatro|cinco|seis|siete|ocho"
     r"|diez|tre|quattro|cinque|sei|sette|otto|dieci|uma?|três|quatro|sete|oito|dez)\s+"

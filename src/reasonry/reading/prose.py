@@ -142,7 +142,8 @@ _BROKEN_OFF: Final = lazy_pattern(
     r"|[=+×·−]\Z|\s(?:is|are"
     r"|the|an|of|and|to|that|with|by"
     r"|for|as|we|get|equals|gives"
-    r"|ist|sind|der|die|das|und|von|mit|est|sont|le|les|de|et|que|es|el|los|con|os|do|da|il|lo|di|che|per)\Z"
+    r"|ist|sind|der|die|das|und|von|mit|est|sont|le|les|de|et|que|es|el|los|con|os|do|da|il|lo|di|che|per"
+    r"|den|dem|für|durch|eine|ein|par|pour|dans|avec|du|une|por|para|del|una|uma|della|dei)\Z"
 )
 """A heading, or a sentence without an end after others or after a word that goes on, as a last line."""
 _DOCUMENT: Final = lazy_pattern(r"```|^\|.*\|\s*$", re.MULTILINE)
@@ -313,16 +314,14 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
     if not found:
         return None
     last = found[-1]
-    for other in found[:-1]:
-        # A reply that begins with an answer and ends with another one gives two.
-        is_less = other.start == last.start or (
-            other.rank < last.rank and (other.start > 0 or not other.rank)
-        )
-        if is_less or is_same(other.answer, last.answer) or TAKES_BACK.search(text[other.end : last.start]):
-            continue
+    if others := [other for other in found[:-1] if _contradicts(other, last, text)]:
         if _has_parts(text, subject):
             return Found(text)
-        return Unreadable(f"it states two answers, {other.answer[:80]!r} and {last.answer[:80]!r}; state one")
+        if not others[0].rank and not last.rank:
+            # Totals of parts.
+            return None
+        answers = f"{others[0].answer[:80]!r} and {last.answer[:80]!r}"
+        return Unreadable(f"it states two answers, {answers}; state one")
     if last.rank == 0 and _is_part(text, last, subject):
         return Found(text)
     is_first = last.start == 0 and set(numbers_in(last.answer)) <= set(numbers_in(text[last.end :]))
@@ -347,6 +346,15 @@ def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
     # A sentence of which a word is the answer is also what leads to it.
     before = text[: last.start if answer == last.answer else last.end]
     return Found(answer, before.strip(), text[last.end :].strip(" .。\n"))
+
+
+def _contradicts(other: _Statement, last: _Statement, text: str) -> bool:
+    """Whether a reply states another answer than its last one, and does not take it back."""
+    # A reply that begins with an answer and ends with another one gives two.
+    is_less = other.rank < last.rank and (other.start > 0 or not other.rank)
+    if is_less or other.start == last.start or is_same(other.answer, last.answer):
+        return False
+    return TAKES_BACK.search(text[other.end : last.start]) is None
 
 
 def _is_part(text: str, last: _Statement, subject: Subject) -> bool:

@@ -46,7 +46,7 @@ _UNKNOWN: Final = "|".join(
         r"(?:nobody|no one) (?:\w+ )?(?:can|could|knows)|(?:(?:it|that)(?:['’]s| is) )?(?:not possible|impossible|hard"
         r"|difficult) (?:for me )?to|cannot be|(?:the|this|your) question is ambiguous",
         r"there(?:['’]s| is) (?:no (?:\w+ )?(?:way|record)|not enough|insufficient)"
-        r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)(?![^.!?\n]*\bbut here\b)",
+        r"|(?:it|that) (?:\w+ )?(?:depends? on|comes down to)",
         r"(?:das kann )?(?:derzeit )?niemand (?:kann|weiß|seriös)|(?:das )?(?:hängt (?:ganz )?davon"
         r"|kommt (?:ganz )?darauf)"
         r"|(?:das ist )?schwer zu sagen",
@@ -70,6 +70,8 @@ _DECLINES: Final = lazy_pattern(
     r"|ご質問ですね|难下定论|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
     re.IGNORECASE,
 )
+_STILL: Final = lazy_pattern(r"\b(?:that said|but|still|nevertheless|even so),? here\b", re.IGNORECASE)
+"""How an estimate follows the doubt about it."""
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
     r"(?:something went wrong while|i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t| won['’]t) "
@@ -219,7 +221,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
     ends = text if len(text) <= _MAX_SHORT else first if OFFERS.match(last) else f"{first}\n{last}"
     asks = _asks_most(text, subject) or _REQUESTS.search(ends) is not None
     if not is_text:
-        return asks or _DECLINES.search(ends) is not None
+        return asks or (_DECLINES.search(ends) is not None and not _STILL.search(first))
     if _REFUSES.search(text) or _PLANS.search(text):
         return "```" not in text
     if len(text) > _MAX or _LETTER.search(text):
