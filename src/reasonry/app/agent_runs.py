@@ -42,6 +42,8 @@ _OPEN, _OTHERS = "open.", "other."
 """What a cursor of a list begins with: which of its parts the page ended in."""
 _MAX_NAMED_RUNS = 5
 _MAX_NAMED_QUESTIONS = 5
+_OF_HEADS = ("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "usage")
+"""What a page says of a run as its record has it."""
 _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 """What says nothing of a thought of a run."""
 
@@ -217,26 +219,16 @@ def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Documen
 
 
 def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Document:
-    result, head = record.result, record.head
-    shown = result.document()
-    stages = [edge[0] for edge in record.entries("path")] + [head["stage"]]
+    trace: Document = {**record.result.document(), **record.head}
+    stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
     skipped = ["…"] if len(stages) > MAX_PATH_STAGES else []
     document: Document = {
-        "strategy": result.strategy,
-        "model": result.model,
-        "problem": _cut(head["problem"]),
-        "options": _chosen_options(head["options"], strategy),
-        "budget": head["budget"],
-        "forked_from": head["forked_from"],
-        "from_session": head.get("from_session"),
-        "created_at": instant(head["created_at_ms"]),
+        **{name: trace.get(name) for name in _OF_HEADS},
+        **{name: _cut(trace.get(name)) for name in ("problem", "answer", "best_answer")},
+        "options": _chosen_options(trace["options"], strategy),
+        "created_at": instant(trace["created_at_ms"]),
         "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
-        "outcome": result.outcome,
-        "termination": shown["termination"],
-        "usage": shown["usage"],
-        "warnings": [_cut(warning) for warning in result.warnings],
-        "answer": _cut(result.answer),
-        "best_answer": _cut(result.best_answer),
+        "warnings": [_cut(warning) for warning in trace["warnings"]],
     }
     return {name: value for name, value in document.items() if value is not None and value != []}
 

@@ -32,14 +32,11 @@ def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
         UsageError: The setting is no legal one.
     """
     plugins = installed_plugins(environ)
-
-    def find_names() -> list[str]:
-        return plugins.names("strategies")
-
-    def bring(name: str) -> Strategy[Any, Any]:
-        return plugins.load("strategies", name, read_strategy)
-
-    return LazyRegistry(STRATEGIES, find_names, bring)
+    return LazyRegistry(
+        STRATEGIES,
+        lambda: plugins.names("strategies"),
+        lambda name: plugins.load("strategies", name, read_strategy),
+    )
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:

@@ -204,19 +204,15 @@ def print_tree(trace: Document) -> None:
     """Print the tree of a run, if its document has one, or one inside a sample."""
     from ..web.run_nodes import first_nodes
 
-    nodes, depths = list[Document](), dict[str | None, int]({None: -1})
-    for node in first_nodes(trace, trace["problem"], ()).values():
+    found, nodes = first_nodes(trace, trace["problem"], ()).values(), list[Document]()
+    if not any(node.kind == "thought" for node in found):
+        return
+    depths: dict[str | None, int] = {None: -1}
+    for node in found:
         depths[node.id] = depths[node.parent] + 1
         on_path, text = node.state in ("on_path", "answer"), node.text or node.score_text
-        place = {
-            "id": node.id,
-            "parent": node.parent,
-            "depth": depths[node.id],
-            "is_thought": node.kind == "thought",
-        }
+        place = {"id": node.id, "parent": node.parent, "depth": depths[node.id]}
         nodes.append({**place, "text": text, "score": node.score, "on_path": on_path})
-    if not any(node["is_thought"] for node in nodes):
-        return
     console = open_console()
     print_inert_lines(draw_lines(console, tree_of(nodes, trace["problem"], console.width, MAX_DRAWN)))
     if len(nodes) > MAX_DRAWN:
