@@ -245,25 +245,3 @@ def _markdown_block(block: Block) -> Iterator[str]:
 
 def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield the lines that a terminal shows: nothing is cut."""
-    for block in blocks:
-        match block:
-            case Heading(text):
-                yield from ("", text)
-            case Prose(text):
-                yield from (f"  {line}".rstrip() for line in text.splitlines())
-            case Bullets(items):
-                yield from (f"  - {' '.join(item.split())}" for item in items)
-            case Grid():
-                yield from _text_rows(block)
-
-
-def _text_rows(grid: Grid) -> Iterator[str]:
-    columns = list(zip(*grid.rows, strict=True))
-    widths = [max(map(len, column)) for column in columns[:-1]]
-    for row in grid.rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False) if width]
-        yield f"  {'  '.join([*cells, ' '.join(row[-1].split())])}".rstrip()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
 from .. import present
-from ..run_report import Block, Prose, text_lines
+from ..run_report import Block, Bullets, Grid, Heading, Prose
 from .output import draw_lines, open_console, print_inert_lines, print_line
 
 if TYPE_CHECKING:
@@ -83,12 +83,25 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks of a report: prose as `print_answer` does, all else in lines."""
+    """Print blocks of a report: prose as `print_answer` does, all else in lines of which nothing is cut."""
     for block in blocks:
-        if isinstance(block, Prose):
-            print_answer(block.text, "  ", stream)
-        else:
-            print_line(*text_lines([block]), stream=stream)
+        match block:
+            case Heading(text):
+                print_line("", text, stream=stream)
+            case Prose(text):
+                print_answer(text, "  ", stream)
+            case Bullets(items):
+                print_line(*(f"  - {' '.join(item.split())}" for item in items), stream=stream)
+            case Grid():
+                print_line(*_grid_lines(block), stream=stream)
+
+
+def _grid_lines(grid: Grid) -> Iterator[str]:
+    columns = list(zip(*grid.rows, strict=True))
+    widths = [max(map(len, column)) for column in columns[:-1]]
+    for row in grid.rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False) if width]
+        yield f"  {'  '.join([*cells, ' '.join(row[-1].split())])}".rstrip()
 
 
 def plain_latex(text: str) -> str:
