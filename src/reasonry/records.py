@@ -113,7 +113,6 @@ class RunFilters(TypedDict, total=False):
     outcome: str | None
     strategy: str | None
     model: str | None
-    owner: str | None
     unattended: bool | None
     paused: bool | None
     since_ms: int | None
@@ -246,8 +245,8 @@ class RunStore(Protocol):
         """Return runs, newest first; `before` is the run id the last page ended with."""
         ...
 
-    async def run_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
-        """Return ids of runs that begin with `prefix`, of all owners or one, in the order of their characters."""
+    async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return ids of runs that begin with `prefix`, in the order of their characters."""
         ...
 
     async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
@@ -341,7 +340,6 @@ class SessionFilters(TypedDict, total=False):
 
     status: str | None
     strategy: str | None
-    owner: str | None
     since_ms: int | None
     """Last used then or later."""
     until_ms: int | None
@@ -453,8 +451,8 @@ class SessionStore(Protocol):
         """Return sessions, last used first; `before` is the session id the last page ended with."""
         ...
 
-    async def session_ids(self, prefix: str, limit: int = 10, owner: str | None = None) -> list[str]:
-        """Return ids of sessions that begin with `prefix`, of all owners or one, in the order of their characters."""
+    async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return ids of sessions that begin with `prefix`, in the order of their characters."""
         ...
 
     async def thoughts(
@@ -475,16 +473,13 @@ class SessionStore(Protocol):
         query: str,
         *,
         session_id: str | None = None,
-        owner: str | None = None,
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
         """Find thoughts that contain `query`, any string, whatever its case; see `sessions_behind`."""
         ...
 
-    async def sessions_behind(
-        self, session_id: str | None = None, owner: str | None = None
-    ) -> list[tuple[str, str]]:
+    async def sessions_behind(self, session_id: str | None = None) -> list[tuple[str, str]]:
         """Return the sessions some of whose thoughts are in the journal of their run alone, each with its run."""
         ...
 

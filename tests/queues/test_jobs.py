@@ -67,7 +67,7 @@ async def test_of_two_owners_the_one_with_few_runs_does_not_wait_for_the_one_wit
         few = await accept(app.for_owner("bob"), "offline", 5)
         async with working(app, concurrency=4):
             ended = max([(await until_ended(app, run_id)).updated_at_ms for run_id in few])
-        of_many = await app.store.runs(limit=1000, owner="ann")
+        of_many = await app.for_owner("ann").store.runs(limit=1000)
         assert len(of_many) == len(many)
         assert sum(row.status == "done" and row.updated_at_ms <= ended for row in of_many) < 50
 

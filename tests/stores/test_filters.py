@@ -46,8 +46,8 @@ QUESTIONS = st.lists(
     min_size=10,
     max_size=20,
 )
-OF_RUNS = ("status", "strategy", "model", "owner", "unattended", "paused")
-OF_SESSIONS = ("status", "strategy", "owner")
+OF_RUNS = ("status", "strategy", "model", "unattended", "paused")
+OF_SESSIONS = ("status", "strategy")
 
 
 class Kept(NamedTuple):
@@ -118,11 +118,14 @@ def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
 
 
 async def check(store: Store, which: dict[str, Any]) -> None:
+    owner, which = which.get("owner"), {name: value for name, value in which.items() if name != "owner"}
+    store = store if owner is None else store.of_owner(owner)
     of_runs = {name: value for name, value in which.items() if name not in ("guided", "archived_ms")}
     expected = [
         run.run_id
         for run, session, said in reversed(KEPT)
-        if is_listed(
+        if owner in (None, run.owner)
+        and is_listed(
             run,
             OF_RUNS,
             run.created_at_ms,
@@ -141,7 +144,8 @@ async def check(store: Store, which: dict[str, Any]) -> None:
     found = sorted(
         (session.used_at_ms, session.session_id)
         for _, session, said in KEPT
-        if which.get("guided") in (None, session.run_id is None)
+        if owner in (None, session.owner)
+        and which.get("guided") in (None, session.run_id is None)
         and is_archived(session, which["archived_ms"])
         and is_listed(session, OF_SESSIONS, session.used_at_ms, texts_of(session, said), of_sessions)
     )
@@ -153,9 +157,9 @@ async def check(store: Store, which: dict[str, Any]) -> None:
     if in_order:
         page = await store.sessions(limit=1, before=in_order[0], **of_sessions)
         assert [row.session_id for row in page] == in_order[1:2]
-    query, owner = which.get("query") or "", which.get("owner")
+    query = which.get("query") or ""
     matches, after = list[tuple[str, int]](), 0
-    while page := await store.search_thoughts(query, owner=owner, after=after, limit=2):
+    while page := await store.search_thoughts(query, after=after, limit=2):
         matches += [(name, one.seq) for _, name, one in page if isinstance(one, ThoughtRow)]
         after = page[-1][0]
     assert matches == [

@@ -541,7 +541,11 @@ class TestSessionsOfRuns:
         await self.of_a_run(store, "2", thoughts=1, owner="ana")
         await self.of_a_run(store, "3")
         assert await store.sessions_behind() == [("s1", "r1"), ("s2", "r2")]
-        assert await store.sessions_behind("s2") == await store.sessions_behind(owner="ana") == [("s2", "r2")]
+        assert (
+            await store.sessions_behind("s2")
+            == await store.of_owner("ana").sessions_behind()
+            == [("s2", "r2")]
+        )
         assert await store.sessions_behind("s3") == []
         await store.keep_thoughts("s1", thoughts("x", "X"))
         assert found(await store.search_thoughts("x")) == [("s1", 1), ("s1", 2), ("guided", 1)]

@@ -326,7 +326,7 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     if query:
         test, takes = searchable.runs_with(tx, query, f"${len(values) + 2}")
         tests, values = tests + test, [*values, *([query] if takes else [])]
-    elif any(which.get(name) is not None for name in sql.RUN_FILTERS if name != "owner"):
+    elif any(which.get(name) is not None for name in sql.RUN_FILTERS):
         hint = tx.dialect.hint.format("run_list")
     statement = sql.RUN_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
     return [_read_row(found) for found in tx.execute(statement, (bound, *values))]

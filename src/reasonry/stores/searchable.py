@@ -41,10 +41,9 @@ def drop(tx: Tx, low: int, high: int) -> None:
         tx.execute(sql.DROP_TEXTS, (low, high))
 
 
-def find_thoughts(tx: Tx, query: str, low: int, high: int, owner: str | None, limit: int) -> list[Found]:
-    """Return the first thoughts, from `low` to `high`, that contain a part, of all sessions or an owner's."""
-    part = fold(query)
-    is_owned = owner is not None or tx.owner is not None
+def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
+    """Return the first thoughts, from `low` to `high`, that contain a part."""
+    part, is_owned = fold(query), tx.owner is not None
     index = _index(tx, part) if not is_owned or _find_few(tx, part) is not None else None
     if index is not None:
         tables, test, order = f"{index.tables} CROSS JOIN session", index.test, index.order
@@ -57,7 +56,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, owner: str | None, li
         if is_owned:
             tables, order = f"session CROSS JOIN {texts}", "session.key, t.place"
             test += f" AND session.key BETWEEN $1 >> 24 AND $2 >> 24 AND {_TEXTS_OF_SESSION}"
-    tests, owners = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, len(values) + 1)
+    tests, owners = sql.tests_of(tx, {}, {}, len(values) + 1)
     statement = sql.FOUND.format(tables=tables, test=test, tests=tests, order=order, limit=limit)
     found: list[Any] = tx.rows(statement, [*values, *owners])
     return [(at, session_id, ThoughtRow(sql.seq_of(at), *fields)) for at, session_id, *fields in found]

@@ -329,7 +329,6 @@ def search_thoughts(
     query: str,
     *,
     session_id: str | None = None,
-    owner: str | None = None,
     after: int = 0,
     limit: int = 50,
 ) -> list[Found]:
@@ -338,13 +337,12 @@ def search_thoughts(
     if session_id is not None:
         first, last = places(_find_known(tx, session_id).key)
         low, high = max(low, first), min(high, last)
-    return searchable.find_thoughts(tx, query, low, high, owner, page_size(limit))
+    return searchable.find_thoughts(tx, query, low, high, page_size(limit))
 
 
-def sessions_behind(tx: Tx, session_id: str | None = None, owner: str | None = None) -> list[tuple[str, str]]:
+def sessions_behind(tx: Tx, session_id: str | None = None) -> list[tuple[str, str]]:
     """Return the sessions of runs some of whose thoughts are in the journal alone, with their runs."""
-    which = {"owner": owner, "session_id": session_id}
-    tests, values = sql.tests_of(tx, sql.BEHIND_FILTERS, which, 1)
+    tests, values = sql.tests_of(tx, sql.BEHIND_FILTERS, {"session_id": session_id}, 1)
     return tx.rows(sql.SESSIONS_BEHIND.format(tests=tests), values)
 
 

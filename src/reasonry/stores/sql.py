@@ -212,9 +212,9 @@ def values(count: int, first: int = 1) -> str:
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
-def ids_from(tx: Tx, prefix: str, limit: int = 10, owner: str | None = None, *, table: str) -> list[str]:
+def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
     """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
-    tests, values = tests_of(tx, OWNER_FILTER, {"owner": owner}, 3)
+    tests, values = tests_of(tx, {}, {}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
 
@@ -242,7 +242,7 @@ def _equal(*columns: str) -> dict[str, str]:
 
 
 OWNER_FILTER = _equal("owner")
-BEHIND_FILTERS = _equal("owner", "session_id")
+BEHIND_FILTERS = _equal("session_id")
 
 MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
@@ -260,7 +260,7 @@ SELECT {RUN_ROW} FROM run WHERE key IN (
 ) ORDER BY key DESC
 """
 RUN_FILTERS = {
-    **_equal("status", "outcome", "strategy", "model", "owner", "unattended", "paused"),
+    **_equal("status", "outcome", "strategy", "model", "unattended", "paused"),
     "since_ms": "created_at_ms >= {}",
     "until_ms": "created_at_ms < {}",
     "min_usd": "usd >= {}",
@@ -311,7 +311,7 @@ SELECT {SESSION_COLUMNS} FROM session WHERE key IN (
 ) ORDER BY used_at_ms DESC, key DESC
 """
 SESSION_FILTERS = {
-    **_equal("status", "strategy", "owner"),
+    **_equal("status", "strategy"),
     "since_ms": "used_at_ms >= {}",
     "until_ms": "used_at_ms < {}",
     "archived_ms": "(status = 'archived' OR (pinned = 0 AND used_at_ms < {}))",
