@@ -197,9 +197,9 @@ def _is_text_by_name(text: str, subject: Subject) -> bool:
     return is_named and is_text and not subject.alone
 
 
-def stated_answer(text: str, subject: Subject | None = None) -> str | Unreadable | None:
+def stated_answer(text: str) -> str | Unreadable | None:
     """Return the answer a text states or concludes, alone; see `find_answer`."""
-    found = find_answer(text, subject)
+    found = find_answer(text)
     return found.answer if isinstance(found, Found) else found
 
 

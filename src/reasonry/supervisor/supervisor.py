@@ -182,7 +182,6 @@ class Supervisor:
         *,
         reworded: Mapping[str, str] | None = None,
         key: RequestKey | None = None,
-        text: bool = False,
         job: JobOptions | None = None,
     ) -> tuple[str, bool]:
         """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
@@ -198,7 +197,7 @@ class Supervisor:
             order, performers = await app.order_fork(source, named, options or {}, budget)
             return performers, partial(app.engine.fork, source, order, at, reworded)
 
-        return await self._begin(app, prepare, source.participants, key=key, text=text, job=job)
+        return await self._begin(app, prepare, source.participants, key=key, text=False, job=job)
 
     async def resume(
         self,
