@@ -28,6 +28,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
+from reasonry.engine.result import Result
 from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
@@ -99,26 +100,34 @@ def tell(pipe: int, **what: Any) -> None:
 
 async def drive(job: Job, pipe: int) -> None:
     store = MortalStore(job, pipe)
-    async with App(store, Policy(max_concurrency=job.max_concurrency), strategies=ALL) as app:
-        tools = [tool for one in job.tools for tool in load_tools(one)]
-        participants = await app.equip(
-            Participants(model=job.model, mcp=job.mcp, context=job.context, tools=tools)
-        )
-        if job.run_id:
-            result = await app.resume(job.run_id, participants)
-        else:
-            order, performers = app.order(
-                RunRequest(
-                    problem=job.problem,
-                    strategy=ALL[job.strategy],
-                    options=job.options,
-                    budget=job.budget,
-                    participants=participants,
-                )
-            )
-            result = await app.solve(order, performers)
+    async with open_app(job, store) as app:
+        result = await solve_or_resume(app, job)
         tell(pipe, result=result.document())
     await store.close()
+
+
+def open_app(job: Job, store: SqliteStore | None = None) -> App:
+    """Open an app over the store of a job, or over another one."""
+    return App(store or job.path, Policy(max_concurrency=job.max_concurrency), strategies=ALL)
+
+
+async def solve_or_resume(app: App, job: Job) -> Result:
+    tools = [tool for one in job.tools for tool in load_tools(one)]
+    participants = await app.equip(
+        Participants(model=job.model, mcp=job.mcp, context=job.context, tools=tools)
+    )
+    if job.run_id:
+        return await app.resume(job.run_id, participants)
+    order, performers = app.order(
+        RunRequest(
+            problem=job.problem,
+            strategy=ALL[job.strategy],
+            options=job.options,
+            budget=job.budget,
+            participants=participants,
+        )
+    )
+    return await app.solve(order, performers)
 
 
 def perform(job: Job) -> dict[str, Any]:

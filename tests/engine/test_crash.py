@@ -25,7 +25,7 @@ from tests.servers import Fault, ServerProcess
 from ..test_every_strategy import DRIVEN
 from . import brain, search
 from .answering import at_any_pace, in_order_of_lines
-from .crashing import ALL, Job, Nursery
+from .crashing import ALL, Job, Nursery, open_app, solve_or_resume
 from .running import trace_of
 
 pytestmark = pytest.mark.slow
@@ -53,22 +53,18 @@ def prompts(pending: tuple[Pending, ...]) -> Prompts:
     return Counter(f"{ask.system}\n\n{ask.prompt}" if ask.system else ask.prompt for ask in asks)
 
 
-def look(path: str, run_id: str) -> dict[str, Any]:
+async def look(job: Job, run_id: str) -> dict[str, Any]:
     """Return all that a store says of a run."""
-
-    async def work() -> dict[str, Any]:
-        async with App(path, strategies=ALL) as app:
-            trace = await trace_of(app.engine, run_id)
-            shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
-            return {
-                "trace": trace,
-                "lines": await digests(app, run_id),
-                "replay": (await app.engine.replay(run_id))["replay"],
-                "session": [one["thought"] for one in shown["thoughts"]],
-                "rows": await app.store.runs(),
-            }
-
-    return asyncio.run(work())
+    async with open_app(job) as app:
+        trace = await trace_of(app.engine, run_id)
+        shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
+        return {
+            "trace": trace,
+            "lines": await digests(app, run_id),
+            "replay": (await app.engine.replay(run_id))["replay"],
+            "session": [one["thought"] for one in shown["thoughts"]],
+            "rows": await app.store.runs(),
+        }
 
 
 class Left(NamedTuple):
@@ -80,18 +76,32 @@ class Left(NamedTuple):
     lines: list[list[Any]]
 
 
-def look_for_run(path: str) -> Left | None:
-    async def work() -> Left | None:
-        async with App(path, strategies=ALL) as app:
-            rows, sessions = await app.store.runs(), await app.store.sessions()
-            assert [one.run_id for one in sessions] == [one.run_id for one in rows]
-            if not rows:
-                return None
-            run_id = rows[0].run_id
-            run = (await app.engine.read(run_id)).run
-            return Left(run_id, run.snapshot.status, run.open_effects, await digests(app, run_id))
+async def look_for_run(app: App) -> Left | None:
+    rows, sessions = await app.store.runs(), await app.store.sessions()
+    assert [one.run_id for one in sessions] == [one.run_id for one in rows]
+    if not rows:
+        return None
+    run_id = rows[0].run_id
+    run = (await app.engine.read(run_id)).run
+    return Left(run_id, run.snapshot.status, run.open_effects, await digests(app, run_id))
 
-    return asyncio.run(work())
+
+class Resumed(NamedTuple):
+    """A run of a killed process that this process resumed: what was left, its result, and what its store says now."""
+
+    left: Left
+    result: dict[str, Any]
+    after: dict[str, Any]
+
+
+async def resume_here(job: Job) -> Resumed | None:
+    """Resume the run of a killed process; return None if it left none."""
+    async with open_app(job) as app:
+        left = await look_for_run(app)
+        if left is None:
+            return None
+        result = await solve_or_resume(app, replace(job, run_id=left.run_id))
+    return Resumed(left, result.document(), await look(job, left.run_id))
 
 
 async def digests(app: App, run_id: str) -> list[list[Any]]:
@@ -135,16 +145,15 @@ def killed(
     if told["signal"] == 0:
         return None
     assert told["signal"] == 9
-    left = look_for_run(job.path)
-    if left is None:
+    resumed = asyncio.run(resume_here(job))
+    if resumed is None:
         assert told["acknowledged"] == []
         assert server.stats()["requests"] == 0
         return 0
+    left, result, after = resumed
     assert left.lines[: len(told["acknowledged"])] == told["acknowledged"]
     if left.open_effects:
         assert left.status == "active"
-    result = nursery.perform(replace(job, run_id=left.run_id, kill=None))["result"]
-    after = look(job.path, left.run_id)
     is_cut = any(
         question["reply"] is None for trace in (whole, after["trace"]) for question in trace["questions"]
     )
@@ -174,7 +183,7 @@ def everywhere(
     undisturbed = replace(job, path=str(folder / "whole.db"))
     result = nursery.perform(undisturbed)["result"]
     assert server.stats()["requests"] == result["usage"]["calls"]
-    whole = look(undisturbed.path, result["run_id"])["trace"]
+    whole = asyncio.run(look(undisturbed, result["run_id"]))["trace"]
     kills: list[int] = []
     for when in ("before", "after"):
         number = 1
