@@ -138,7 +138,7 @@ _LIST: Final = lazy_pattern(
 )
 """A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
 _BROKEN_OFF: Final = lazy_pattern(
-    r"\A#{1,6} .*\Z|\A\*\*[^*]{0,80}\Z|[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{5,}[\u3040-\u9fff]\Z"
+    r"\A#{1,6} .*\Z|\A\*\*[^*]{0,80}\Z|(?<!^\d)[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{5,}[\u3040-\u9fff]\Z"
     r"|[=+×·−]\Z|\s(?:is|are"
     r"|the|an|of|and|to|that|with|by"
     r"|for|as|we|get|equals|gives"
