@@ -6,9 +6,14 @@ import contextlib
 import io
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
+
+from cyclopts import App
+from cyclopts.argument import ArgumentCollection
+from cyclopts.utils import UNSET
 
 from reasonry.surfaces.cli import run
 
@@ -25,12 +30,28 @@ def call_command(
     with (
         mock.patch.dict(os.environ, env, clear=True),
         mock.patch("sys.stdin", _stream(text)),
+        mock.patch.object(App, "assemble_argument_collection", _assemble_once),
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         code = run(list(words))
     return subprocess.CompletedProcess(list(words), code, _written(out), _written(err))
+
+
+_assemble: Callable[..., ArgumentCollection] = App.assemble_argument_collection
+_ASSEMBLED: dict[Any, ArgumentCollection] = {}
+
+
+def _assemble_once(command: App, **named: Any) -> ArgumentCollection:
+    """Return what a command takes, without what was read into it the last time: to find it out takes half of a call."""
+    key = (command.default_command, *named.items())
+    if key not in _ASSEMBLED:
+        _ASSEMBLED[key] = _assemble(command, **named)
+    for argument in _ASSEMBLED[key]:
+        argument.tokens, argument._value = [], UNSET
+        argument._marked_converted = argument._mark_converted_override = False
+    return ArgumentCollection(_ASSEMBLED[key])
 
 
 def _stream(text: bytes = b"") -> io.TextIOWrapper:
