@@ -17,7 +17,7 @@ from reasonry.errors import ToolError, UsageError
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.mcp_client import McpClient, mcp_tools
 from reasonry.tools.mcp_targets import McpTarget, read_targets
-from tests.forked import forking_python
+from tests.forked import ForkedProcess, forking_python
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +98,7 @@ async def test_a_server_is_reached_over_http(script: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(script), str(port)], stderr=subprocess.DEVNULL)
+    process = ForkedProcess([sys.executable, str(script), str(port)], stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
             with socket.socket() as probe:
@@ -212,7 +212,7 @@ def _is_running(pid: int) -> bool:
 
 async def test_two_servers_with_one_name_for_a_tool_keep_both(script: Path, tmp_path: Path) -> None:
     config = tmp_path / "servers.json"
-    entry = {"command": sys.executable, "args": [str(script)]}
+    entry = {"command": forking_python(), "args": [str(script)]}
     config.write_text(
         json.dumps({"mcpServers": {"one": entry, "two": entry | {"env": {"DESK_SECRET": "2"}}}})
     )
