@@ -46,7 +46,7 @@ PROBLEM = "Tom has 12 apples, gives 5 away and buys 8 more. How many has he now?
 BUDGET = Budget(calls=2, tokens=1_000)
 LIMIT = 32
 POLICY = Policy(max_output_tokens=LIMIT, backoff_s=0.01)
-BRIEF = replace(POLICY, max_output_tokens=16)
+BRIEF = replace(POLICY, max_output_tokens=8)
 ECHOES = ("the answer alone", "one operation a line each written out", "answer", "")
 
 
