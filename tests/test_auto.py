@@ -285,12 +285,10 @@ async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
 
 
 @pytest.mark.parametrize("problem", ALONE["chain_of_thought"])
-@pytest.mark.parametrize(
-    "word", ["schedule", "plan", "law", "base", "maze of streets", "of the", "seat", "compare"]
-)
-def test_no_single_word_takes_a_plain_question_to_a_dearer_strategy(problem: str, word: str) -> None:
-    asked = f"{problem} (By the way: {word}.)"
-    assert choose_strategy(asked, STRATEGIES.values(), has_tools=False)[0] == "chain_of_thought"
+def test_no_single_word_takes_a_plain_question_to_a_dearer_strategy(problem: str) -> None:
+    for word in ("schedule", "plan", "law", "base", "maze of streets", "of the", "seat", "compare"):
+        asked = f"{problem} (By the way: {word}.)"
+        assert choose_strategy(asked, STRATEGIES.values(), has_tools=False)[0] == "chain_of_thought", word
 
 
 def test_the_calls_that_a_strategy_is_said_to_take_are_those_that_were_measured() -> None:

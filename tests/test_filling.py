@@ -23,11 +23,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_reply_fits_the_form_of_every_stage(form: dict[str, Any], whole: bool) -> None:
+def test_a_reply_fits_the_form_of_every_stage(form: dict[str, Any]) -> None:
     validator = Draft202012Validator(form)
     for seed in range(20):
-        validator.validate(fill(form, random.Random(seed), whole=whole))
+        for whole in (True, False):
+            validator.validate(fill(form, random.Random(seed), whole=whole))
 
 
 @given(st.integers(), st.booleans())

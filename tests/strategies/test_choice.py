@@ -63,13 +63,13 @@ def test_a_verifier_and_a_long_input_decide_where_they_are_there() -> None:
     assert puzzle[0] == "tree_of_thoughts"
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 4, 10, 30])
 @pytest.mark.parametrize(("problem", "has_tools"), [case[:2] for case in CASES])
-def test_it_never_plans_more_calls_than_the_budget_has(problem: str, has_tools: bool, calls: int) -> None:
-    name, why = choose_strategy(problem, REGISTRY, has_tools=has_tools, calls=calls)
-    assert STRATEGIES[name].calls <= calls
+def test_it_never_plans_more_calls_than_the_budget_has(problem: str, has_tools: bool) -> None:
     unbound = choose_strategy(problem, REGISTRY, has_tools=has_tools)[0]
-    assert name == unbound or f"{unbound} would take {STRATEGIES[unbound].calls} calls" in why
+    for calls in (1, 2, 3, 4, 10, 30):
+        name, why = choose_strategy(problem, REGISTRY, has_tools=has_tools, calls=calls)
+        assert STRATEGIES[name].calls <= calls
+        assert name == unbound or f"{unbound} would take {STRATEGIES[unbound].calls} calls" in why
 
 
 def test_every_kind_is_the_first_to_apply_to_some_problem() -> None:
