@@ -196,9 +196,14 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         detail = f"none of {len(self.drafts)} drafts has an answer; the last: {lost.why}"
         return fail(self, "all_samples_failed", detail, lost.code)
 
-    def conclude(self, details: dict[str, Any]) -> Conclusion:
-        """Return the conclusion that the best draft is the answer, with all of them and other details."""
+    def conclude(self, details: dict[str, Any], unchecked: str = "") -> Conclusion:
+        """Return the conclusion that the best draft is the answer, with all of them and other details.
+
+        Args:
+            unchecked: Why the answer is unchecked; empty if it is not.
+        """
         best, document = self.best, drafts_document(self.drafts) | details
+        document |= {"unchecked": unchecked} if unchecked else {}
         if best is None:
             return Conclusion(document=document)
         certainty = "proved" if best.status == "proved" else "given"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..reading import parse
 from ..reading.fit import Unreadable
-from .drafts import SHOWN_CHARS
+from .drafts import SHOWN_CHARS, DraftOptions
 from .effects import Ask
 from .events import Reply
 from .text import cut
@@ -23,6 +23,12 @@ Rate each from 1 (wrong) to 10 (right beyond doubt); give equal ratings only whe
 
 RATE: Final = """Now judge. Reply with JSON:
 {{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
+
+
+class JudgedOptions(DraftOptions, frozen=True, kw_only=True):
+    """Options of every strategy whose drafts a judge compares; subclasses add their own."""
+
+    seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
 
 
 class Judgement(Struct, frozen=True):

@@ -49,12 +49,6 @@ class Ratings(Struct, frozen=True):
             return 1 / (1 + exp(self.ratings[1 - place] - self.ratings[place]))
         return (self.ratings[place] - 1) / 9
 
-    def share_below(self, number: int) -> float:
-        """Return the share of the others that a candidate is put before."""
-        own = self.ratings[self.shown.index(number)]
-        below = sum((own > rating) + (own == rating) / 2 for rating in self.ratings) - 0.5
-        return below / (len(self.ratings) - 1)
-
 
 class Contender(Struct, frozen=True):
     """A candidate of a tournament: its number, its share of the votes, and how long it is."""
@@ -67,6 +61,17 @@ class Contender(Struct, frozen=True):
 def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
     """Return numbers in an order that the seed decides."""
     return sorted(numbers, key=lambda number: sha256(f"{seed}, {number}".encode()).digest())
+
+
+def borda(number: int, verdicts: Sequence[Ratings]) -> float:
+    """Return the share of the others that a candidate is put before, mean over its judges; 0 without any."""
+    shares: list[float] = []
+    for verdict in verdicts:
+        if verdict.ratings and number in verdict.shown:
+            own = verdict.ratings[verdict.shown.index(number)]
+            below = sum((own > rating) + (own == rating) / 2 for rating in verdict.ratings) - 0.5
+            shares.append(below / (len(verdict.ratings) - 1))
+    return sum(shares) / max(1, len(shares))
 
 
 def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict[int, float]:

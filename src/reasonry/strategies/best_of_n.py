@@ -29,10 +29,10 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, Draft, DraftOptions, DraftState, Group
+from ..core.drafts import FRESH, Draft, DraftState, Group
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
-from ..core.judgement import JUDGE, Judgement, judge_question, ratings_of, read_judgement
+from ..core.judgement import JUDGE, JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import first_words
@@ -44,12 +44,14 @@ define, on inputs where they may return different values: edge cases first. Repl
 {{"calls": ["f([])", …]}}"""
 """S*: inputs that tell two programs apart, arXiv:2502.14382, section 3.2."""
 
+NOT_JUDGED = "no reply of the judge could be read; the answer is the one with the most votes"
+
 MANY = 8
 """Candidates from which on a knock-out is more often right for its calls than pairs around pivots."""
 MAX_CALLS = 6
 
 
-class Options(DraftOptions, frozen=True, kw_only=True):
+class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of best of N."""
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"deep": {"over": "refine", "n": 4, "repair": 1}}
@@ -61,7 +63,6 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
     ] = None
     repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
-    seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
@@ -247,13 +248,10 @@ def conclude(state: State) -> Conclusion:
     """Return the best draft so far, the votes and the comparisons."""
     chosen, verdicts = state.best, [verdict for heat in state.heats for verdict in heat]
     details: dict[str, Any] = {"comparisons": [_as_data(verdict) for verdict in verdicts]}
-    if verdicts and not any(verdict.ratings for verdict in verdicts):
-        details["unchecked"] = (
-            "no reply of the judge could be read; the answer is the one with the most votes"
-        )
     if chosen is not None:
         details["winner"] = chosen.id
-    return state.conclude(details)
+    is_unread = bool(verdicts) and not any(verdict.ratings for verdict in verdicts)
+    return state.conclude(details, NOT_JUDGED if is_unread else "")
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:

@@ -19,22 +19,21 @@ and no prompt names a model; the best ranked answer is given where the synthesis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, Answer, check_answer
+from ..core.answering import OPEN_TASK, Answer, AnswerReply
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftOptions, DraftState, Group, candidates
+from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, candidates
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
-from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
+from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
-from ..core.tournament import Ratings, seeded_order
+from ..core.tournament import Ratings, borda, seeded_order
 
 SYNTHESISE = f"""Now write the best answer from all of them: take over what is right, wherever it stands, and settle \
 each difference by working it out, not by counting. Say apart where they differ, and which side is right.
@@ -43,7 +42,7 @@ each difference by working it out, not by counting. Say apart where they differ,
 """The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, and the differences besides."""
 
 
-class Options(DraftOptions, frozen=True, kw_only=True):
+class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of a council."""
 
     models: Annotated[
@@ -51,7 +50,6 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     ] = ()
     seats: Annotated[int, Meta(ge=2, le=12, description="Seats, if `models` is empty.")] = 3
     synthesis: Annotated[bool, Meta(description="Write one answer from all; otherwise the best wins.")] = True
-    seed: Annotated[int, Meta(description="Decides the order in which each seat sees the other answers.")] = 0
 
     @property
     def members(self) -> range:
@@ -59,14 +57,11 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         return range(1, (len(self.models) or self.seats) + 1)
 
 
-class CommonAnswer(Struct, frozen=True, kw_only=True):
+class CommonAnswer(AnswerReply, frozen=True, kw_only=True):
     """The answer written from all, and where they differed."""
 
     differences: Annotated[str, Meta(description="Where the answers differ, and why one side is right.")] = ""
     answer: Answer
-
-    def __post_init__(self) -> None:
-        check_answer(self.answer)
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
@@ -84,14 +79,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return candidates(self.drafts[: len(self.options.members)])
 
     @property
-    def scores(self) -> dict[int, float]:
-        """The share of the others that each candidate was put before, mean over its judges, best first."""
-        found, means = self.of_seats, dict[int, float]()
-        for each in found:
-            judged = [review for review in self.reviews if review.ratings and each.number in review.shown]
-            means[each.number] = fmean([review.share_below(each.number) for review in judged] or [0.0])
-        ranked = sorted(found, key=lambda each: (-means[each.number], -len(each.voters)))
-        return {each.number: means[each.number] for each in ranked}
+    def ranking(self) -> list[tuple[Group, float]]:
+        """The candidates with the share of the others that each was put before, best first."""
+        shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
+        return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The shares of the ranking by the ids of the drafts; none without a review."""
+        return {each.draft.id: round(share, 3) for each, share in self.ranking if self.reviews}
 
     @property
     def best(self) -> Draft | None:
@@ -99,9 +95,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         if self.proved or not self.candidates:
             return super().best
         written = self.drafts[len(self.options.members) :]
-        if written and written[0].status == "open":
-            return written[0]
-        return self.drafts[next(iter(self.scores)) - 1]
+        is_open = written and written[0].status == "open"
+        return written[0] if is_open else self.ranking[0][0].draft
 
 
 def answer(s: State) -> Body:
@@ -113,16 +108,15 @@ def answer(s: State) -> Body:
 def check(s: State) -> Body:
     """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
     s = yield from s.verify()
-    is_settled = s.proved or len(s.of_seats) < 2
-    return go(s, "answer_selection" if is_settled else "peer_review")
+    return go(s, "answer_selection" if s.proved or len(s.of_seats) < 2 else "peer_review")
 
 
 def review(s: State) -> Body:
     """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
     found = s.of_seats
     texts = {each.number: each.draft.text for each in found}
-    orders = {seat: _order_for(seat, found, s.options.seed) for seat in s.options.members}
-    asked = {seat: shown for seat, shown in orders.items() if len(shown) > 1}
+    orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
+    asked = {seat: shown for seat, shown in orders if len(shown) > 1}
     asks = [
         judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}", by=f"seat-{seat}")
         for seat, shown in asked.items()
@@ -132,9 +126,8 @@ def review(s: State) -> Body:
     if any(isinstance(reply, Failed) and reply.code == STOPPED for reply in replies):
         reviews = ()  # Some seats alone would rank what the others have not seen.
     s = replace(s, reviews=reviews)
-    judged = zip(asked, reviews, strict=False)
-    lines = [f"Seat {seat}: {each.reason or 'no rating'}" for seat, each in judged]
-    thoughts = [Thought("\n".join(lines), data={"scores": _scores(s)})] if lines else []
+    lines = [f"Seat {seat}: {each.reason or 'no rating'}" for seat, each in zip(asked, reviews, strict=False)]
+    thoughts = [Thought("\n".join(lines), data={"scores": s.scores})] if lines else []
     return go(s, "synthesis" if s.options.synthesis else "answer_selection", *thoughts)
 
 
@@ -152,23 +145,16 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 def synthesise(s: State) -> Body:
     """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda); the answers come best ranked first, without names."""
-    by_number = {each.number: each for each in s.of_seats}
-    parts = [f"Problem: {s.problem}"]
-    for place, (number, score) in enumerate(s.scores.items(), 1):
-        each = by_number[number]
+    parts, answers = [f"Problem: {s.problem}"], [each.draft.answer for each, _ in s.ranking]
+    for place, (each, share) in enumerate(s.ranking, 1):
         votes = f"given by {len(each.voters)} of {len(s.options.members)}"
-        ranked = f", put before {score:.0%} of the others" if s.reviews else ""
+        ranked = f", put before {share:.0%} of the others" if s.reviews else ""
         parts.append(f"Answer {place} ({votes}{ranked}):\n{cut(each.draft.text, SHOWN_CHARS)}")
-    facts = {
-        "kind": "synthesis",
-        "problem": s.problem,
-        "answers": [by_number[n].draft.answer for n in s.scores],
-    }
+    facts = {"kind": "synthesis", "problem": s.problem, "answers": answers}
     (reply,) = yield request(s, Ask("\n\n".join([*parts, SYNTHESISE]), facts=facts), give_failures=True)
     if not isinstance(reply, Reply):
         return go(replace(s, lost=reply.message), "answer_selection")
-    number = len(s.options.members) + 1
-    written = Draft(number, str(reply.value.answer).strip())
+    written = Draft(len(s.options.members) + 1, reply.value.text)
     s = replace(s, drafts=(*s.drafts, written), differences=reply.value.differences)
     thought = Thought(s.differences or written.answer, data={"answer": written.answer})
     return go((yield from s.verify()), "answer_selection", thought)
@@ -185,27 +171,19 @@ class CouncilDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the best answer so far, what each seat answered, and where they differed."""
-    found = state.of_seats
+    found, members = state.of_seats, state.options.members
+    models = state.options.models or (None,) * len(members)
+    drafts = zip(models, state.drafts or map(Draft, members), strict=False)
     details: dict[str, Any] = {
-        "agreed": len(found) == 1 and len(found[0].voters) == len(state.options.members),
+        "agreed": len(found) == 1 and len(found[0].voters) == len(members),
         "differences": state.differences,
-        "scores": _scores(state),
-        "seats": [_seat(state, number) for number in state.options.members],
+        "scores": state.scores,
+        "seats": [
+            {"seat": draft.number, "model": model, "answer": draft.answer or None, "why": draft.why}
+            for model, draft in drafts
+        ],
     }
-    if state.lost:
-        details["unchecked"] = f"no answer could be written from all: {state.lost}"
-    return state.conclude(details)
-
-
-def _scores(state: State) -> dict[str, float]:
-    found = state.scores.items() if state.reviews else ()
-    return {f"sample-{number}": round(score, 3) for number, score in found}
-
-
-def _seat(state: State, number: int) -> dict[str, Any]:
-    named = {"model": state.options.models[number - 1]} if state.options.models else {}
-    draft = state.drafts[number - 1] if state.drafts else Draft(number)
-    return {"seat": number, **named, "answer": draft.answer or None, "why": draft.why}
+    return state.conclude(details, state.lost and f"no answer could be written from all: {state.lost}")
 
 
 COUNCIL: Strategy[State, Options] = Strategy(
@@ -254,9 +232,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             description="Write one answer from all, and say where they differ.",
             guidance="Settle each difference by working it out. Say where the members differ.",
             fields=(
-                optional_field(
-                    "differences", "string", "Where the answers differ, and why one side is right."
-                ),
+                optional_field("differences", "string", "Where they differ, and why one side is right."),
             ),
             body=synthesise,
             reply=CommonAnswer,

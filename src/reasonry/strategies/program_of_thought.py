@@ -164,9 +164,8 @@ def conclude(state: State) -> Conclusion:
     details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
     if best is not None:
         details["program"] = best.steps[0]
-        if best.id in idle and best.status != "proved":
-            details["unchecked"] = "the program states its answer and computes nothing"
-    return state.conclude(details)
+    is_idle = best is not None and best.id in idle and best.status != "proved"
+    return state.conclude(details, "the program states its answer and computes nothing" if is_idle else "")
 
 
 _EXAMPLE = {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"}

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, Draft, DraftOptions, DraftState
-from ..core.judgement import Judgement, judge_question, ratings_of, read_judgement
+from ..core.drafts import FRESH, Draft, DraftState
+from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
 from ..core.tournament import seeded_order
@@ -42,14 +42,13 @@ DIGEST_CHARS = 4_000
 """Of a review, as much as the next round sees."""
 
 
-class Options(DraftOptions, frozen=True, kw_only=True):
+class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of refine."""
 
     rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts.")] = 4
     drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts in each round.")] = 1
     critique: Annotated[bool | None, Meta(description="Let a judge review; none: without a verifier.")] = None
     accept: Annotated[float, Meta(ge=1, le=10, description="Rating that ends the rounds.")] = 9.0
-    seed: Annotated[int, Meta(description="Decides the order in which the judge sees candidates.")] = 0
 
     @property
     def reviews(self) -> bool:
@@ -145,9 +144,7 @@ class RefineDetails(DraftsDetails):
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, its rating, and how many rounds it took."""
     details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
-    if state.lost:
-        details["unchecked"] = f"no reply to its review could be read: {state.lost}"
-    return state.conclude(details)
+    return state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
 
 
 REFINE: Strategy[State, Options] = Strategy(
