@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 from msgspec import Struct
 
@@ -305,24 +305,8 @@ class Considered(Struct, frozen=True):
         return bool(self.why and self.strategy and not self.passed)
 
 
-class Means(TypedDict, total=False):
-    """What a run has for its problem.
-
-    Attributes:
-        has_tools: Whether it may call tools.
-        has_verifier: Whether a verifier looks at its answers.
-        reasons: Whether its model reasons by itself before it replies.
-        calls: Of its budget; None: without a limit.
-    """
-
-    has_tools: Required[bool]
-    has_verifier: bool
-    reasons: bool
-    calls: int | None
-
-
 def choose_strategy(
-    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Unpack[Means]
+    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Any
 ) -> tuple[str, str]:
     """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
     known = list(strategies)
@@ -336,45 +320,47 @@ def choose_strategy(
 
 
 def consider(
-    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Unpack[Means]
+    problem: str,
+    strategies: Iterable[Strategy[Any, Any]],
+    *,
+    has_tools: bool,
+    has_verifier: bool = False,
+    reasons: bool = False,
+    calls: int | None = None,
 ) -> list[Considered]:
     """Return the kinds of problem in the order in which they are tried; the first that is taken decides.
 
     Args:
         strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
-        at_hand: See `Means`.
+        has_tools: Whether the run may call tools.
+        has_verifier: Whether a verifier looks at its answers.
+        reasons: Whether its model reasons by itself before it replies.
+        calls: Of its budget; None: without a limit.
 
     Raises:
         UsageError: There is nothing to choose from.
         InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
     """
     suiting: dict[str, Strategy[Any, Any]] = {}
-    known = list(strategies)
+    known, kinds = list(strategies), [kind.name for kind in KINDS]
     if not known:
         raise UsageError("there is no strategy to choose from", option="strategy")
     for strategy in known:
         for kind in strategy.suits:
-            suiting.setdefault(_check_kind(kind, strategy), strategy)
-    has_verifier = at_hand.get("has_verifier", False)
-    found = dict(reasons_for(problem, has_tools=at_hand["has_tools"], has_verifier=has_verifier))
-    return [_consider(kind, found.get(kind.name, ""), suiting.get(kind.name), at_hand) for kind in KINDS]
-
-
-def _consider(kind: Kind, why: str, strategy: Strategy[Any, Any] | None, at_hand: Means) -> Considered:
-    if strategy is None:
-        return Considered(kind.name, "", 0, why)
-    calls, passed = at_hand.get("calls"), ""
-    if why and calls is not None and strategy.calls > calls:
-        passed = f"{strategy.name} would take {strategy.calls} calls, and the budget has {calls}"
-    elif why and at_hand.get("reasons") and kind.is_thought:
-        passed = f"the model reasons by itself, so it needs no {strategy.name}"
-    return Considered(kind.name, strategy.name, strategy.calls, why, passed)
-
-
-def _check_kind(kind: str, strategy: Strategy[Any, Any]) -> str:
-    names = [known.name for known in KINDS]
-    if kind not in names:
-        raise InvalidStrategyError(
-            f"strategy {strategy.name!r}: suits names no kind of problem: {kind!r}. The kinds: {', '.join(names)}."
-        )
-    return kind
+            if kind not in kinds:
+                raise InvalidStrategyError(
+                    f"strategy {strategy.name!r}: suits names no kind of problem: {kind!r}. "
+                    f"The kinds: {', '.join(kinds)}."
+                )
+            suiting.setdefault(kind, strategy)
+    found = dict(reasons_for(problem, has_tools=has_tools, has_verifier=has_verifier))
+    considered: list[Considered] = []
+    for kind in KINDS:
+        why, strategy, passed = found.get(kind.name, ""), suiting.get(kind.name), ""
+        needed = strategy.calls if strategy else 0
+        if strategy and why and calls is not None and needed > calls:
+            passed = f"{strategy.name} would take {needed} calls, and the budget has {calls}"
+        elif strategy and why and reasons and kind.is_thought:
+            passed = f"the model reasons by itself, so it needs no {strategy.name}"
+        considered.append(Considered(kind.name, strategy.name if strategy else "", needed, why, passed))
+    return considered
