@@ -121,11 +121,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     steps: tuple[str, ...] = ()
     done: bool = False
 
-    @property
-    def is_reasoned(self) -> bool:
-        """Whether the chain is complete, or as long as it may get."""
-        return self.done or len(self.steps) >= self.options.max_steps
-
 
 def decompose(s: State) -> Body:
     """What has to be worked out for x; a guide, not a commitment."""
@@ -153,7 +148,7 @@ def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str
 
 def reason(s: State) -> Body:
     """z_1, …, z_n, y ~ p(z, y | x); stay until the chain is complete."""
-    if s.is_reasoned:
+    if s.done or len(s.steps) >= s.options.max_steps:
         return go(s, "solution_formulation")
     (answer,) = yield request(s, _question(s, "reason", GO_ON if s.steps else REASON))
     reply: Reasoning = answer.value

@@ -299,11 +299,6 @@ class Considered(Struct, frozen=True):
     why: str
     passed: str = ""
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether it decides, if nothing before it does."""
-        return bool(self.why and self.strategy and not self.passed)
-
 
 def choose_strategy(
     problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Any
@@ -311,7 +306,7 @@ def choose_strategy(
     """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
     known = list(strategies)
     considered = consider(problem, known, **at_hand)
-    taken = next((each for each in considered if each.is_taken), None)
+    taken = next((each for each in considered if each.why and each.strategy and not each.passed), None)
     if taken is None:
         fewest = min(known, key=lambda strategy: strategy.calls)
         return fewest.name, "no other has as few calls, and no rule applies within the budget"

@@ -127,11 +127,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return self.options.max_thoughts + len(self.final.objections) - len(self.thoughts)
 
     @property
-    def is_concluded(self) -> bool:
-        """Whether the latest thought ended the thinking."""
-        return bool(self.thoughts) and not self.thoughts[-1].next_thought_needed
-
-    @property
     def is_over(self) -> bool:
         """Whether no thought is to follow: the last one concluded, or there is no room."""
         return self.final.text is not None or self.room <= 0
@@ -228,8 +223,9 @@ def conclusion_so_far(state: State) -> Conclusion:
         **final.document,
     }
     end, proved = conclusion(state.plan), final.verification == "proved"
-    is_worked_off = state.is_concluded and end is not None and all(step.is_done for step in state.plan)
-    if final.text is not None and (proved or is_worked_off):
+    is_worked_off = end is not None and all(step.is_done for step in state.plan)
+    is_concluded = is_worked_off and not state.thoughts[-1].next_thought_needed
+    if final.text is not None and (proved or is_concluded):
         short = None if end is None or proved else end.result
         return replace(conclude_answer(final, document), short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None

@@ -13,7 +13,7 @@ from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.strategy import inlined_schema
-from ...core.toolcard import ToolCard, card_named, no_such_tool
+from ...core.toolcard import ToolCard, card_named, cards_text, no_such_tool
 from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
@@ -39,7 +39,6 @@ from .state import (
     State,
     Task,
     book_costs,
-    cards_shown,
     documents_shown,
     end_work,
     is_unmeasured,
@@ -286,7 +285,7 @@ def _plan_task(state: State, number: int, fault: str) -> str:
     fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
-        cards=cards_shown(state),
+        cards=cards_text(resources(state.options)),
         documents=documents_shown(state, whole=True),
         least=fewest_tasks,
         most=most_tasks,

@@ -14,7 +14,7 @@ from ...core.answering import AnswerOptions, AnswerState
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.evidence import passages_text
-from ...core.toolcard import ToolCard, cards_text
+from ...core.toolcard import ToolCard
 from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
 from .plain_text import data_text
@@ -338,11 +338,6 @@ def resources(options: Options) -> tuple[ToolCard, ...]:
 # -- questions
 
 
-def cards_shown(state: State) -> str:
-    """Return what tasks can use, as planners are shown it."""
-    return cards_text(resources(state.options))
-
-
 def resources_shown(state: State) -> str:
     """Return what tasks can use, each in a few words, as who judges a plan is shown it."""
     brief = (
@@ -400,7 +395,7 @@ def question(
         {"kind": kind, "problem": state.problem, "iteration": state.number, **(facts or {})},
         by=by,
         sample=sample,
-        retries=re_asks(state, together, kept),
+        retries=0 if is_unmeasured(state) else int(max(0, min(RE_ASKS, (room(state) + kept) / together - 1))),
         temperature=state.options.temperature,
         form=form,
         about=about or iteration_id(state.number),
@@ -461,14 +456,6 @@ def votes_due(state: State, answers: Sequence[str], drawn: int) -> int:
         return 0
     lead = votes[0].count if votes else 0
     return min(left, max(1, state.options.majority - lead))
-
-
-def re_asks(state: State, together: int, kept: int) -> int:
-    """Return how often an unusable reply may be asked for again."""
-    if is_unmeasured(state):
-        return 0
-    each = (room(state) + kept) / together - 1
-    return int(max(0, min(RE_ASKS, each)))
 
 
 def end_work(state: State, reason: str, detail: str) -> State:

@@ -66,7 +66,7 @@ from .asks import (
 )
 from .result import TreeDetails, conclude, progress
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
-from .traversal import choose_next, has_rival, prune_best, why_stop
+from .traversal import choose_next, prune_best, why_stop
 
 __all__ = [
     "EVALUATION_PROMPT",
@@ -169,7 +169,8 @@ def evaluate(s: State) -> Body:
     s = replace(s, fresh=tuple(_calculate(child, s.problem) for child in s.fresh))
     alive = [child for child in s.fresh if not child.refuted]
     unscored = [child for child in alive if child.score is None]
-    if len(alive) == len(unscored) == 1 and not s.options.value_single and not has_rival(s, alive[0]):
+    is_alone = len(alive) == len(unscored) == 1 and not s.frontier
+    if is_alone and not s.options.value_single and all(leaf.depth < alive[0].depth for leaf in s.candidates):
         return _end_of_round(s, [replace(child, single=child in alive) for child in s.fresh])
     rounds = list(_evaluations(s))
     if not rounds:

@@ -306,23 +306,6 @@ def refute(tree: Tree, node_id: str, why: str, how: Refutation) -> dict[str, Nod
     return {**tree, node_id: replace(tree[node_id], refuted=True, why=why, dropped=how)}
 
 
-def mark_beam(tree: Tree, kept: Iterable[str], left_out: Iterable[str]) -> dict[str, Node]:
-    """Return the tree with the nodes marked that a beam left out, and unmarked that it kept."""
-    nodes = dict(tree)
-    for name in left_out:
-        nodes[name] = replace(nodes[name], dropped="beam")
-    for name in kept:
-        if nodes[name].dropped == "beam":
-            nodes[name] = replace(nodes[name], dropped="")
-    return nodes
-
-
-def is_dead_end(tree: Tree, node_id: str) -> bool:
-    """Whether a node has children, all of them refuted, and is not refuted itself."""
-    here = tree[node_id]
-    return not here.refuted and bool(here.children) and all(tree[child].refuted for child in here.children)
-
-
 def lineage(tree: Tree, node_id: str) -> str:
     """Return a node's place among its siblings and that of its forebears: `2.1` is the first child of the second."""
     path = path_to(tree, node_id)

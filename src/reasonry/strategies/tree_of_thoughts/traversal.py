@@ -16,8 +16,6 @@ from .state import (
     State,
     Traversal,
     children,
-    is_dead_end,
-    mark_beam,
     path_to,
     rank,
     refute,
@@ -81,11 +79,6 @@ def _is_better(leaf: Node, frontier: Frontier) -> bool:
     return not frontier or (leaf.score or 0) >= max(open_node.score for open_node in frontier)
 
 
-def has_rival(state: State, child: Node) -> bool:
-    """Whether anything competes with the only child of a round: a node to expand, or a leaf as deep."""
-    return bool(state.frontier) or any(leaf.depth >= child.depth for leaf in state.candidates)
-
-
 # -- which comes next
 
 
@@ -139,9 +132,9 @@ def choose_next(state: State) -> State:
     frontier, state = _with_fresh(state)
     kept = trim(frontier, state.options.beam_width, list(state.nodes))
     if state.options.beam_width is not None:
-        names = {each.id for each in kept}
-        left_out = [each.id for each in frontier if each.id not in names]
-        state = replace(state, nodes=mark_beam(state.nodes, names, left_out))
+        marks = {each.id: "" if each in kept else "beam" for each in frontier}
+        marked = {name: replace(state.nodes[name], dropped=mark) for name, mark in marks.items()}
+        state = replace(state, nodes=state.nodes | marked)
     following, rest = take(kept, state.options.expand_width)
     if not following and not _promising(state):
         following = _highest_open(state)
@@ -203,12 +196,12 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]
     """Refute nodes all of whose steps are refuted; where that was proved, have them asked for others first."""
     nodes, reopened = state.nodes, list[Open]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
-        if name in waiting or not is_dead_end(nodes, name):
+        here, steps = nodes[name], children(nodes, name)
+        if name in waiting or here.refuted or not steps or not all(step.refuted for step in steps):
             continue
-        here = nodes[name]
         if here.asked > state.options.max_reasks or here.closed:
             nodes = nodes if name == ROOT else refute(nodes, name, DEAD_END, "dead_end")
-        elif all(child.dropped in PROVED for child in children(nodes, name)):
+        elif all(step.dropped in PROVED for step in steps):
             reopened.append(Open(name, 1.0 if here.score is None else here.score))
     return replace(state, nodes=nodes), reopened
 
