@@ -7,7 +7,7 @@ Rule 3: a draft that was cut off is no candidate; it is the answer only where th
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct
@@ -31,7 +31,6 @@ FRESH: Final = (None, "")
 PLAIN_WRITER: Final = "chain_of_thought"
 """The strategy inside by default."""
 _DRAWN: Final = ("tree", "best", "samples", "votes", "iterations", "tasks")
-"""Parts of a document that are drawn as nodes."""
 
 
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -222,15 +221,21 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
     if isinstance(brought, Failed):
         return Draft(number, status="lost", why=brought.message, code=brought.code)
     answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
+    inside = drawn_parts(brought.document)
     if not answer:
         refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None
         why = refuted[-1] if refuted else brought.detail or brought.reason
-        return Draft(number, status="refuted" if refuted else "lost", why=str(why), code=brought.code)
+        status = "refuted" if refuted else "lost"
+        return Draft(number, status=status, why=str(why), code=brought.code, inside=inside)
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
     cut = brought.status == "cancelled"
     status = "proved" if brought.proved else "unfinished" if cut else "open"
-    inside = {name: brought.document[name] for name in _DRAWN if brought.document.get(name)}
     return Draft(number, answer, brought.short or "", lines, status, inside=inside)
+
+
+def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a document that are drawn as nodes."""
+    return {name: document[name] for name in _DRAWN if document.get(name)}
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:

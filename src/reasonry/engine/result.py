@@ -12,7 +12,10 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion
 from ..core.budget import Usage
 from ..core.data_types import read_as
+from ..core.drafts import drawn_parts
 from ..core.events import Answered, Failed, Verified
+from ..core.machine import Snapshot
+from ..core.registry import Registry
 from ..errors import WorldError
 from ..records import Outcome, RunRow
 from .callers import waiting_calls
@@ -142,7 +145,8 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     best = None if snapshot.status == "active" else conclusion.answer or reached.answer
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", conclusion.document)
+        document = _document_so_far(snapshot, run.strategies)
+        conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", document)
     return Result(
         answer=conclusion.answer if is_answered else None,
         outcome=name,
@@ -159,6 +163,18 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         warnings=tuple(_warnings(run, conclusion)),
         best_answer=None if is_answered else best,
     )
+
+
+def _document_so_far(snapshot: Snapshot, strategies: Registry) -> dict[str, Any]:
+    """Return the document of a run at work; samples whose own runs are at work are among its samples."""
+    document = strategies[snapshot.strategy].conclude(snapshot.state).document
+    at_work: list[dict[str, Any]] = []
+    for waiting in snapshot.pending:
+        kind, _, number = waiting.effect.about.rpartition("-")
+        if waiting.child is not None and kind == "sample" and number.isdecimal():
+            inside = drawn_parts(_document_so_far(waiting.child, strategies))
+            at_work.append({"id": waiting.effect.about, "number": int(number), "inside": inside})
+    return document | ({"samples": [*document.get("samples", ()), *at_work]} if at_work else {})
 
 
 def outcome_of(run: Run) -> Outcome | None:

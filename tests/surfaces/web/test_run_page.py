@@ -22,6 +22,7 @@ from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
+from reasonry.surfaces.cli.watch import progress_of
 from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
@@ -220,3 +221,29 @@ async def test_a_tree_inside_a_sample_stands_beneath_it_in_page_and_terminal(
     print_tree({**found.document(), "problem": PUZZLE})
     drawn = capsys.readouterr().out
     assert all(texts[node.id] in drawn for node in path)
+
+
+@pytest.mark.parametrize(("name", "own"), [("best_of_n", {"n": 2}), ("self_consistency", {"samples": 2})])
+def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
+    capsys: pytest.CaptureFixture[str], name: str, own: dict[str, Any]
+) -> None:
+    inside = {"over": "tree_of_thoughts", "over_options": {"max_depth": 2}}
+    run = Run(Begun(name, PROBLEM, {**own, **inside}, created_at_ms=1), STRATEGIES)
+    answers, known, drawn = world(STRATEGIES["tree_of_thoughts"], 1, 0.0), set[str](), 0
+    while run.snapshot.status == "active":
+        run.take(Settled(run.open_effects[0].id, answers.answer(run.open_effects[0])))
+        row = RunRow("r", "s", name, "world", PROBLEM, run.snapshot.status, 1, 2)
+        record = record_as_it_stands(row, run)
+        page = run_page(record, STRATEGIES[name])
+        check_page(page)
+        thoughts = [node for node in page.nodes if node.id.startswith("sample-1/node_")]
+        assert known <= {node.id for node in page.nodes}, "what was drawn stays"
+        known |= {node.id for node in thoughts}
+        at_work = [each.effect.about for each in run.snapshot.pending if each.settled is None]
+        if thoughts and "sample-1" in at_work:
+            drawn += 1
+            assert {node.state for node in thoughts} <= {"open", "dropped"}
+            assert progress_of(run)["tree"][1]["text"] == thoughts[0].text
+            print_tree(record.document())
+            assert thoughts[0].text in capsys.readouterr().out
+    assert drawn > 1

@@ -226,9 +226,13 @@ def _thoughts(run: Run, width: int, rows: int) -> RenderableType:
 
 
 def progress_of(run: Run) -> dict[str, Any]:
-    """Return what the strategy shows of itself."""
-    progress = run.strategy.progress
-    return progress(run.snapshot.state) if progress else {}
+    """Return what the strategy shows of itself, with the tree of the first run inside it that has one."""
+    children = (waiting.child for waiting in run.snapshot.pending if waiting.child is not None)
+    inside = [(run.strategies[child.strategy].progress, child.state) for child in children]
+    trees = (shown["tree"] for show, state in inside if show and (shown := show(state)).get("tree"))
+    show = run.strategy.progress
+    own = show(run.snapshot.state) if show else {}
+    return {"tree": next(trees, None), **own}
 
 
 @contextmanager

@@ -46,6 +46,11 @@ class SampleEntry(Struct, frozen=True):
     dropped: PageReason | None = None
     inside: dict[str, Any] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is at work."""
+        return self.answer is None and self.dropped is None
+
 
 class VoteEntry(Struct, frozen=True):
     """One of `votes`."""
@@ -222,8 +227,9 @@ def _add_samples(
     names = dict.fromkeys([*known, *(about.partition("/")[0] for about in abouts if about)])
     for name in sorted(names, key=_number):
         sample = known.get(name)
-        why = None if sample is None and is_active(document) else _why_uncounted(sample, leader)
-        state: NodeState = "dropped" if why else "open" if sample is None else "on_path"
+        is_open = sample is None or sample.is_open
+        why = None if is_open and is_active(document) else _why_uncounted(sample, leader)
+        state: NodeState = "dropped" if why else "open" if is_open else "on_path"
         answer = sample.answer or "" if sample else ""
         label = f"Sample {_number(name)}"
         nodes[name] = PageNode(
@@ -236,6 +242,7 @@ def _add_samples(
 def _nodes_inside(sample: PageNode, document: Mapping[str, Any], entry: SampleEntry) -> dict[str, PageNode]:
     """Return the nodes of the run inside a sample, beneath it; none of them leads to an answer that it does not."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
+    over = {"status": "active"} if entry.is_open else over
     root, *found = first_nodes({**entry.inside, **over, "answer": entry.answer}, "", ()).values()
     for node in found:
         node.parent = sample.id if node.parent == root.id else f"{sample.id}/{node.parent}"
