@@ -43,7 +43,8 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.puzzles import Puzzle, check, solve_numbers
+from reasonry.puzzles import Puzzle, solve_numbers
+from tests.servers.game24 import check
 
 TARGET = Fraction(24)
 BREADTH, WIDTH, SAMPLES, DEPTH = 5, 8, 3, 3

@@ -42,10 +42,11 @@ from loopback import ChatRequest
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, Verified
 from reasonry.core.machine import Pending, Step, advance, begin, open_effects
-from reasonry.puzzles import Puzzle, check, follow, format_number
+from reasonry.puzzles import Puzzle, follow, format_number
 from reasonry.reading.vote import tally
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.best_of_n import MANY
+from tests.servers.game24 import check
 
 PROBLEM = "Which answer is right?"
 MORE = 40

@@ -29,7 +29,8 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.puzzles import Puzzle, check
+from reasonry.puzzles import Puzzle
+from tests.servers.game24 import check
 
 PRESET, DEFAULTS = "preset seed", "defaults"
 MAX_NODES = 10_000

@@ -19,10 +19,12 @@ from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
-from reasonry.puzzles import Puzzle, check, follow, read_puzzle
+from reasonry.puzzles import Puzzle, follow, read_puzzle
 from reasonry.puzzles import solve as known
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import verifier_of_offline
+
+from ..servers.game24 import check
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Puzzle, check, read_expression
+from reasonry.puzzles import Puzzle, read_expression
+
+from ..servers.game24 import check
 
 FOUR = Puzzle(tuple(map(Fraction, (4, 9, 10, 13))), Fraction(24))
 

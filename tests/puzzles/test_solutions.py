@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Puzzle, check, follow, moves_of, solve
+from reasonry.puzzles import Puzzle, follow, moves_of, solve
 from reasonry.puzzles.solutions import values
+
+from ..servers.game24 import check
 
 
 def puzzle(numbers: list[int], target: int | Fraction) -> Puzzle:

@@ -17,8 +17,9 @@ from reasonry.puzzles import (
     follow,
     format_number,
     legal_moves,
-    read_moves,
 )
+
+from ..servers.game24 import read_moves
 
 
 def puzzle(*numbers: int, target: int = 24) -> Puzzle:

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonry.models.offline import propose, value
-from reasonry.puzzles import Puzzle, final_expression, follow, read_moves, read_puzzle, solve_numbers
+from reasonry.puzzles import (
+    Puzzle,
+    PuzzleMove,
+    Term,
+    expressions,
+    final_expression,
+    follow,
+    judge_sides,
+    read_expression,
+    read_puzzle,
+    solve_numbers,
+)
 
 from .brain import ChatRequest
 
@@ -106,3 +117,20 @@ def _split(prompt: str) -> tuple[list[str], dict[str, str]]:
 
 play = Player()
 """The player as the command line of the server takes it."""
+
+
+def read_moves(text: str) -> list[PuzzleMove]:
+    """Return the moves of two numbers written in a text, such as `10 - 4 = 6; 13 - 9 = 4 (left: 4 6)`."""
+    moves: list[PuzzleMove] = []
+    for sides in expressions(text):
+        match [read_expression(side, compact=True) for side in sides]:
+            case [Term(op=op, left=Term() as left, right=Term() as right), Term(value=result)]:
+                if not any(part.op and not part.tight for part in (left, right)):
+                    moves.append(PuzzleMove(left.value, op, right.value, result))
+    return moves
+
+
+def check(expression: str, puzzle: Puzzle) -> tuple[bool, str]:
+    """Say whether an expression, which may be set equal to the target, solves a puzzle, and if not, why."""
+    term, fault = judge_sides(expression.split("="), puzzle)
+    return term is not None and not fault, fault

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasonry.puzzles import Puzzle, check, follow, solve, solve_numbers
+from reasonry.puzzles import Puzzle, follow, solve, solve_numbers
 from tests.servers import ChatRequest, Player
-from tests.servers.game24 import puzzle_in
+from tests.servers.game24 import check, puzzle_in
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24."
 PUZZLE = Puzzle(tuple(map(Fraction, (4, 9, 10, 13))), Fraction(24))

@@ -7,24 +7,31 @@ reading     puzzles in sentences          equations  written equations, checked
 
 from __future__ import annotations
 
-from .equations import false_equations as false_equations
-from .expression import check as check, judge_sides as judge_sides, read_expression as read_expression
-from .reading import read_numbers as read_numbers, read_puzzle as read_puzzle
-from .solutions import solve as solve, solve_numbers as solve_numbers
-from .steps import (
-    Position as Position,
-    expressions as expressions,
-    final_expression as final_expression,
-    follow as follow,
-    read_moves as read_moves,
-)
-from .term import (
-    MAX_NUMBERS as MAX_NUMBERS,
-    MIN_NUMBERS as MIN_NUMBERS,
-    Puzzle as Puzzle,
-    PuzzleMove as PuzzleMove,
-    Term as Term,
-    format_number as format_number,
-    legal_moves as legal_moves,
-    moves_of as moves_of,
-)
+from .equations import false_equations
+from .expression import judge_sides, read_expression
+from .reading import read_numbers, read_puzzle
+from .solutions import solve, solve_numbers
+from .steps import Position, expressions, final_expression, follow
+from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle, PuzzleMove, Term, format_number, legal_moves, moves_of
+
+__all__ = [
+    "MAX_NUMBERS",
+    "MIN_NUMBERS",
+    "Position",
+    "Puzzle",
+    "PuzzleMove",
+    "Term",
+    "expressions",
+    "false_equations",
+    "final_expression",
+    "follow",
+    "format_number",
+    "judge_sides",
+    "legal_moves",
+    "moves_of",
+    "read_expression",
+    "read_numbers",
+    "read_puzzle",
+    "solve",
+    "solve_numbers",
+]

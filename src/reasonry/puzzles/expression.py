@@ -155,17 +155,6 @@ class Taking:
         return found
 
 
-def check(expression: str, puzzle: Puzzle) -> tuple[bool, str]:
-    """Say whether an expression solves a puzzle, and if not, why.
-
-    Args:
-        expression: One expression, which may be set equal to the target, on either side.
-        puzzle: What it should solve.
-    """
-    term, fault = judge_sides(expression.split("="), puzzle)
-    return term is not None and not fault, fault
-
-
 def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
     """Judge an expression, or several that are said to be equal.
 

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
-from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs, read_expression
-from .term import Puzzle, PuzzleMove, Term, format_number, join
+from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs
+from .term import Puzzle, Term, format_number, join
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -92,27 +92,6 @@ def expressions(text: str) -> Iterator[list[str]]:
         sides = _sides(piece[0])
         if sides:
             yield sides
-
-
-def read_moves(text: str) -> list[PuzzleMove]:
-    """Return the moves of two numbers written in a text, such as `10 - 4 = 6; 13 - 9 = 4 (left: 4 6)`."""
-    moves: list[PuzzleMove] = []
-    for sides in expressions(text):
-        terms = [read_expression(side, compact=True) for side in sides]
-        if len(terms) == 2 and terms[0] is not None and terms[1] is not None:
-            term = terms[0]
-            if (
-                term.left is not None
-                and term.right is not None
-                and _is_number(term.left)
-                and _is_number(term.right)
-            ):
-                moves.append(PuzzleMove(term.left.value, term.op, term.right.value, terms[1].value))
-    return moves
-
-
-def _is_number(term: Term) -> bool:
-    return not term.op or term.tight
 
 
 def _plain(text: str) -> str:
