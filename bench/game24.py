@@ -43,7 +43,8 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.puzzles import Puzzle, solve_numbers
+from reasonry.puzzles.solutions import solve_numbers
+from reasonry.puzzles.term import Puzzle
 from tests.servers.game24 import check
 
 TARGET = Fraction(24)

@@ -42,7 +42,8 @@ from loopback import ChatRequest
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, Verified
 from reasonry.core.machine import Pending, Step, advance, begin, open_effects
-from reasonry.puzzles import Puzzle, follow, format_number
+from reasonry.puzzles.steps import follow
+from reasonry.puzzles.term import Puzzle, format_number
 from reasonry.reading.vote import tally
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.best_of_n import MANY

@@ -29,7 +29,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.puzzles import Puzzle
+from reasonry.puzzles.term import Puzzle
 from tests.servers.game24 import check
 
 PRESET, DEFAULTS = "preset seed", "defaults"

@@ -19,8 +19,10 @@ from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
-from reasonry.puzzles import Puzzle, follow, read_puzzle
-from reasonry.puzzles import solve as known
+from reasonry.puzzles.reading import read_puzzle
+from reasonry.puzzles.solutions import solve as known
+from reasonry.puzzles.steps import follow
+from reasonry.puzzles.term import Puzzle
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import verifier_of_offline
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import false_equations, read_expression
+from reasonry.puzzles.equations import false_equations
+from reasonry.puzzles.expression import read_expression
 
 READING = Path(__file__).parents[1] / "reading"
 SIGNS = {"+": "+", "-": "-", "*": "×", "/": "/"}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Puzzle, read_expression
+from reasonry.puzzles.expression import read_expression
+from reasonry.puzzles.term import Puzzle
 
 from ..servers.game24 import check
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Puzzle, read_numbers, read_puzzle
+from reasonry.puzzles.reading import read_numbers, read_puzzle
+from reasonry.puzzles.term import Puzzle
 
 FOUR = [
     "Use 4, 9, 10 and 13 to make 24",

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.puzzles import Puzzle, follow, moves_of, solve
-from reasonry.puzzles.solutions import values
+from reasonry.puzzles.solutions import solve, values
+from reasonry.puzzles.steps import follow
+from reasonry.puzzles.term import Puzzle, moves_of
 
 from ..servers.game24 import check
 

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.puzzles import (
-    Puzzle,
-    PuzzleMove,
-    expressions,
-    final_expression,
-    follow,
-    format_number,
-    legal_moves,
-)
+from reasonry.puzzles.steps import expressions, final_expression, follow
+from reasonry.puzzles.term import Puzzle, PuzzleMove, format_number, legal_moves
 
 from ..servers.game24 import read_moves
 

@@ -18,7 +18,7 @@ import pytest
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, advance, begin, open_effects
-from reasonry.puzzles import read_puzzle
+from reasonry.puzzles.reading import read_puzzle
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import judge
 

@@ -13,18 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonry.models.offline import propose, value
-from reasonry.puzzles import (
-    Puzzle,
-    PuzzleMove,
-    Term,
-    expressions,
-    final_expression,
-    follow,
-    judge_sides,
-    read_expression,
-    read_puzzle,
-    solve_numbers,
-)
+from reasonry.puzzles.expression import judge_sides, read_expression
+from reasonry.puzzles.reading import read_puzzle
+from reasonry.puzzles.solutions import solve_numbers
+from reasonry.puzzles.steps import expressions, final_expression, follow
+from reasonry.puzzles.term import Puzzle, PuzzleMove, Term
 
 from .brain import ChatRequest
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasonry.puzzles import Puzzle, follow, solve, solve_numbers
+from reasonry.puzzles.solutions import solve, solve_numbers
+from reasonry.puzzles.steps import follow
+from reasonry.puzzles.term import Puzzle
 from tests.servers import ChatRequest, Player
 from tests.servers.game24 import check, puzzle_in
 

@@ -49,6 +49,8 @@ async def later(text: str) -> str:
 class Counter:
     """Counts."""
 
+    name = "count"
+
     def __init__(self) -> None:
         self.count = 0
 
@@ -94,7 +96,7 @@ def test_cards_go_into_a_strategys_options_as_they_are() -> None:
 
 async def test_plain_and_asynchronous_callables_methods_and_tools_are_called() -> None:
     counter = Counter()
-    catalog = Catalog.of([search, later, PythonTool(counter, name="count"), Echo()])
+    catalog = Catalog.of([search, later, PythonTool(counter), Echo()])
     assert await catalog.call("search", {"query": "cats", "limit": 2}) == ["cats rank", "cats rank"]
     assert await catalog.call("later", {"text": "x"}) == "X"
     assert [await catalog.call("count", {}), await catalog.call("count", {"by": 4})] == [1, 5]

@@ -17,7 +17,8 @@ from msgspec import Meta, Struct
 
 from ..core.effects import Verify
 from ..errors import UsageError
-from ..puzzles import Puzzle, read_puzzle
+from ..puzzles.reading import read_puzzle
+from ..puzzles.term import Puzzle
 from ..reading.numbers import numbers_in, without_latex
 from ..reading.vote import agree, normalise
 from ..tools.verifiers import judge

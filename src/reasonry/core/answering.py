@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
-from ..puzzles import false_equations
+from ..puzzles.equations import false_equations
 from ..reading import parse
 from ..reading.conclusion import Subject
 from ..reading.fit import Unreadable

@@ -38,8 +38,6 @@ class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True)
 
     value: Any
     at_ms: int = 0
-    truncated: bool = False
-    usage: Usage = Usage(calls=0)
 
 
 class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):

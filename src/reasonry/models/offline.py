@@ -20,20 +20,10 @@ from ..core.events import Answered
 from ..core.problem import without_quoted
 from ..engine.ports import OnText, Question
 from ..errors import ModelError
-from ..puzzles import (
-    Position,
-    Puzzle,
-    PuzzleMove,
-    Term,
-    final_expression,
-    follow,
-    format_number,
-    legal_moves,
-    moves_of,
-    read_puzzle,
-    solve,
-    solve_numbers,
-)
+from ..puzzles.reading import read_puzzle
+from ..puzzles.solutions import solve, solve_numbers
+from ..puzzles.steps import Position, final_expression, follow
+from ..puzzles.term import Puzzle, PuzzleMove, Term, format_number, legal_moves, moves_of
 
 SLOW_NUMBERS = 5
 """From this many numbers on, computing takes long enough that other work should continue meanwhile."""

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ..core.strategy import Strategy
 from ..errors import InvalidStrategyError, UsageError
 from ..patterns import lazy_pattern
-from ..puzzles import read_puzzle
+from ..puzzles.reading import read_puzzle
 
 AUTO = "auto"
 """What a user writes in place of a strategy's name."""

@@ -61,7 +61,7 @@ from ..core.events import Reply, Verified
 from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import first_words
 from ..patterns import lazy_pattern
-from ..puzzles import false_equations
+from ..puzzles.equations import false_equations
 from ..reading.vote import tally
 
 SYSTEM = """You read a text by someone else with fresh eyes. You owe it nothing: what is wrong in it is to be found \

@@ -28,8 +28,8 @@ from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
+from ..ids import now_ms
 from ..records import JobOptions, RequestKey
-from .owners_days import OwnersDays, owner_of
 from .run_events import Feed, RunEvent, event_of
 
 LOOK_EVERY_S: Final = 0.5
@@ -119,7 +119,9 @@ class Supervisor:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
         self.queued = 0
         self.has_job = asyncio.Event()
-        self._days, self._reopen = OwnersDays(usd_a_day), reopen
+        self._usd_a_day, self._reopen = usd_a_day, reopen
+        self._allowances: dict[str, Allowance] = {}
+        """Of the owners whose runs are accepted or driven here."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -226,7 +228,7 @@ class Supervisor:
             return
         with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._days.allowance(app)
+                allowance = await self._allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 named = participants or self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named, budget, job=job)
@@ -262,7 +264,7 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                allowance = await self._days.allowance(app)
+                allowance = await self._allowance(app)
                 named = self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named)
                 drive = self._drive(app, opened, performers, allowance, held.pop_all())
@@ -366,7 +368,7 @@ class Supervisor:
             return begun, False
         with self._room(job):
             performers, accept = await prepare()
-            allowance = await self._days.check(app, performers)
+            allowance = await self._check_day(app, performers)
             run_id, written = await accept(job=job, key=key, drive=job is None)
             if job is not None:
                 self.has_job.set()
@@ -377,6 +379,31 @@ class Supervisor:
                         rewind(performers, opened.run, names)
                     self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
             return run_id, written is not None
+
+    async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
+        """Return what the owner may spend today, if that is limited; raises as `start`."""
+        allowance = await self._allowance(app)
+        if allowance is not None:
+            check_priced("max_usd_a_day", performers.models, performers.prices)
+            if refusal := allowance.refusal():
+                message = f"{refusal.detail}; it starts over at midnight, UTC"
+                raise UsageError(message, code="budget_exceeded")
+        return allowance
+
+    async def _allowance(self, app: App) -> Allowance | None:
+        """Return what the owner may spend today, as the store and this process know it; None: as much as they like."""
+        owner = _owner_of(app)
+        usd = self._usd_a_day(owner)
+        if usd is None:
+            return None
+        if owner not in self._allowances:
+
+            async def spent_since(at_ms: int) -> float:
+                return (await app.store.usage_since(at_ms, owner)).usd
+
+            self._allowances[owner] = Allowance(usd, now_ms, spent_since)
+        await self._allowances[owner].catch_up()
+        return self._allowances[owner]
 
     def _drive(
         self,
@@ -389,7 +416,7 @@ class Supervisor:
         text: bool = False,
     ) -> _Drive:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = _Drive(opened, owner_of(app), performers, allowance, text=text)
+        drive = _Drive(opened, _owner_of(app), performers, allowance, text=text)
         self._drives[opened.row.run_id] = drive
         if self.draining:
             drive.control.drain()
@@ -520,7 +547,7 @@ class Supervisor:
             UsageError: It has no event `after`.
         """
         drive = self._drives.get(run_id)
-        if drive is None or drive.owner != owner_of(app):
+        if drive is None or drive.owner != _owner_of(app):
             # Whoever may not read it is told that there is no such run.
             await app.store.run(run_id)
         known, follower, is_idle = after, Follower(app.store, app.strategies, run_id), False
@@ -579,6 +606,11 @@ class Supervisor:
                 break
             await self._wait_for_news()
         return await app.engine.result(run_id)
+
+
+def _owner_of(app: App) -> str:
+    """Return whose runs an app sees; empty: the operator's, and everybody's."""
+    return getattr(app.store, "owner", "")
 
 
 def _overload_error(message: str, retry_after_s: float = RETRY_AFTER_S) -> OverloadedError:

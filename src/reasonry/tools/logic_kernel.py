@@ -189,11 +189,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 class ClaimChecker:
-    """The tool `check_claim`.
-
-    Args:
-        max_seconds: For each claim.
-    """
+    """The tool `check_claim`."""
 
     name = "check_claim"
     description = (
@@ -217,9 +213,6 @@ class ClaimChecker:
         "required": ["claim"],
     }
 
-    def __init__(self, max_seconds: float = 5.0) -> None:
-        self.max_seconds = max_seconds
-
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check a claim and return `{verdict, counter_example, reason}`.
 
@@ -231,8 +224,7 @@ class ClaimChecker:
         values = dict(arguments)
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
         claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values
-        ruling = await check_claim(claim, max_seconds=self.max_seconds)
-        return asdict(ruling)
+        return asdict(await check_claim(claim))
 
 
 def _is_whole(claim: Any) -> bool:

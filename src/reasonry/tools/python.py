@@ -47,27 +47,19 @@ class PythonTool:
     A function that overruns its time is left alone in its thread; nothing waits for it.
 
     Args:
-        function: Any callable whose parameters can be given by name.
-        name: What models call it by; its own name if None.
-        description: For the model; the first paragraph of its docstring if None.
+        function: Any callable whose parameters can be given by name. Models call it by its attribute `name`, else by
+            its own name; the first paragraph of its docstring is its description.
 
     Raises:
         UsageError: It cannot be called by name, or has no name.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        description: str | None = None,
-    ) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.name = name or tool_name(function) or type(function).__name__
+        self.name = tool_name(function) or type(function).__name__
         if not _NAME.fullmatch(self.name):
-            raise UsageError(f"{self.name!r} is no name for a tool; give it one with name=", tool=self.name)
-        summary, notes = _read_docstring(inspect.getdoc(_unbound(function)) or "")
-        self.description = summary if description is None else description
+            raise UsageError(f"{self.name!r} is no name for a tool; set its attribute `name`", tool=self.name)
+        self.description, notes = _read_docstring(inspect.getdoc(_unbound(function)) or "")
         self.form = _form(self.name, function, notes)
         schema = inlined_schema(self.form)
         self.parameters: Mapping[str, Any] = {

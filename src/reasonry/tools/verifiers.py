@@ -19,19 +19,11 @@ from ..core.events import Verified
 from ..engine.ports import Verifier
 from ..errors import UsageError
 from ..plugins import installed_plugins, split_plugin
-from ..puzzles import (
-    Position,
-    Puzzle,
-    expressions,
-    final_expression,
-    follow,
-    format_number,
-    judge_sides,
-    read_numbers,
-    read_puzzle,
-    solve,
-    solve_numbers,
-)
+from ..puzzles.expression import judge_sides
+from ..puzzles.reading import read_numbers, read_puzzle
+from ..puzzles.solutions import solve, solve_numbers
+from ..puzzles.steps import Position, expressions, final_expression, follow
+from ..puzzles.term import Puzzle, format_number
 from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier

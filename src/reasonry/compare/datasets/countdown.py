@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-from ...puzzles import Term
-from ...puzzles.term import joins
+from ...puzzles.term import Term, joins
 from ..judging import Item
 from .game24 import write_puzzle
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-from ...puzzles import Term, format_number, read_puzzle, solve_numbers
+from ...puzzles.reading import read_puzzle
+from ...puzzles.solutions import solve_numbers
+from ...puzzles.term import Term, format_number
 from ..judging import Item, makes
 
 

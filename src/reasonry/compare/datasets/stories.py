@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from ...puzzles import format_number, read_expression
+from ...puzzles.expression import read_expression
+from ...puzzles.term import format_number
 from ..judging import Item
 
 DISTRACTORS = (
