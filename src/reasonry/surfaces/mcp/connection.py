@@ -29,8 +29,6 @@ _META = "io.modelcontextprotocol/"
 _VERSION_KEY, _CAPABILITIES_KEY = f"{_META}protocolVersion", f"{_META}clientCapabilities"
 _INFO_KEY = f"{_META}clientInfo"
 
-_encode = msgspec.json.encode
-
 
 class ClientInfo(Struct, frozen=True):
     """Who the client says it is."""
@@ -55,25 +53,6 @@ class Envelope(Struct, frozen=True):
     client: ClientInfo | None = msgspec.field(name=_INFO_KEY, default=None)
 
 
-class ProtocolVersion:
-    """How results are encoded for the client.
-
-    Args:
-        members: What every result carries besides its own.
-        cache_hints: Milliseconds for which a result may be taken for fresh, by method.
-    """
-
-    def __init__(self, members: Document, cache_hints: dict[str, int]) -> None:
-        self._members = members
-        self._cache_hints = cache_hints
-
-    def encode(self, method: str, result: Document) -> bytes:
-        """Return a result as JSON."""
-        if method in self._cache_hints:
-            result = {"ttlMs": self._cache_hints[method], "cacheScope": "private", **result}
-        return _encode({**self._members, **result})
-
-
 class Connection:
     """One client's side of the conversation.
 
@@ -86,12 +65,9 @@ class Connection:
         self._send = send
         self._context = CallContext(Thinker(), runs=CurrentRuns())
         self._about = server_info()
-        self._handshake = ProtocolVersion({}, {})
-        self._stateless = ProtocolVersion(
-            {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}, CACHE_HINTS
-        )
-        self._version: ProtocolVersion | None = None
-        self._working: dict[asyncio.Task[None], tuple[Any, str, ProtocolVersion]] = {}
+        self._is_stateless: bool | None = None
+        """Whether it is served in the stateless version, or in one of the handshake; None: neither yet."""
+        self._working: dict[asyncio.Task[None], tuple[Any, str, bool]] = {}
 
     def receive(self, line: bytes) -> None:
         """Take in one line; every request is answered, whatever it says."""
@@ -113,12 +89,10 @@ class Connection:
 
     def refuse(self, error: frames.UnreadableError) -> None:
         """Answer a line that could not be read; for a tool call, as a tool's error."""
-        version = self._version
-        if error.method == "tools/call" and error.id is not None and version is not None:
+        if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
             document = error_document(error.cause or UsageError(error.message))
-            self._send(
-                frames.result(error.id, version.encode(error.method, tool_result(document, is_error=True)))
-            )
+            result = tool_result(document, is_error=True)
+            self._send(frames.result(error.id, self._encode(error.method, result, self._is_stateless)))
         else:
             self._send(frames.error(error.id, error.code, error.message))
 
@@ -134,11 +108,11 @@ class Connection:
         """Answer what is still at work with an error, and give it up; return what that was, for people."""
         error = WorldError(why, code="deadline_exceeded", retryable=True)
         left: list[str] = []
-        for task, (id, name, version) in list(self._working.items()):
+        for task, (id, name, is_stateless) in list(self._working.items()):
             task.cancel()
             if name.startswith("tools/call"):
                 result = tool_result(error_document(error), is_error=True)
-                self._send(frames.result(id, version.encode("tools/call", result)))
+                self._send(frames.result(id, self._encode("tools/call", result, is_stateless)))
             else:
                 self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
             left.append(f"{id} ({name})")
@@ -159,21 +133,21 @@ class Connection:
         if method == "initialize":
             self._send(frames.result(id, self._initialize(params)))
             return
-        version = self._version_of(method, params)
-        if method == "ping" and version is self._handshake:
+        is_stateless = self._check_version(method, params)
+        if method == "ping" and not is_stateless:
             self._send(frames.result(id, b"{}"))
-        elif method == "server/discover" and version is self._stateless:
-            self._send(frames.result(id, self._discovery(version)))
-        elif method == LISTEN and version is self._stateless and self._server.tasks is not None:
-            self._start(id, self._listen(id, self._server.tasks, params), method, version)
+        elif method == "server/discover" and is_stateless:
+            self._send(frames.result(id, self._discovery()))
+        elif method == LISTEN and is_stateless and self._server.tasks is not None:
+            self._start(id, self._listen(id, self._server.tasks, params), method, is_stateless)
         elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
-            self._start(id, self._fetch(method, params, version), name, version)
+            self._start(id, self._fetch(method, params, is_stateless), name, is_stateless)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
-    def _version_of(self, method: str, params: Document) -> ProtocolVersion:
-        """Return the version that a request is made in, which must be that of the connection.
+    def _check_version(self, method: str, params: Document) -> bool:
+        """Return whether a request is made in the stateless version; its version must be that of the connection.
 
         Raises:
             RefusedError: It is another one, or none.
@@ -187,17 +161,17 @@ class Connection:
             raise RefusedError(frames.INVALID_PARAMS, message)
         if _VERSION_KEY in meta:
             self._open_stateless(meta)
-            return self._stateless
-        if self._version is self._stateless:
+            return True
+        if self._is_stateless:
             message = f"Invalid params: `_meta` must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}"
             raise RefusedError(frames.INVALID_PARAMS, message)
-        if self._version is None and method != "ping":
+        if self._is_stateless is None and method != "ping":
             message = f"Invalid params: send `initialize` first, or {_VERSION_KEY} in `_meta`"
             raise RefusedError(frames.INVALID_PARAMS, message)
-        return self._handshake
+        return False
 
     def _open_stateless(self, meta: Document) -> None:
-        if self._version is self._handshake:
+        if self._is_stateless is False:
             message = (
                 f"this connection was opened by `initialize`; it takes no request of {STATELESS_VERSION}"
             )
@@ -206,15 +180,15 @@ class Connection:
         self._note(envelope.capabilities, is_stateless=True)
         if envelope.version != STATELESS_VERSION:
             raise _version_error("Unsupported protocol version", envelope.version)
-        self._version = self._stateless
+        self._is_stateless = True
 
     def _initialize(self, params: Document) -> bytes:
         asked = read_params(InitializeParams, params)
         offered = asked.protocol_version
-        if self._version is self._stateless:
+        if self._is_stateless:
             message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
             raise _version_error(message, offered)
-        self._version = self._handshake
+        self._is_stateless = False
         self._note(asked.capabilities, is_stateless=False)
         answer = {
             "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
@@ -222,25 +196,34 @@ class Connection:
             "serverInfo": self._about,
             "instructions": INSTRUCTIONS,
         }
-        return self._handshake.encode("initialize", answer)
+        return self._encode("initialize", answer, is_stateless=False)
 
     def _note(self, capabilities: Document, *, is_stateless: bool) -> None:
         """Note what the client can do, as of the request at hand."""
         self._context = note_abilities(self._context, capabilities, is_stateless=is_stateless)
 
-    def _discovery(self, version: ProtocolVersion) -> bytes:
+    def _discovery(self) -> bytes:
         answer = {
             "supportedVersions": [STATELESS_VERSION],
             "capabilities": {**CAPABILITIES, **({"extensions": {TASKS: {}}} if self._server.tasks else {})},
             "instructions": INSTRUCTIONS,
         }
-        return version.encode("server/discover", answer)
+        return self._encode("server/discover", answer, is_stateless=True)
+
+    def _encode(self, method: str, result: Document, is_stateless: bool) -> bytes:
+        """Return a result as JSON, with what every result carries in its version of the protocol."""
+        if is_stateless:
+            about = {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}
+            hint = CACHE_HINTS.get(method)
+            fresh = {} if hint is None else {"ttlMs": hint, "cacheScope": "private"}
+            result = {**about, **fresh, **result}
+        return msgspec.json.encode(result)
 
     # --- work
 
-    def _start(self, id: Any, work: Awaitable[bytes], name: str, version: ProtocolVersion) -> None:
+    def _start(self, id: Any, work: Awaitable[bytes], name: str, is_stateless: bool) -> None:
         task = asyncio.ensure_future(self._answer(id, work))
-        self._working[task] = (id, name, version)
+        self._working[task] = (id, name, is_stateless)
         task.add_done_callback(self._working.pop)
 
     async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
@@ -255,12 +238,12 @@ class Connection:
             line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
         self._send(line)
 
-    async def _fetch(self, method: str, params: Document, version: ProtocolVersion) -> bytes:
+    async def _fetch(self, method: str, params: Document, is_stateless: bool) -> bytes:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             context = replace(context, report=self._reporter(token))
-        return version.encode(method, await self._server.answer(method, params, context))
+        return self._encode(method, await self._server.answer(method, params, context), is_stateless)
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -275,7 +258,7 @@ class Connection:
         async with aclosing(tasks.listen(id, params, self._context)) as notices:
             async for method, content in notices:
                 self._send(frames.notification(method, content))
-        return self._stateless.encode(LISTEN, about_subscription(id))
+        return self._encode(LISTEN, about_subscription(id), is_stateless=True)
 
 
 def _version_error(message: str, requested: str) -> RefusedError:
