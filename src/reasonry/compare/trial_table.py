@@ -7,7 +7,6 @@ Rule 2: of several trials in one place the latest counts.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from ..core.text import clip
 from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
+from ..ids import now_ms
 from ..reading.vote import agree, normalise
 from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from ..strategies import STRATEGIES
@@ -66,15 +66,15 @@ class TrialTable:
         def decide(view: SessionView) -> SessionChange:
             if is_first and view.row is not None:
                 return SessionChange()
-            now_ms = time.time_ns() // 1_000_000
+            now = now_ms()
             row = view.row or SessionRow(
-                self.id, next(iter(STRATEGIES)), now_ms, now_ms, pinned=True, purpose=clip(text, 200)
+                self.id, next(iter(STRATEGIES)), now, now, pinned=True, purpose=clip(text, 200)
             )
             count = row.thoughts + 1
             head = Head(ThoughtLine("", count, count, count), thoughts=count, highest=count, ended=True)
-            record = ThoughtRecord(total_thoughts=count, next_thought_needed=False, at_ms=now_ms, data=data)
+            record = ThoughtRecord(total_thoughts=count, next_thought_needed=False, at_ms=now, data=data)
             return SessionChange(
-                replace(row, used_at_ms=now_ms, thoughts=count, head=encode(head)),
+                replace(row, used_at_ms=now, thoughts=count, head=encode(head)),
                 ThoughtRow(count, count, text, body=encode(record)),
             )
 

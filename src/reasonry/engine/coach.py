@@ -6,7 +6,6 @@ handed over between a coach's caller and a model at any point.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..core.events import Answered
 from ..core.machine import Pending
 from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
+from ..ids import now_ms
 from ..masking import SECRETS
 from ..records import RequestKey
 from .answers import read_answers
@@ -230,7 +230,7 @@ def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Ans
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
     asked = {pending.id: number for number, pending in enumerate(handed_out(run))}
-    at_ms = max(run.snapshot.at_ms, time.time_ns() // 1_000_000 - run.begun.created_at_ms)
+    at_ms = max(run.snapshot.at_ms, now_ms() - run.begun.created_at_ms)
     events: list[tuple[str, Answered]] = []
     for effect_id, text in answers:
         if effect_id not in asked or effect_id in {answered for answered, _ in events}:

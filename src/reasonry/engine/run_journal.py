@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.machine import Step
+from ..ids import now_ms
 from ..records import JobOptions, RunRow, Store, ThoughtRow, Use
 from . import journal
 from .follow import FoldedLine, note_step
@@ -76,7 +76,7 @@ class RunJournal:
                 of a run is both.
             on_written: Told of the lines, with their numbers, once they are durable.
         """
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         entries = [line.entry for line in folded]
         if self.run.snapshot.status != "active" and not self.run.is_whole:
             # Its record has the whole history.

@@ -10,7 +10,6 @@ Rule 3: a task that has ended stays so, unless a call of its own resumes its run
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +30,7 @@ from ...engine.engine import BY_USER
 from ...engine.run import Run
 from ...errors import ConflictError, NotFoundError, OverloadedError
 from ...guided.replies import instant
+from ...ids import now_ms
 from ...patterns import lazy_pattern
 from ...records import JobOptions, RunRow
 from ...strategies import INQUIRER
@@ -264,7 +264,7 @@ class RunTasks:
                 return read.row, read.run, None
             if not question.raised and _SECRET.search(question.message):
                 await self._answer(run_id, question.key, _NO_SECRETS)
-            elif time.time_ns() // 1_000_000 > row.updated_at_ms + ASK_MS:
+            elif now_ms() > row.updated_at_ms + ASK_MS:
                 await self._stop(run_id, question, "unanswered", f"nobody answered: {question.message}")
             elif question.raised and not can_ask:
                 await self._stop(run_id, question, "declined", f"nobody could be asked: {question.message}")
