@@ -22,7 +22,6 @@ from reasonry.models.openai_wire import (
     refusal_of_request,
     request_body,
     retry_after,
-    usage_of,
 )
 from tests.servers import Fault, ModelServer
 
@@ -213,7 +212,9 @@ def test_a_body_that_is_no_answer_is_a_model_error(raw: bytes) -> None:
     )
 )
 def test_usage_is_never_negative_nor_more_cached_than_sent(stated: object) -> None:
-    usage = usage_of(stated, lambda i, o, c: None)
+    gathered = Gathered()
+    gathered.stated = stated
+    usage = gathered.usage("", lambda i, o, c: None)
     assert 0 <= usage.cached_input_tokens <= usage.input_tokens <= 1_000_000
     assert 0 <= usage.output_tokens <= 1_000_000
     assert usage.usd is None or 0 <= usage.usd < 1_000_000

@@ -297,15 +297,11 @@ def _read_lines(cards: Sequence[ToolCard], text: str) -> TurnRead | None:
     acts_first = first is not None and final is not None and first.start() < final.start()
     actions, answer = action_lines(cards, text[: final.start()] if final and acts_first else text)
     if final is not None and answer is None:
-        answer = _after_label(text, final)
+        following = _ACTION.search(text, final.end()) or _THOUGHT.search(text, final.end())
+        handed_in = without_closing(text[final.end() : following.start() if following else len(text)])
+        answer = handed_in.strip(" \t*`") or None
     thought = _THOUGHT.sub("", text[:begun].strip(), count=1).strip()
     return TurnRead(thought, actions, answer)
-
-
-def _after_label(text: str, label: re.Match[str]) -> str | None:
-    following = _ACTION.search(text, label.end()) or _THOUGHT.search(text, label.end())
-    answer = without_closing(text[label.end() : following.start() if following else len(text)])
-    return answer.strip(" \t*`") or None
 
 
 def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:

@@ -125,7 +125,10 @@ def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
 
 def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[str, int]]:
     """Return the clauses of a thought that claim something, each with what it carries."""
-    clauses = [clause for clause in _clauses(text) if not clause.endswith("?")]
+    found = [clause.strip() for clause in _CLAUSE_END.split(text)]
+    pieces = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
+    clauses = [piece.strip().rstrip(",;") for split in pieces for piece in split if piece.strip()]
+    clauses = [clause for clause in clauses if not clause.endswith("?")]
     figures = [_figures(clause) for clause in clauses]
     used = [own.keys() & later - known for own in figures]
     totals = {figures[place][figure][1] for place, found in enumerate(used) for figure in found}
@@ -140,12 +143,6 @@ def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[st
         if weight and len(clause.split()) >= _LEAST_WORDS:
             weighed.append((clause, weight))
     return weighed
-
-
-def _clauses(text: str) -> list[str]:
-    found = [clause.strip() for clause in _CLAUSE_END.split(text)]
-    pieces = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
-    return [piece.strip().rstrip(",;") for split in pieces for piece in split if piece.strip()]
 
 
 def _figures(text: str) -> dict[str, tuple[float, str]]:

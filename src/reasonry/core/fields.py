@@ -35,9 +35,10 @@ def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any
     found: dict[str, Any] = {}
     for key, value in data.items():
         field = find_field(key, known)
+        is_blank = value is None or (isinstance(value, str) and not value.strip())
         if field is None or (field.name != key and field.name in data):
             found[key] = value
-        elif not (_is_blank(value) and any(faults(value, field.schema, key))):
+        elif not (is_blank and any(faults(value, field.schema, key))):
             found[field.name] = read_value(value, field.schema)
     return found
 
@@ -54,10 +55,6 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     except Misfit:
         return value
     return value if meant in ("", None) or any(faults(meant, schema, "")) else meant
-
-
-def _is_blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def check_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> None:

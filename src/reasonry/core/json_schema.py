@@ -49,12 +49,11 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value))
 
 
-def _are_kinds(value: Any) -> bool:
-    return value in _KINDS or (_are_names(value) and all(kind in _KINDS for kind in value))
-
-
 _FITS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "type": (f"one of {', '.join(_KINDS)}, or a list of them", _are_kinds),
+    "type": (
+        f"one of {', '.join(_KINDS)}, or a list of them",
+        lambda value: value in _KINDS or (_are_names(value) and set(value) <= set(_KINDS)),
+    ),
     "required": ("a list of names", _are_names),
     **dict.fromkeys((*_BOUNDS, *_SIZES), ("a number", lambda value: _is(value, "number"))),
     **dict.fromkeys(("enum", *_LISTS), ("a list", lambda value: isinstance(value, list))),
@@ -143,7 +142,9 @@ def faults(
         yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
         return
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices is not None and not any(_same(value, choice) for choice in choices):
+    # Python takes True for 1; JSON does not.
+    alike = (choice for choice in choices or () if isinstance(value, bool) == isinstance(choice, bool))
+    if choices is not None and value not in alike:
         yield f"{path} must be one of: {', '.join(map(repr, choices))}"
     yield from _bounds(value, schema, path)
     yield from _branch_faults(value, schema, path, document, depth)
@@ -193,11 +194,6 @@ def _is(value: Any, kind: str) -> bool:
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
         return plain and (kind == "number" or value == value // 1)
     return isinstance(value, _TYPES.get(kind, (object,)))
-
-
-def _same(value: Any, choice: Any) -> bool:
-    # Python takes True for 1; JSON does not.
-    return value == choice and isinstance(value, bool) == isinstance(choice, bool)
 
 
 def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:

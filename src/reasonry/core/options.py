@@ -89,7 +89,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
             schema = _range(field)
             takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
-                f"option {field.name} of {strategy} takes: {takes}; got {_excerpt(value)}",
+                f"option {field.name} of {strategy} takes: {takes}; got {value!r:.60}",
                 option=field.name,
                 **schema,
             ) from None
@@ -109,11 +109,6 @@ def _from_text(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
-
-
-def _excerpt(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def describe_options(strategy: Strategy[Any, Any]) -> list[dict[str, Any]]:

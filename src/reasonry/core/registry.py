@@ -107,7 +107,8 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
         UsageError: It would have to be brought in, and cannot be used.
     """
     at_hand, written = strategies_at_hand(strategies), name.strip()
-    found = at_hand.get(name) or find_named(written, {**_titles(at_hand), **_names(at_hand)})
+    titles = {strategy.title: strategy for strategy in at_hand.values()}
+    found = at_hand.get(name) or find_named(written, {**titles, **_names(at_hand)})
     if found is None and isinstance(strategies, LazyRegistry):
         whole = find_name(written, strategies.others) if "/" in written else None
         return None if whole is None else strategies.bring(whole)
@@ -128,7 +129,3 @@ def suggest_strategy(name: str, strategies: Registry) -> str:
 def _names(strategies: Registry) -> dict[str, Strategy[Any, Any]]:
     aliases = {alias: strategy for strategy in strategies.values() for alias in strategy.aliases}
     return {**aliases, **strategies}
-
-
-def _titles(strategies: Registry) -> dict[str, Strategy[Any, Any]]:
-    return {strategy.title: strategy for strategy in strategies.values()}

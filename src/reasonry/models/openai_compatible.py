@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -106,7 +105,7 @@ class OpenAICompatibleModel:
         stream = on_text is not None
         body = request_body(self.model, question.ask, question.stage, self._dialect, stream, samples)
         gathered = Gathered(body.get("n", 1), question.on_hidden)
-        with self._booking(gathered, question):
+        try:
             async with await self._post(body) as response:
                 if response.content_type == "text/event-stream":
                     await self._listen(response, gathered, on_text)
@@ -115,20 +114,14 @@ class OpenAICompatibleModel:
                     if on_text is not None and added:
                         on_text(added)
             answers = gathered.to_answers(self.name, body, self.price, question.prompt)
-        if len(gathered.choices) < gathered.wanted:
-            self._dialect.samples = False
-        return answers
-
-    @contextmanager
-    def _booking(self, gathered: Gathered, question: Question) -> Generator[None]:
-        """Have what came of a reply booked where the reply is no answer."""
-        try:
-            yield
         except ModelError as error:
             if not gathered.has_begun:
                 raise
-            usage = gathered.usage(question.prompt, self.price)
-            raise BrokenReplyError(error, usage) from error
+            # A reply that is no answer has to be paid all the same.
+            raise BrokenReplyError(error, gathered.usage(question.prompt, self.price)) from error
+        if len(gathered.choices) < gathered.wanted:
+            self._dialect.samples = False
+        return answers
 
     async def _post(self, body: dict[str, Any]) -> HttpResponse:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)

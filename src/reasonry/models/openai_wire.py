@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -294,12 +294,18 @@ class Gathered:
         return bool(self.choices or self.unread or self.stated is not None)
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return what to book for what came so far."""
-        replies = [
-            b"".join(self.unread).decode("utf-8", "replace"),
-            *(c.whole for c in self.choices.values()),
-        ]
-        return usage_of(self.stated, price, prompt, replies, "".join(self.reasoning))
+        """Return what to book for what came so far, by what it says it took and by its length; see `core.metering`."""
+        stated = self.stated if isinstance(self.stated, dict) else {}
+        details = stated.get("prompt_tokens_details")
+        figures = Stated(
+            stated.get("prompt_tokens"),
+            stated.get("completion_tokens"),
+            details.get("cached_tokens") if isinstance(details, dict) else None,
+            stated.get("cost"),
+        )
+        unread = b"".join(self.unread).decode("utf-8", "replace")
+        replies = [unread, *(choice.whole for choice in self.choices.values())]
+        return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
         """Return the choices that were asked for, as far as they are answers, with their shares of what it all took.
@@ -340,21 +346,6 @@ def share_out(whole: Usage, samples: int) -> list[Usage]:
         usd=None if whole.usd is None else whole.usd - (usd or 0) * (samples - 1),
     )
     return [first, *[other] * (samples - 1)]
-
-
-def usage_of(
-    stated: Any, price: PriceOf, prompt: str = "", replies: Sequence[str] = ("",), reasoning: str = ""
-) -> Usage:
-    """Return what to book for a reply, by what it says it took and by its length; see `core.metering`."""
-    stated = stated if isinstance(stated, dict) else {}
-    details = stated.get("prompt_tokens_details")
-    stated_figures = Stated(
-        stated.get("prompt_tokens"),
-        stated.get("completion_tokens"),
-        details.get("cached_tokens") if isinstance(details, dict) else None,
-        stated.get("cost"),
-    )
-    return meter(stated_figures, prompt, replies, reasoning=reasoning, price=price)
 
 
 def _text(content: Any) -> str:

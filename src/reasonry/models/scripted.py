@@ -63,11 +63,6 @@ class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
         if (self.reply is UNSET) == (self.error is UNSET):
             raise ValueError("a line has either `reply` or `error`")
 
-    @property
-    def is_tried_again(self) -> bool:
-        """Whether whoever gets this line asks once more and so takes another."""
-        return self.retryable and self.error is not UNSET
-
 
 class ScriptedModel:
     """Plays a script.
@@ -113,13 +108,14 @@ class ScriptedModel:
         Raises:
             ModelError: The line says so, or none is left (`script_exhausted`).
         """
-        line = self._take(question.stage)
-        if line is None:
+        index = self._first(question.stage, self._used)
+        if index is None:
             raise ModelError(
                 f"{self.name} has no line left for stage {question.stage}",
                 code="script_exhausted",
                 stage=question.stage,
             )
+        self._used[index], line = True, self._lines[index]
         await asyncio.sleep(line.delay_ms / 1000)
         if isinstance(line.error, str):
             message = line.message or f"{self.name} says {line.error} at stage {question.stage}"
@@ -151,18 +147,12 @@ class ScriptedModel:
                 used[index] = True
                 self._used[index] = self._used[index] or answered
                 # An answered question took the retryable errors before its answer too.
-                if not answered or not self._lines[index].is_tried_again:
+                line = self._lines[index]
+                if not answered or not line.retryable or line.error is UNSET:
                     break
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
-
-    def _take(self, stage: str) -> ScriptLine | None:
-        index = self._first(stage, self._used)
-        if index is None:
-            return None
-        self._used[index] = True
-        return self._lines[index]
 
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")

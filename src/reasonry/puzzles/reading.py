@@ -84,7 +84,9 @@ def read_puzzle(text: str) -> Puzzle | None:
     targets = {target for target, _, _ in found}
     if len(targets) != 1:
         return None
-    numbers = _numbers(_blank_out(text, [(start, end) for _, start, end in found]))
+    for _, start, end in found:
+        text = text[:start] + " " * (end - start) + text[end:]
+    numbers = _numbers(text)
     if numbers is None or not MIN_NUMBERS <= len(numbers) <= MAX_NUMBERS or counts - {len(numbers)}:
         return None
     return Puzzle(numbers, targets.pop())
@@ -126,12 +128,6 @@ def _targets(text: str) -> Iterator[tuple[Fraction, int, int]]:
             value = _fraction(match[1])
             if value is not None:
                 yield value, match.start(1), match.end(1)
-
-
-def _blank_out(text: str, places: list[tuple[int, int]]) -> str:
-    for start, end in places:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
 
 
 def _numbers(text: str) -> tuple[Fraction, ...] | None:

@@ -146,7 +146,11 @@ def _move(position: Position, sides: list[str]) -> Position:
             continue
         first = next((place for place, term in enumerate(read) if term.op), 0)
         values = {read[first].value, exact[first].value}
-        if not all(_is_one_of(values, *pair) for pair in zip(read, exact, strict=True)):
+        # A side may be one of these values as it is written or as it is meant.
+        if not all(
+            side.value in values or any(term.stands_for(value) for value in values)
+            for term, side in zip(read, exact, strict=True)
+        ):
             value = format_number(read[first].value)
             faults.append(f"{' = '.join(sides)} is not true: {sides[first]} is {value}")
             continue
@@ -171,11 +175,6 @@ def _exact_number(part: Term, position: Position) -> Term:
     known = [value for written, value in position.rounded if written == part.value]
     known += [term.value for term in (*position.left, *position.made) if part.stands_for(term.value)]
     return Term(known[0]) if known else part
-
-
-def _is_one_of(values: set[Fraction], read: Term, exact: Term) -> bool:
-    """Whether a side of an equation is one of some values, as it is written or as it is meant."""
-    return exact.value in values or any(read.stands_for(value) for value in values)
 
 
 def _note_rounded(before: Position, after: Position, sides: list[Term]) -> Position:

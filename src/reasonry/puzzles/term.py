@@ -63,16 +63,15 @@ class PuzzleMove(Struct, frozen=True):
     result: Fraction
 
     def __str__(self) -> str:
-        return f"{format_number(self.a)} {self.op} {_operand(self.b)} = {format_number(self.result)}"
+        second = str(Term(self.b))
+        if self.b < 0 or self.b.denominator != 1:
+            second = f"({second})"
+        return f"{format_number(self.a)} {self.op} {second} = {format_number(self.result)}"
 
 
 def format_number(value: Fraction) -> str:
     """Return `3`, `-2` or `8/3`."""
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
-
-
-def _operand(value: Fraction) -> str:
-    return format_number(value) if value >= 0 and value.denominator == 1 else f"({format_number(value)})"
 
 
 _RANK: Final = {"+": 1, "-": 1, "*": 2, "/": 2}

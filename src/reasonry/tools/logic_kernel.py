@@ -223,9 +223,7 @@ class ClaimChecker:
             raise ToolError(f"check_claim needs Z3: {install_hint('logic')}")
         values = dict(arguments)
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
-        claim = values["claim"] if values.keys() == {"claim"} and _is_whole(values["claim"]) else values
+        claim = values.get("claim")
+        is_whole = isinstance(claim, str) and (claim.lstrip().startswith("{") or "prove" in claim)
+        claim = claim if is_whole and len(values) == 1 else values
         return asdict(await check_claim(claim))
-
-
-def _is_whole(claim: Any) -> bool:
-    return isinstance(claim, str) and (claim.lstrip().startswith("{") or "prove" in claim)

@@ -32,13 +32,11 @@ from .python import call_anywhere
 from .sandbox import open_sandbox
 
 FORMS = (
-    *(
-        "arithmetic:TARGET",
-        "json-schema:FILE",
-        "python:FILE",
-        f"{SANDBOXED}:PROGRAM",
-        f"{UNSANDBOXED}:PROGRAM",
-    ),
+    "arithmetic:TARGET",
+    "json-schema:FILE",
+    "python:FILE",
+    f"{SANDBOXED}:PROGRAM",
+    f"{UNSANDBOXED}:PROGRAM",
     "PACKAGE/NAME:…",
 )
 MAX_FILE_BYTES = 16_000_000

@@ -259,19 +259,16 @@ class _Reporter(Observer):
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: set[asyncio.Future[None]] = set()
         self._steps = 0
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         self._steps += 1
         message = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
-        task = asyncio.ensure_future(self._tell(self._steps, message))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
-
-    async def _tell(self, number: int, message: str) -> None:
-        await self._report(float(number), None, message)
+        telling = asyncio.ensure_future(self._report(float(self._steps), None, message))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
 
     async def wait(self) -> None:
         """Return when every report has been sent."""

@@ -113,11 +113,8 @@ def _protocol_errors() -> Generator[None]:
     """Have our errors be errors of the SDK."""
     try:
         yield
-    except RefusedError as error:
-        raise _protocol_error(error.code, error.message, error.data) from error
-    except ReasonryError as error:
-        raise _protocol_error(INVALID_PARAMS, error.message, error.document()) from error
-
-
-def _protocol_error(code: int, message: str, data: Any) -> MCPError:
-    return MCPError(code=code, message=SECRETS.mask(message), data=SECRETS.mask_data(data))
+    except (RefusedError, ReasonryError) as error:
+        is_ours = isinstance(error, ReasonryError)
+        code, data = (INVALID_PARAMS, error.document()) if is_ours else (error.code, error.data)
+        message = SECRETS.mask(error.message)
+        raise MCPError(code=code, message=message, data=SECRETS.mask_data(data)) from error

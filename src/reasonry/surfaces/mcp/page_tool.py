@@ -109,19 +109,14 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
 
 def _summary(page: PageDocument) -> Document:
     dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
-    answer = page.answer
+    answer, spend = page.answer, dict[str, Document]()
+    for name in filter(page.used.get, page.used):
+        dropped_share = getattr(page.cost_of_dropped, name, None)
+        spent = {"used": page.used[name], "limit": page.budget.get(name), "on_dropped": dropped_share}
+        spend[name] = {key: value for key, value in spent.items() if value is not None}
     return {
         **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},
         "answer": answer if answer is None else answer[:_ANSWER_CHARS],
         "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
-        "spend": {
-            name: {key: value for key, value in _spent(page, name).items() if value is not None}
-            for name in page.used
-            if page.used[name]
-        },
+        "spend": spend,
     }
-
-
-def _spent(page: PageDocument, name: str) -> Document:
-    dropped = getattr(page.cost_of_dropped, name, None)
-    return {"used": page.used[name], "limit": page.budget.get(name), "on_dropped": dropped}
