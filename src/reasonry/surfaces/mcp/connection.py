@@ -78,8 +78,6 @@ class Connection:
             return
         if "id" not in message or "method" not in message:
             self._on_notification(message)
-        elif (fault := frames.fault(message)) is not None:
-            self._send(frames.error(fault[0], frames.INVALID_REQUEST, f"Invalid request: {fault[1]}"))
         else:
             id = message["id"]
             try:

@@ -56,11 +56,10 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
         raise RefusedError(INVALID_PARAMS, f"Invalid params: {error}") from None
 
 
-class UnreadableError(Exception):
-    """A line that cannot be taken in.
+class UnreadableError(RefusedError):
+    """A line that cannot be taken in; its code is that of the protocol, where no tool was called.
 
     Attributes:
-        code: The JSON-RPC code, where no tool was called.
         id: Of the request, where it could be made out, else None.
         method: Likewise.
         cause: What a tool's caller is told, where it is more than bad input.
@@ -69,9 +68,7 @@ class UnreadableError(Exception):
     cause: ReasonryError | None = None
 
     def __init__(self, message: str, code: int, id: Any = None, method: Any = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
+        super().__init__(code, message)
         has_half = any("\ud800" <= char <= "\udfff" for char in str(id))
         self.id = id if is_id(id) and not has_half else None
         self.method = method
@@ -81,7 +78,7 @@ def read(line: bytes) -> dict[str, Any]:
     """Return the message on a line.
 
     Raises:
-        UnreadableError: It is not JSON, not an object, too deep, or holds half a character.
+        UnreadableError: It is not JSON, not an object, too deep, holds half a character, or is no valid request.
     """
     try:
         message = _decode(line)
@@ -93,12 +90,10 @@ def read(line: bytes) -> dict[str, Any]:
             raise _skim(line, INVALID_PARAMS, why) from None
         why = "Parse error: the line is not valid JSON in UTF-8, or a number in it is out of range"
         raise _skim(line, PARSE_ERROR, why) from None
-    if isinstance(message, dict):
-        return message
-    reason = "a message must be an object"
-    if isinstance(message, list):
-        reason = "batches are not supported; send one message a line"
-    raise UnreadableError(f"Invalid request: {reason}", INVALID_REQUEST)
+    if fault := _fault(message):
+        id = message.get("id") if isinstance(message, dict) else None
+        raise UnreadableError(f"Invalid request: {fault}", INVALID_REQUEST, id)
+    return message
 
 
 def oversize_error(head: bytes, limit: int) -> UnreadableError:
@@ -128,18 +123,21 @@ def _skim(line: bytes, code: int, why: str) -> UnreadableError:
     return UnreadableError(why, code, known.get(b'"id"'), known.get(b'"method"'))
 
 
-def fault(message: dict[str, Any]) -> tuple[Any, str] | None:
-    """Return what is wrong with a request as such, after the id to answer to; None if nothing is."""
-    id = message.get("id")
-    if not is_id(id):
-        return None, "`id` must be a string or a 64-bit integer"
+def _fault(message: Any) -> str:
+    """Return what is wrong with a message as such; of notifications and replies nothing is asked."""
+    if isinstance(message, list):
+        return "batches are not supported; send one message a line"
+    if not isinstance(message, dict):
+        return "a message must be an object"
+    if "id" not in message or "method" not in message:
+        return ""
+    if not is_id(message["id"]):
+        return "`id` must be a string or a 64-bit integer"
     if message.get("jsonrpc") != "2.0":
-        return id, '`jsonrpc` must be "2.0"'
-    if not isinstance(message.get("method"), str):
-        return id, "`method` must be a string"
-    if not isinstance(message.get("params"), dict | None):
-        return id, "`params` must be an object"
-    return None
+        return '`jsonrpc` must be "2.0"'
+    if not isinstance(message["method"], str):
+        return "`method` must be a string"
+    return "" if isinstance(message.get("params"), dict | None) else "`params` must be an object"
 
 
 def is_id(value: Any) -> bool:
