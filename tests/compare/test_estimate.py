@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
-from reasonry.compare.estimate import estimate
+from reasonry.compare.comparison import Comparison, Terms, estimate
 from reasonry.compare.problem_set import open_dataset
 from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Verified

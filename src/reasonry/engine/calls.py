@@ -13,6 +13,7 @@ import asyncio
 import functools
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -27,12 +28,11 @@ from ..errors import ModelError, ReasonryError
 from ..masking import SECRETS
 from ..reading.json_in_text import without_surrogates
 from ..reading.no_answer import Endless
-from .batch import Batch, takes_samples
 from .control import Control, Held
 from .follow import Observer
 from .guard import Booking, BudgetExhausted, BudgetGuard, LedgerKeeper, limits_calls
 from .policy import Performers, Policy
-from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, provider_of
+from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, SamplingModel, provider_of
 from .telemetry import span
 
 WARM_PREFIX_CHARS = 4_096
@@ -67,6 +67,8 @@ class Sent(Struct, frozen=True):
 
 Send = Callable[[Call], Awaitable[Sent]]
 Layer = Callable[[Call, Send], Awaitable[Sent]]
+Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
+"""Asks a question for so many samples; what comes back may be fewer."""
 
 
 class Calls:
@@ -467,3 +469,65 @@ class _Listener:
 
 def _wrap(layer: Layer, send: Send) -> Send:
     return lambda call: layer(call, send)
+
+
+# -- independent samples of one question, gathered so that they go out as one request where the model can do that
+
+
+def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
+    """Whether a model takes several samples in one request, as far as is known."""
+    return bool(getattr(model, "takes_n", False)) and hasattr(model, "answer_many")
+
+
+class Batch:
+    """Merges the asks of one turn of the event loop into a request. The tasks of a round start in the same turn."""
+
+    def __init__(self) -> None:
+        self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}
+
+    async def ask(self, key: object, model: Model, draw: Draw) -> Answered | Failed:
+        """Have one sample drawn; asks with equal keys are told apart by nothing but their sample.
+
+        The first to come sends for all that come in the same turn. Those for whom nothing came share the next request;
+        where the request failed, or the model turned out to give one answer at a time, each asks alone.
+        """
+        while (waiting := self._open.get(key)) is not None:
+            mine = asyncio.get_running_loop().create_future()
+            waiting.append(mine)
+            answer = await mine
+            if isinstance(answer, Answered):
+                return answer
+            if not (answer and takes_samples(model)):
+                return _first(await draw(1))
+        return await self._lead(key, draw)
+
+    async def _lead(self, key: object, draw: Draw) -> Answered | Failed:
+        waiting = self._open[key] = []
+        answers: Sequence[Answered] | Failed = ()
+        try:
+            try:
+                await asyncio.sleep(0)
+            finally:
+                del self._open[key]
+            answers = await draw(1 + len(waiting))
+        finally:
+            _hand_out(answers, waiting)
+        return _first(answers)
+
+
+def _hand_out(
+    answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | bool]]
+) -> None:
+    """Give the waiting what came after the first answer, or else whether the request was answered at all.
+
+    Plain futures, so that all of them continue in one turn.
+    """
+    others = () if isinstance(answers, Failed) else answers[1:]
+    answered = not isinstance(answers, Failed) and bool(answers)
+    for number, mine in enumerate(waiting):
+        if not mine.done():
+            mine.set_result(others[number] if number < len(others) else answered)
+
+
+def _first(answers: Sequence[Answered] | Failed) -> Answered | Failed:
+    return answers if isinstance(answers, Failed) else answers[0]

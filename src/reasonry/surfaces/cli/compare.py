@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import structs
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies
-from ...compare.estimate import estimate
+from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Report, Trial, cost_of, standings
