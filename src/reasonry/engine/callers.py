@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.budget import Refusal, Usage
 from ..core.effects import Ask, CallTool
 from ..core.events import Event, Failed, ToolReturned
 from ..core.machine import Pending
 from ..errors import ConflictError
 from ..masking import SECRETS
-from .guard import limit_reached
+from .guard import refuse_call
 from .run import Run
 
 
@@ -31,7 +30,7 @@ def handed_out(run: Run) -> Sequence[Pending]:
 
     It is the first of them in the order they were asked, so that one handed out stays so until it is answered.
     """
-    if limit_reached(run) or isinstance(run.ledger.reserve(Usage()), Refusal):
+    if refuse_call(run):
         return ()
     calls = run.budget.calls
     return questions(run)[: None if calls is None else calls - run.usage.calls]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from ..core.budget import NOTHING, Budget, Refusal, Usage
+from ..core.budget import NOTHING, Budget
 from ..core.effects import Ask, CallTool
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
@@ -17,7 +17,7 @@ from ..errors import ConflictError
 from .calls import Calls
 from .control import Control, Held, check_steering
 from .follow import FoldedLine, Observer
-from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls
+from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls, refuse_call
 from .journal import CallIntended, Entry, Settled, Steered
 from .policy import Performers, Policy
 from .run import Run
@@ -111,10 +111,9 @@ class Drive:
             if self._halts and not self.tasks:
                 await self._leave()
                 return
-            refusal = None if self.limit is None or self.tasks else self.limit.refusal
-            reached = limit_reached(self.run) if refusal is None else (refusal.reason, refusal.detail)
+            reached = limit_reached(self.run) if self.limit is None or self.tasks else self.limit.refusal
             if reached is not None:
-                await self._stop(*reached)
+                await self._stop(reached.reason, reached.detail)
                 return
             waits = [*self.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
@@ -224,12 +223,9 @@ class Drive:
         seconds = self._seconds_left()
         if seconds is not None and seconds <= 0:
             raise TimeoutError
-        refusal = self.guard.ledger.reserve(Usage())
-        reached = limit_reached(self.run)
-        if reached is None and isinstance(refusal, Refusal):
-            reached = refusal.reason, refusal.detail
+        reached = refuse_call(self.run)
         if reached is not None:
-            await self._stop(*reached)
+            await self._stop(reached.reason, reached.detail)
 
     def _launch(self, effects: Iterable[Pending]) -> None:
         if self._halts:

@@ -36,16 +36,22 @@ def limits_calls(budget: Budget) -> bool:
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
-def limit_reached(run: Run) -> tuple[str, str] | None:
-    """Return which limit on what a run may hold is reached, for programs and for people."""
+def limit_reached(run: Run) -> Refusal | None:
+    """Return which limit on what a run may hold is reached, if one is."""
     budget, progress = run.budget, run.strategy.progress
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
-        return "max_thoughts", f"the limit of {budget.thoughts} thoughts is reached"
+        return Refusal("max_thoughts", f"the limit of {budget.thoughts} thoughts is reached")
     if budget.nodes is not None and progress is not None:
         nodes = progress(run.snapshot.state).get("nodes", 0)
         if nodes >= budget.nodes:
-            return "max_nodes", f"the limit of {budget.nodes} nodes is reached"
+            return Refusal("max_nodes", f"the limit of {budget.nodes} nodes is reached")
     return None
+
+
+def refuse_call(run: Run) -> Refusal | None:
+    """Return which limit keeps a run from one more call, if one does."""
+    reserved = run.ledger.reserve(Usage())
+    return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
 class LedgerKeeper:
