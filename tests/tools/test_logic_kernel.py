@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.errors import ToolError
 from reasonry.extras import install_hint
 from reasonry.tools.logic_kernel import (
     ClaimChecker,
@@ -160,8 +159,7 @@ async def test_without_z3_the_verdict_is_unknown_and_says_what_to_install(
     monkeypatch.setitem(sys.modules, "z3", None)
     ruling = await check_claim("(prove true)")
     assert (ruling.verdict, install_hint("logic") in (ruling.reason or "")) == ("unknown", True)
-    with pytest.raises(ToolError, match="logic"):
-        await ClaimChecker().call({"claim": "true"})
+    assert (await ClaimChecker().call({"claim": "true"}))["verdict"] == "unknown"
 
 
 async def test_the_tool_takes_parts_or_a_whole_text() -> None:

@@ -157,11 +157,6 @@ def inlined_schema(reply: Any) -> dict[str, Any]:
     return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
 
 
-@cache
-def _class_schema(reply: type) -> bytes:
-    return _schema(reply)
-
-
 def _schema(reply: Any) -> bytes:
     (schema,), parts = msgspec.json.schema_components(
         [reply], schema_hook=_other_schema, ref_template="#/$defs/{name}"
@@ -186,6 +181,9 @@ def _schema(reply: Any) -> bytes:
         return {key: inline(value, inside) for key, value in kept.items()}
 
     return msgspec.json.encode(inline(schema))
+
+
+_class_schema = cache(_schema)
 
 
 def _other_schema(kind: Any) -> dict[str, Any]:

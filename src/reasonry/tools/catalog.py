@@ -12,6 +12,7 @@ from typing import Any
 from ..core.toolcard import ANSWER, ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
+from ..extras import has_extra
 from ..plugins import installed_plugins, split_plugin
 from ..strategies import STRATEGIES
 from ..strategies.analysis.state import BUILT_IN
@@ -196,10 +197,10 @@ def built_in(
         from .sandbox import PyExecutor, open_sandbox
 
         tools.append(PyExecutor(open_sandbox(sandbox) if sandbox else None))
-    if "check_claim" in names:
-        from .logic_kernel import ClaimChecker, can_check
+    if "check_claim" in names and has_extra("logic"):
+        from .logic_kernel import ClaimChecker
 
-        tools += [ClaimChecker()] if can_check() else []
+        tools.append(ClaimChecker())
     if "search_documents" in names and documents:
         from .knowledge import DocumentSearch, Library
 

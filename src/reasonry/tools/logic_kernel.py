@@ -26,7 +26,6 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ..child import Output, run_child
-from ..errors import ToolError
 from ..extras import has_extra, install_hint
 
 MAX_CLAIM_CHARS = 100_000
@@ -58,11 +57,6 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
 
 
-def can_check() -> bool:
-    """Whether Z3 is installed."""
-    return has_extra("logic")
-
-
 async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> SolverVerdict:
     """Check a claim. Nothing raises for what the claim is or does: that is the verdict `unknown`, with the reason.
 
@@ -71,7 +65,7 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
         max_seconds: Until Z3 is stopped.
         max_memory_mb: MiB of address space.
     """
-    if not can_check():
+    if not has_extra("logic"):
         return SolverVerdict("unknown", reason=f"Z3 is not installed: {install_hint('logic')}")
     try:
         grounds, term = read_claim(claim)
@@ -214,13 +208,7 @@ class ClaimChecker:
     }
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Check a claim and return `{verdict, counter_example, reason}`.
-
-        Raises:
-            ToolError: Z3 is not installed.
-        """
-        if not can_check():
-            raise ToolError(f"check_claim needs Z3: {install_hint('logic')}")
+        """Check a claim and return `{verdict, counter_example, reason}`."""
         values = dict(arguments)
         # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
         claim = values.get("claim")

@@ -40,16 +40,15 @@ def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
     return raw[:limit_bytes].decode(errors="ignore"), len(raw)
 
 
-def json_data(value: Any) -> Any:
+def json_data(value: Any, depth: int = 0) -> Any:
     """Return any value as JSON data; what has no such form becomes its text.
+
+    Args:
+        depth: How deep it stands in another value.
 
     Raises:
         ToolError: It is nested too deeply, or holds itself.
     """
-    return _json(value, 0)
-
-
-def _json(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise ToolError("the result is nested too deeply to be read")
     match value:
@@ -65,11 +64,11 @@ def _json(value: Any, depth: int) -> Any:
             return str(value) if value.bit_length() < 10_000 else hex(value)
         case Mapping():
             items = cast(Mapping[Any, Any], value).items()
-            return {without_surrogates(str(key)): _json(item, depth + 1) for key, item in items}
+            return {without_surrogates(str(key)): json_data(item, depth + 1) for key, item in items}
         case list() | tuple() | set() | frozenset():
-            return [_json(item, depth + 1) for item in cast(list[Any], value)]
+            return [json_data(item, depth + 1) for item in cast(list[Any], value)]
         case _:
-            return _json(_plain(value), depth + 1)
+            return json_data(_plain(value), depth + 1)
 
 
 def _plain(value: Any) -> Any:
