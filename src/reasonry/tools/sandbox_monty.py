@@ -43,11 +43,6 @@ class MontySandbox(Sandbox):
     def __init__(self) -> None:
         if not has_extra("sandbox"):
             raise self.unavailable(f"it is not installed: {install_hint('sandbox')}", extra="sandbox")
-        try:
-            import pydantic_monty
-        except ImportError as error:
-            raise self.unavailable(str(error)) from None
-        self.version: str = pydantic_monty.__version__
 
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
         feed = _Feed(code, limits, output)
@@ -59,7 +54,7 @@ class MontySandbox(Sandbox):
             feed.kill()
             await running
             raise
-        except OSError as error:
+        except (OSError, ImportError) as error:
             raise self.unavailable(f"it could not be started: {error}") from None
 
 
@@ -76,7 +71,7 @@ class _Feed:
         """Run the code, blocking.
 
         Raises:
-            OSError: There is no worker to run it.
+            OSError, ImportError: There is no worker to run it.
         """
         from pydantic_monty import MontyError
 
