@@ -20,7 +20,6 @@ from ...errors import UsageError
 from ...extras import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
-from ..present import masked_output
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
 from .output import Column, print_line, print_note, print_table
@@ -119,8 +118,7 @@ def serve(
         if open:
             webbrowser.open(address)
 
-    with masked_output(environ):
-        common.do(lambda app: serve_http(app, settings, tell), policy, environ, make_loop)
+    common.do(lambda app: serve_http(app, settings, tell), policy, environ, make_loop)
     return 0
 
 
@@ -175,8 +173,7 @@ def worker(
         driving.end()
         await asyncio.gather(supervisor.drain(DRAIN_S), working)
 
-    with masked_output(environ):
-        common.do(work, Policy(rates=rates.limits()), environ)
+    common.do(work, Policy(rates=rates.limits()), environ)
     return 0
 
 

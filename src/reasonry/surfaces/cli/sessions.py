@@ -137,7 +137,7 @@ def search_(
 
     document, short = common.do(work)
     for match in document["matches"] if not common.as_data else ():
-        text = match.get("excerpt") or match.get("thought", "")
+        text = match["excerpt"]
         match["shown"] = _from_match(text, query) if sys.stdout.isatty() else text
     more = document["next_cursor"]
     common.show_rows(
