@@ -67,7 +67,7 @@ def strategies(
     known = Common(strategies_dir=strategies_dir).strategies()
     if name is None:
         members = ("name", "title", "source", "summary", "aliases", "driven")
-        rows = [{key: describe(strategy)[key] for key in members} for strategy in known.values()]
+        rows = [{key: document[key] for key in members} for document in map(describe, known.values())]
         return output.show_rows({"strategies": rows}, _STRATEGIES, rows)
     document = describe(strategy := resolve(name, known))
     if diagram:

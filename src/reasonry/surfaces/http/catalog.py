@@ -5,7 +5,6 @@ Strategies, and the models, verifiers, tools and documents that the operator lis
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta, Struct
@@ -16,6 +15,7 @@ from ...core.composition import read_composition
 from ...core.describe import describe, diagram
 from ...core.registry import Registry, strategies_at_hand
 from ...errors import NotFoundError, UsageError
+from ...ids import now_ms
 from ...records import QueueStatus, UsageTotal
 from ...strategies import resolve
 from ...strategies.choice import AUTO
@@ -120,7 +120,7 @@ async def list_names(context: RequestContext) -> Response:
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     """Return the usage of runs in the last days, today included; days begin at midnight, UTC."""
-    store, today = context.app.store, time.time_ns() // 1_000_000 // _DAY_MS * _DAY_MS
+    store, today = context.app.store, now_ms() // _DAY_MS * _DAY_MS
     since_ms = today - (query.days - 1) * _DAY_MS
     total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
     groups = await store.usage_by(query.by, since_ms)
