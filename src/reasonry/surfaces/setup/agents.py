@@ -124,7 +124,8 @@ class Machine(Struct, frozen=True):
 
     def folders(self) -> dict[str, Path]:
         """Return the variables of places."""
-        home, paths = self.home, {name: Path(value.strip()) for name, value in self.environ.items()}
+        home, names = self.home, ("XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
+        paths = {name: Path(self.environ.get(name, "").strip()) for name in names}
         absolute = {name: path for name, path in paths.items() if path.is_absolute()}
         xdg = absolute.get("XDG_CONFIG_HOME", home / ".config")
         roaming = absolute.get("APPDATA", home / "AppData" / "Roaming")
