@@ -280,7 +280,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
     lines, leaving = _lines_of(thoughts)
     waiting = dict.fromkeys(lines)
 
-    def line(name: str | None, depth: int) -> Iterator[Row]:
+    def line(name: str | None, depth: int) -> Iterator[Row | Iterator[Any]]:
         del waiting[name]
         if name is not None:
             yield 2 * depth - 2, ((f"⎇ {clip(name, 40)}", "magenta"),)
@@ -289,11 +289,21 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
             yield from _data(thought, 2 * depth + 4)
             for branch in leaving.get(thought["seq"], []):
                 if branch in waiting:
-                    yield from line(branch, depth + 2)
+                    yield line(branch, depth + 2)
 
-    while waiting:
-        name = next(iter(waiting))
-        yield from line(name, 0 if name is None else 1)
+    # Branches may be nested deeper than calls.
+    begun = list[Iterator[Row | Iterator[Any]]]()
+    while waiting or begun:
+        if not begun:
+            name = next(iter(waiting))
+            begun.append(line(name, 0 if name is None else 1))
+        match next(begun[-1], None):
+            case None:
+                begun.pop()
+            case tuple() as row:
+                yield row
+            case inner:
+                begun.append(inner)
 
 
 def _lines_of(
