@@ -74,9 +74,6 @@ class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
     answer: Answer
 
 
-REPAIR_FORM: Final = inlined_schema(ReasonedAnswer)
-
-
 class CheckReply(Struct, frozen=True, kw_only=True):
     """What a review of an answer found; the reason stands before the verdict."""
 
@@ -241,6 +238,26 @@ def settle_answer(
         if state.final.verification == "open":
             return stay(state, *thoughts)
     return go(state, "final_response", *thoughts)
+
+
+def settle_checked_answer(
+    state: Any, ask: Callable[[Any, str, str], Ask], path: Sequence[str], *, check: str, repair: str
+) -> Generator[Request, Any, Move]:
+    """Settle the answer, as `settle_answer` does, that its author reviews where the option `check` is set.
+
+    Args:
+        ask: From the state, the kind of a question and its task to the question.
+        check: The task of the review, with a place for the `answer`; its reply is a `CheckReply`.
+        repair: The task of another answer, a `ReasonedAnswer`.
+    """
+
+    def question(s: Any) -> Ask:
+        return replace(ask(s, "repair", repair), form=inlined_schema(ReasonedAnswer))
+
+    def review(s: Any) -> Ask:
+        return ask(s, "check", check.format(answer=quotation(s.final.text or "")))
+
+    return (yield from settle_answer(state, question, path, review=review if state.options.check else None))
 
 
 def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:

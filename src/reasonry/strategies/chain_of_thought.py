@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from ..core.answering import (
     OPEN_TASK,
-    REPAIR_FORM,
     REPAIRED,
     Answer,
     AnswerOptions,
@@ -35,10 +34,9 @@ from ..core.answering import (
     CheckReply,
     ask_for_answer,
     conclude_answer,
-    quotation,
     read_calculation,
     read_check,
-    settle_answer,
+    settle_checked_answer,
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
@@ -170,14 +168,7 @@ def formulate(s: State) -> Body:
 
 def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, z_1, …, z_n, why)."""
-
-    def repair(s: State) -> Ask:
-        return replace(_question(s, "repair", REPAIR), form=REPAIR_FORM)
-
-    def review(s: State) -> Ask:
-        return _question(s, "check", CHECK.format(answer=quotation(s.final.text or "")))
-
-    return (yield from settle_answer(s, repair, s.steps, review=review if s.options.check else None))
+    return (yield from settle_checked_answer(s, _question, s.steps, check=CHECK, repair=REPAIR))
 
 
 class ChainOfThoughtDetails(AnswerDetails):

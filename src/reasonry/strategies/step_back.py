@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from ..core.answering import (
     OPEN_TASK,
-    REPAIR_FORM,
     REPAIRED,
     Answer,
     AnswerOptions,
@@ -35,10 +34,9 @@ from ..core.answering import (
     CheckReply,
     check_answer,
     conclude_answer,
-    quotation,
     read_calculation,
     read_check,
-    settle_answer,
+    settle_checked_answer,
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Thought, go, request
@@ -167,15 +165,8 @@ def solve(s: State) -> Body:
 
 def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, q', P, why)."""
-
-    def repair(s: State) -> Ask:
-        return replace(_question(s, "repair", REPAIR), form=REPAIR_FORM)
-
-    def review(s: State) -> Ask:
-        return _question(s, "check", CHECK.format(answer=quotation(s.final.text or "")))
-
     path = (s.principle, *s.steps)
-    return (yield from settle_answer(s, repair, path, review=review if s.options.check else None))
+    return (yield from settle_checked_answer(s, _question, path, check=CHECK, repair=REPAIR))
 
 
 class StepBackDetails(AnswerDetails):

@@ -123,7 +123,9 @@ def synthesize(s: State) -> Body:
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not is_broke(s):
-        (answer,) = yield request(s, _synthesis(s), give_failures=True)
+        none, field = "" if s.accepted else NOTHING_ACCEPTED, CAPTION_FIELD if s.options.image else ""
+        task = _after_objections(s, SYNTHESIZE.format(none=none, field=field))
+        (answer,) = yield request(s, question(s, "synthesis", task, kept=1), give_failures=True)
         s = book_costs(s, (answer,))
     made = _stand_in(s, answer) if isinstance(answer, Failed) else answer.value
     before = s.unchecked
@@ -156,12 +158,6 @@ def synthesis_text(made: SynthesisReply) -> str:
         f"Final answer: {made.final_answer}",
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def _synthesis(state: State) -> Ask:
-    none = "" if state.accepted else NOTHING_ACCEPTED
-    task = SYNTHESIZE.format(none=none, field=CAPTION_FIELD if state.options.image else "")
-    return question(state, "synthesis", _after_objections(state, task), kept=1)
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:

@@ -204,13 +204,16 @@ def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
 
 
 def _plan_question(state: State, number: int, together: int, fault: str) -> Ask:
+    form = inlined_schema(PlanReply)
+    names = [card.name for card in resources(state.options)]
+    form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
     return question(
         state,
         "plan",
         _plan_task(state, number, fault),
         sample=number - 1,
         together=together,
-        form=_plan_form(state),
+        form=form,
         facts={"candidate": number},
         about=plan_id(state.number, number),
     )
@@ -294,13 +297,6 @@ def _plan_task(state: State, number: int, fault: str) -> str:
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
         setbacks=_before(state, fault),
     )
-
-
-def _plan_form(state: State) -> dict[str, Any]:
-    form = inlined_schema(PlanReply)
-    names = [card.name for card in resources(state.options)]
-    form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
-    return form
 
 
 def _before(state: State, fault: str) -> str:

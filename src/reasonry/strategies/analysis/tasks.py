@@ -78,14 +78,8 @@ REPLIES: dict[str, type[Struct]] = {
 }
 """What the model replies when it is the resource."""
 
-JUDGED_REPLIES: dict[str, type[Struct]] = {
-    "knowledge": JudgedKnowledgeReply,
-    "logic_kernel": JudgedLogicReply,
-    "py_executor": CodeReply,
-}
+JUDGED_REPLIES = REPLIES | {"knowledge": JudgedKnowledgeReply, "logic_kernel": JudgedLogicReply}
 """The same where the model judges what it brings; what a program brings is known only when it has run."""
-
-FORMS = {reply: inlined_schema(reply) for reply in (*REPLIES.values(), *JUDGED_REPLIES.values())}
 
 MAX_REQUESTS = 16
 """Requests of one round of task execution in which attempts may begin; the round after it goes on."""
@@ -429,7 +423,7 @@ def _performance(state: State, task: Task, together: int) -> Ask:
         "perform",
         text,
         together=together,
-        form=FORMS[_reply_form(state, task.resource_name)],
+        form=inlined_schema(_reply_form(state, task.resource_name)),
         facts=facts,
         about=task.id,
     )

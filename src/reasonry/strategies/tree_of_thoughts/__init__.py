@@ -29,7 +29,7 @@ left to ask. The preset `seed` has none of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -130,8 +130,9 @@ def expand(to: str) -> Callable[[State], Body]:
                 fresh.append(_value(node, None, guess=isinstance(reply, Failed)))
                 branch = f"{line}.{place}" if line else f"{place}"
                 thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
-        closed = {name for name, found in zip(s.expanding, proposed, strict=True) if found == []}
-        return go(replace(s, nodes=_count_asked(s, closed), fresh=tuple(fresh)), to, *thoughts)
+        asked = ((s.nodes[name], found == []) for name, found in zip(s.expanding, proposed, strict=True))
+        counted = {here.id: replace(here, asked=here.asked + 1, closed=closed) for here, closed in asked}
+        return go(replace(s, nodes=s.nodes | counted, fresh=tuple(fresh)), to, *thoughts)
 
     return stage
 
@@ -141,13 +142,6 @@ def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThoug
     if not isinstance(reply, Failed):
         return reply.value
     return [] if proposes_nothing(s, reply.replies[-1:]) else unscored_thoughts(s, reply) or reply
-
-
-def _count_asked(s: State, closed: Collection[str]) -> dict[str, Node]:
-    asked = (s.nodes[name] for name in s.expanding)
-    return s.nodes | {
-        here.id: replace(here, asked=here.asked + 1, closed=here.id in closed) for here in asked
-    }
 
 
 # -- V(p, S)
