@@ -39,12 +39,11 @@ from .core.strategy import Strategy
 from .errors import StoreError, UsageError
 from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
 from .strategies import STRATEGIES, resolve
-from .strategies.tree_of_thoughts import (
+from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS, State
+from .strategies.tree_of_thoughts.asks import (
     EVALUATION_PROMPT as EVALUATION_PROMPT,
     FORMULATION_PROMPT as FORMULATION_PROMPT,
     GENERATION_PROMPT as GENERATION_PROMPT,
-    TREE_OF_THOUGHTS,
-    State,
 )
 from .strategies.tree_of_thoughts.state import (
     Node as Node,

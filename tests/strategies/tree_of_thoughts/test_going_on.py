@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Verified
 from reasonry.core.options import read_options
-from reasonry.strategies.tree_of_thoughts import (
+from reasonry.strategies.tree_of_thoughts import Options, State
+from reasonry.strategies.tree_of_thoughts.asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
     GENERATION_PROMPT,
-    Options,
-    State,
 )
 
 from ..searching import TREE_OF_THOUGHTS, World, best, expanded, search, search_as_seed

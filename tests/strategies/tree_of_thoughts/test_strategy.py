@@ -17,11 +17,8 @@ from reasonry.core.options import read_options
 from reasonry.errors import UsageError
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
-from reasonry.strategies.tree_of_thoughts import (
-    EVALUATION_PROMPT,
-    GENERATION_PROMPT,
-    Options,
-)
+from reasonry.strategies.tree_of_thoughts import Options
+from reasonry.strategies.tree_of_thoughts.asks import EVALUATION_PROMPT, GENERATION_PROMPT
 from reasonry.strategies.tree_of_thoughts.result import progress
 
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts

@@ -50,9 +50,6 @@ from ...core.strategy import (
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from .asks import (
-    EVALUATION_PROMPT,
-    FORMULATION_PROMPT,
-    GENERATION_PROMPT,
     Formulated,
     Scores,
     ask_for_answer,
@@ -67,15 +64,6 @@ from .asks import (
 from .result import TreeDetails, conclude, progress
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, prune_best, why_stop
-
-__all__ = [
-    "EVALUATION_PROMPT",
-    "FORMULATION_PROMPT",
-    "GENERATION_PROMPT",
-    "TREE_OF_THOUGHTS",
-    "Options",
-    "State",
-]
 
 UNKNOWN = 0.5
 """The score of a thought whose score could not be read."""
