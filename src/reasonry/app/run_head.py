@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from ..engine.journal import CALLER
 from ..records import Outcome, RunRow
@@ -10,11 +10,12 @@ from ..records import Outcome, RunRow
 RunMode = Literal["driven", "coached"]
 
 
-class HeadTermination(TypedDict):
-    """Why a run ended; both are empty while it works."""
+class TerminationDocument(TypedDict):
+    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it; empty while it works."""
 
     reason: str
     detail: str
+    code: NotRequired[str]
 
 
 class HeadUsage(TypedDict):
@@ -25,24 +26,29 @@ class HeadUsage(TypedDict):
     usd: float | None
 
 
-class RunHead(TypedDict):
-    """A run as a list shows it; `resumable`: nobody drives it, though it has not ended."""
+class RunMembers(TypedDict):
+    """What a list and a document say of a run."""
 
     run_id: str
     session_id: str
     outcome: Outcome | None
     status: Literal["active", "done", "failed", "cancelled"]
     paused: bool
-    resumable: bool
     mode: RunMode
     strategy: str
     model: str
     problem: str
     answer: str | None
-    best_answer: str | None
-    termination: HeadTermination
-    usage: HeadUsage
+    termination: TerminationDocument
     created_at_ms: int
+
+
+class RunHead(RunMembers):
+    """A run as a list shows it; `resumable`: nobody drives it, though it has not ended."""
+
+    resumable: bool
+    best_answer: str | None
+    usage: HeadUsage
     updated_at_ms: int
 
 
@@ -62,7 +68,7 @@ def run_head(row: RunRow, *, resumable: bool = False) -> RunHead:
         problem=row.problem,
         answer=row.answer if is_answered else None,
         best_answer=None if is_answered else row.answer,
-        termination=HeadTermination(reason=row.reason or "", detail=row.detail),
+        termination=TerminationDocument(reason=row.reason or "", detail=row.detail),
         usage=HeadUsage(calls=row.calls, total_tokens=row.tokens, usd=row.usd),
         created_at_ms=row.created_at_ms,
         updated_at_ms=row.updated_at_ms,

@@ -23,7 +23,6 @@ from .context import RequestContext
 from .documents import reply
 from .operations import Operation
 
-_LISTED = ("name", "title", "source", "summary", "aliases", "driven", "calls", "options")
 _DAY_MS = 86_400_000
 
 
@@ -90,8 +89,8 @@ class UsageQuery(Struct, frozen=True):
 
 async def list_strategies(context: RequestContext) -> Response:
     """List the strategies, with their options."""
-    described = [describe(strategy) for strategy in context.app.strategies.values()]
-    return reply({"strategies": [{name: entry[name] for name in _LISTED} for entry in described]})
+    described, shown = map(describe, context.app.strategies.values()), StrategyHeadDocument.__annotations__
+    return reply({"strategies": [{name: entry[name] for name in shown} for entry in described]})
 
 
 async def read_strategy(context: RequestContext, name: str) -> Response:

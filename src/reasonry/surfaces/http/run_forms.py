@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import MAX_NAMES, ListedParts, Options
-from ...app.run_head import HeadTermination, HeadUsage, RunHead, RunMode
+from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
@@ -25,7 +25,7 @@ from ...engine.record import Record, record_as_it_stands
 from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
-from ...records import Outcome, RunRow
+from ...records import RunRow
 from ...strategies import DEFAULT_STRATEGY
 
 Document = dict[str, Any]
@@ -131,12 +131,6 @@ class QuestionDocument(TypedDict):
     answer_schema: Document
 
 
-class TerminationDocument(HeadTermination):
-    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
-
-    code: NotRequired[str]
-
-
 class UsageDocument(HeadUsage):
     """The usage of a run; `usd` is null if the price is unknown."""
 
@@ -145,21 +139,10 @@ class UsageDocument(HeadUsage):
     cached_input_tokens: int
 
 
-class RunDocument(TypedDict):
+class RunDocument(RunMembers):
     """A run; its strategy adds members."""
 
-    run_id: str
-    session_id: str
-    outcome: Outcome | None
-    status: Status
-    paused: bool
-    mode: RunMode
-    answer: str | None
     best_answer: NotRequired[str]
-    termination: TerminationDocument
-    strategy: str
-    model: str
-    problem: str
     options: Document
     budget: Budget
     crew: Document
@@ -168,7 +151,6 @@ class RunDocument(TypedDict):
     duration_ms: int
     stage: str
     warnings: list[str]
-    created_at_ms: int
     forked_from: str | None
     position: int
     questions: list[QuestionDocument]
