@@ -174,3 +174,6 @@ class OverloadedError(WorldError):
     """This process has as much to do as it may, or is about to end; nothing was begun."""
 
     default_code = "overloaded"
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0, **details: Any) -> None:
+        super().__init__(message, retryable=True, retry_after_s=retry_after_s, **details)

@@ -35,9 +35,6 @@ from .run_events import Feed, RunEvent, event_of
 LOOK_EVERY_S: Final = 0.5
 """How often a run that nobody of this process drives is looked at for news."""
 
-RETRY_AFTER_S: Final = 1.0
-"""What who comes when the process is full is told to wait."""
-
 CUT_S: Final = 1.0
 """How long what is cut off may take to end when the process drains."""
 
@@ -315,11 +312,10 @@ class Supervisor:
             OverloadedError: There is none.
         """
         if self.draining:
-            raise _overload_error("this server is about to end; try again once it is back")
+            raise OverloadedError("this server is about to end; try again once it is back")
         if self._places <= 0:
-            raise _overload_error(
-                f"{self._max_runs} runs are in work here, and no more may be; try again later"
-            )
+            message = f"{self._max_runs} runs are in work here, and no more may be; try again later"
+            raise OverloadedError(message)
 
     @contextmanager
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
@@ -327,7 +323,7 @@ class Supervisor:
         if job is not None:
             if self.queued >= self._max_queued:
                 message = f"{self._max_queued} runs wait to be driven, and no more may; try again later"
-                raise _overload_error(message, FULL_RETRY_S)
+                raise OverloadedError(message, retry_after_s=FULL_RETRY_S)
             yield
             return
         self.check_room()
@@ -611,10 +607,6 @@ class Supervisor:
 def _owner_of(app: App) -> str:
     """Return whose runs an app sees; empty: the operator's, and everybody's."""
     return getattr(app.store, "owner", "")
-
-
-def _overload_error(message: str, retry_after_s: float = RETRY_AFTER_S) -> OverloadedError:
-    return OverloadedError(message, retryable=True, retry_after_s=retry_after_s)
 
 
 def _check_known(run_id: str, known: int, last: int) -> None:

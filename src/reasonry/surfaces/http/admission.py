@@ -24,7 +24,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError, WorldError
+from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
@@ -131,7 +131,7 @@ class RequestRate:
         """Count a request of a principal.
 
         Raises:
-            WorldError: `rate_limited`: it is one too many, and not counted; the error says when to try again.
+            OverloadedError: `rate_limited`: it is one too many, and not counted; the error says when to try again.
         """
         if not self._per_s:
             return
@@ -141,7 +141,7 @@ class RequestRate:
         if left < 1:
             wait_s = (1 - left) / self._per_s
             message = f"too many requests; try again in {wait_s:.1f} s"
-            raise WorldError(message, code="rate_limited", retryable=True, retry_after_s=wait_s)
+            raise OverloadedError(message, code="rate_limited", retry_after_s=wait_s)
         self._left[name] = left - 1, now
 
 
@@ -203,13 +203,7 @@ class Admission:
 
     def _check_place(self, principal: str) -> None:
         if self._wiring.in_flight >= self._settings.max_in_flight:
-            raise OverloadedError(
-                "the server is at work on as many requests as it takes", retryable=True, retry_after_s=1
-            )
-        if self._held[principal] >= self._most_of_one:
-            raise WorldError(
-                f"the server is at work on {self._most_of_one} of your requests, and takes no more at once",
-                code="rate_limited",
-                retryable=True,
-                retry_after_s=1,
-            )
+            raise OverloadedError("the server is at work on as many requests as it takes")
+        if (most := self._most_of_one) <= self._held[principal]:
+            message = f"the server is at work on {most} of your requests, and takes no more at once"
+            raise OverloadedError(message, code="rate_limited")

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
-from ...errors import ReasonryError, WorldError
+from ...errors import OverloadedError, ReasonryError
 from ...guided.sessions import Sessions
 from ...records import QueueStatus
 from ...supervisor import Jobs, Supervisor
@@ -146,15 +146,11 @@ class Wiring:
         """Count an event stream while it is open.
 
         Raises:
-            WorldError: The principal has as many open as may be.
+            OverloadedError: The principal has as many open as may be.
         """
-        if self._streams[principal] >= self.settings.max_streams:
-            raise WorldError(
-                f"{self.settings.max_streams} event streams are open, and no more may be; close one",
-                code="rate_limited",
-                retryable=True,
-                retry_after_s=5,
-            )
+        if (most := self.settings.max_streams) <= self._streams[principal]:
+            message = f"{most} event streams are open, and no more may be; close one"
+            raise OverloadedError(message, code="rate_limited", retry_after_s=5)
         self._streams[principal] += 1
         try:
             yield

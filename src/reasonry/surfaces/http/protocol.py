@@ -48,7 +48,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if has_place:
             self._await_request()
         else:
-            self._refuse(OverloadedError("too many connections", retryable=True, retry_after_s=1))
+            self._refuse(OverloadedError("too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a connection."""

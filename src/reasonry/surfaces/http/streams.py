@@ -33,7 +33,7 @@ class EventStream(EventSourceResponse):
         """Answer a request.
 
         Raises:
-            WorldError: As many streams are open as may be.
+            OverloadedError: As many streams are open as may be.
         """
         with self._counted:
             await super().__call__(scope, receive, send)

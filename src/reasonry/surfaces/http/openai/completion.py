@@ -313,7 +313,6 @@ def _failure_of(result: Result) -> ReasonryError:
         return OverloadedError(
             "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
             "server is back, as does `reasonry runs resume`",
-            retryable=True,
             retry_after_s=5,
             run_id=result.run_id,
         )
