@@ -13,10 +13,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.strategy import inlined_schema
+from ..reading.arguments import MAX_INT
 
 EVIDENCE = ("ran", "read", "reasoned", "assumed")
 """What a thought may say it rests on."""
-ThoughtNumber = Annotated[int, Meta(ge=1)]
+ThoughtNumber = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
 class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -40,7 +41,7 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
     merge_branch: Annotated[str | None, Meta(description="Branch it takes in")] = None
-    history: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Thoughts to show")] = None
+    history: Annotated[Annotated[int, Meta(ge=0, le=MAX_INT)] | None, Meta(description="Thoughts to show")] = None
 
 
 class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -147,4 +148,4 @@ def _compact(schema: dict[str, Any]) -> dict[str, Any]:
         schema = {**schema, "items": _compact(schema["items"])}
     if "enum" in schema:
         schema = {"type": "string", **schema}
-    return {key: value for key, value in schema.items() if key != "default"}
+    return {key: value for key, value in schema.items() if key != "default" and value != MAX_INT}
