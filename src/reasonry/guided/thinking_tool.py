@@ -41,7 +41,9 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
     merge_branch: Annotated[str | None, Meta(description="Branch it takes in")] = None
-    history: Annotated[Annotated[int, Meta(ge=0, le=MAX_INT)] | None, Meta(description="Thoughts to show")] = None
+    history: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_INT)] | None, Meta(description="Thoughts to show")
+    ] = None
 
 
 class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -165,7 +165,7 @@ class Admission:
         settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
         if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
             raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)
-        check_host([host.strip(" \t") for host in headers.getlist("host")], settings)
+        check_host(headers.getlist("host"), settings)
         check_origin(headers)
         scope[PRINCIPAL] = principal = find_principal(settings.tokens, path, headers.get("authorization"))
         if not is_open(path):

@@ -14,6 +14,7 @@ from ...app.allow_list import AllowList
 from ...core.composition import read_composition
 from ...core.describe import describe, diagram
 from ...core.registry import Registry, strategies_at_hand
+from ...engine.allowance import DAY_MS
 from ...errors import NotFoundError, UsageError
 from ...ids import now_ms
 from ...records import QueueStatus, UsageTotal
@@ -22,8 +23,6 @@ from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply
 from .operations import Operation
-
-_DAY_MS = 86_400_000
 
 
 class StrategyHeadDocument(TypedDict):
@@ -119,8 +118,8 @@ async def list_names(context: RequestContext) -> Response:
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     """Return the usage of runs in the last days, today included; days begin at midnight, UTC."""
-    store, today = context.app.store, now_ms() // _DAY_MS * _DAY_MS
-    since_ms = today - (query.days - 1) * _DAY_MS
+    store, today = context.app.store, now_ms() // DAY_MS * DAY_MS
+    since_ms = today - (query.days - 1) * DAY_MS
     total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
     groups = await store.usage_by(query.by, since_ms)
     return reply(

@@ -81,11 +81,11 @@ def snake_name(name: str) -> str:
     return _INNER_CAPITAL.sub(r"_\1", name).lower() if _INNER_CAPITAL.search(name) else name
 
 
-def read_key(request: Request, asked: bytes) -> RequestKey | None:
+async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
     """Return the key of a request, if it has one.
 
     Args:
-        asked: All that is asked for.
+        asked: All that is asked for; empty: the request as it is.
 
     Raises:
         UsageError: It is empty, or too long.
@@ -93,6 +93,7 @@ def read_key(request: Request, asked: bytes) -> RequestKey | None:
     key = request.headers.get(KEY)
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
         raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
+    asked = asked or request.url.path.encode() + b"\n" + await request.body()
     return None if key is None else RequestKey(key, hashlib.sha256(asked).digest(), now_ms())
 
 

@@ -16,7 +16,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from ...app.agent_app import AgentApp
 from ...app.participants import Participants
@@ -125,13 +125,7 @@ class SupervisedWork(RunWork):
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
     """Answer a request of the protocol."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
-        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        await context.wiring.mcp.handle_request({**scope, "headers": headers}, receive, send)
-
-    return answer
+    return context.wiring.mcp.handle_request
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from ..present import http_status
+from .admission import is_open
 from .documents import snake_name
 from .operations import Operation
 
@@ -36,7 +37,6 @@ _EVERYWHERE = {
     "store_unavailable": "The store does not answer, or the server has as much to do as it may.",
 }
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
-_WITHOUT_TOKEN = frozenset({"/healthz"})
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}
 """Where it is said what a list or an object holds; left out, generators of clients take it for nothing."""
@@ -122,7 +122,7 @@ def _operation(operation: Operation, tag: str, schema_of: Mapping[Any, Schema], 
         "description": description.strip(),
         "parameters": _parameters(operation, query),
         "responses": _responses(operation, schema_of, summary),
-        "security": [] if operation.path in _WITHOUT_TOKEN else [{}, {"token": []}],
+        "security": [] if is_open(operation.path) else [{}, {"token": []}],
     }
     if operation.body is not None:
         content = {"application/json": {"schema": schema_of[operation.body]}}

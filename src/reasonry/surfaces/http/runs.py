@@ -9,7 +9,6 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
-from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.machine import Status
@@ -17,7 +16,7 @@ from ...engine.engine import RecordedRun
 from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
-from ...records import JobOptions, Outcome, RequestKey
+from ...records import JobOptions, Outcome
 from ...supervisor.run_events import RunEvent
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
@@ -100,7 +99,7 @@ class EventsQuery(Struct, frozen=True):
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Start a run; a model or the caller answers its questions."""
-    app, key = context.app, await _read_key(context.request)
+    app, key = context.app, await read_key(context.request)
     order, performers = await app.receive(body.request())
     if body.mode == "driven":
         started = await context.supervisor.start(app, order, performers, key=key, job=JobOptions())
@@ -111,10 +110,6 @@ async def start_run(context: RequestContext, body: StartRun) -> Response:
     return await _begun_reply(context, run_id, written is not None)
 
 
-async def _read_key(request: Request) -> RequestKey | None:
-    return read_key(request, request.url.path.encode() + b"\n" + await request.body())
-
-
 async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Response:
     location = {"Location": f"/api/runs/{run_id}"}
     return reply(await run_document(context.app, run_id), 201 if is_new else 200, location)
@@ -122,7 +117,7 @@ async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Re
 
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
     """Start a run from a point of another; the reused answers cost nothing."""
-    app, key = context.app, await _read_key(context.request)
+    app, key = context.app, await read_key(context.request)
     source = await app.engine.recorded_run(run_id)
     at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}

@@ -260,7 +260,7 @@ async def begin(
         context.app,
         structs.replace(order, warnings=(*order.warnings, *passed)),
         performers,
-        key=read_key(context.request, msgspec.json.encode(asked, order="deterministic")),
+        key=await read_key(context.request, msgspec.json.encode(asked, order="deterministic")),
         text=fields.stream,
         job=JobOptions() if background else None,
     )
