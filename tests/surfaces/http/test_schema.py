@@ -24,7 +24,7 @@ REFUSED_AT_TIMES = {
     "begin_session": "a thought goes where its strategy's table leads, and refers to thoughts that are there",
     "add_thought": "as begin_session",
     "import_session": "each thought of an import is walked by the rules of its strategy",
-    "create_chat_completion": "a format of JSON names its schema in one member in chats, in another in responses",
+    "create_chat_completion": "a JSON schema in a request must be one that an answer can be held to",
     "create_response": "as create_chat_completion",
 }
 """The operations that may answer 400 where their schema allows a request, each with what no schema says."""
