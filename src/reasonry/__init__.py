@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import ext as ext, machine as machine
     from .public import *
+else:
 
+    def __getattr__(name: str) -> Any:
+        if name in ("ext", "machine"):
+            return import_module(f".{name}", __name__)
+        names = vars(import_module(".public", __name__))
+        if name == "__all__":
+            return ["ext", "machine", *(each for each in names if not each.startswith("_"))]
+        if name.startswith("_") or name not in names:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return names[name]
 
-def __getattr__(name: str) -> Any:
-    if name in ("ext", "machine"):
-        return import_module(f".{name}", __name__)
-    names = vars(import_module(".public", __name__))
-    if name == "__all__":
-        return ["ext", "machine", *(each for each in names if not each.startswith("_"))]
-    if name.startswith("_") or name not in names:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return names[name]
-
-
-def __dir__() -> list[str]:
-    return sorted(__getattr__("__all__"))
+    def __dir__() -> list[str]:
+        return sorted(__getattr__("__all__"))
