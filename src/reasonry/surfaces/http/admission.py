@@ -199,6 +199,6 @@ class Admission:
     def _check_place(self, principal: str) -> None:
         if self._wiring.in_flight >= self._settings.max_in_flight:
             raise OverloadedError("the server is at work on as many requests as it takes")
-        if (most := self._most_of_one) <= self._held[principal]:
-            message = f"the server is at work on {most} of your requests, and takes no more at once"
+        if (limit := self._most_of_one) <= self._held[principal]:
+            message = f"the server is at work on {limit} of your requests, and takes no more at once"
             raise OverloadedError(message, code="rate_limited")

@@ -148,8 +148,8 @@ class Wiring:
         Raises:
             OverloadedError: The principal has as many open as may be.
         """
-        if (most := self.settings.max_streams) <= self._streams[principal]:
-            message = f"{most} event streams are open, and no more may be; close one"
+        if (limit := self.settings.max_streams) <= self._streams[principal]:
+            message = f"{limit} event streams are open, and no more may be; close one"
             raise OverloadedError(message, code="rate_limited", retry_after_s=5)
         self._streams[principal] += 1
         try:
