@@ -86,7 +86,7 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["runs", "shwo"], 'Did you mean "show"?'),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
         (["plugins", "list"], "unexpected argument: list."),
-        (["runs", "list", "--status", "doen"], 'Did you mean "done"?'),
+        (["runs", "list", "--status", "doen"], "Did you mean done?"),
     ],
 )
 def test_a_slip_is_answered_with_the_word_that_was_meant(

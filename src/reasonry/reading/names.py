@@ -57,7 +57,7 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
     if len(written) > MAX_WRITTEN_CHARS:
         return []
     by_plain = {plain_name(name): name for name in names}
-    near = difflib.get_close_matches(plain_name(written), by_plain, n=maximum, cutoff=0.8)
+    near = difflib.get_close_matches(plain_name(written), by_plain, n=maximum, cutoff=0.75)
     if near:
         return [by_plain[plain] for plain in near]
     words = _words(written)
