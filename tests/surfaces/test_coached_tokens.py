@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.puzzles.expression import check
 from reasonry.puzzles.reading import read_puzzle
+from tests.servers.game24 import check
 
 from .coached_agents import PUZZLES, QUERY, analyst, play, solver
 
