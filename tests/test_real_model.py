@@ -108,8 +108,9 @@ async def test_every_reply_is_cut_at_the_limit_and_asked_for_once_more_with_twic
     result, trace = await solved(server, "chain_of_thought", PROBLEM, Budget(calls=5), policy)
     first, second = trace["questions"][:2]
     assert (result.usage.calls, result.usage.output_tokens) == (2, 8 + 16)
-    assert "was cut off" in first["read"]
-    assert "was cut off" in second["read"]
+    # What it had written by then may be the words of the form.
+    assert re.search("was cut off|only repeats the question", first["read"])
+    assert re.search("was cut off|only repeats the question", second["read"])
     assert result.termination.code == "output_invalid"
 
 

@@ -38,7 +38,7 @@ class PacedModel(WorldModel):
     """Each answer takes its own time, so that they come in one by one."""
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        await asyncio.sleep(0.0005 * len(question.id) + 0.01 * question.ask.sample)
+        await asyncio.sleep(0.0005 * len(question.id) + 0.05 * question.ask.sample)
         return await super().answer(question, on_text)
 
 
