@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -80,6 +81,15 @@ def test_a_puzzle_is_solved_and_the_last_line_is_the_answer(shell: Shell) -> Non
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].endswith("= 24")
     assert "offline" in done.stderr
+
+
+def test_thoughts_of_runs_side_by_side_are_numbered_as_they_come(shell: Shell) -> None:
+    shown = shell.run(
+        "solve", PUZZLE, "--strategy", "best_of_n(tree_of_thoughts)", "--model", "offline"
+    ).stderr
+    numbers = re.findall(r"^Thought (\d+)", shown, re.MULTILINE)
+    assert [*map(int, numbers)] == [*range(1, len(numbers) + 1)]
+    assert len(numbers) > 20
 
 
 def test_json_is_one_document_on_stdout_and_nothing_else(solved: Solved) -> None:

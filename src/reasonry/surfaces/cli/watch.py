@@ -89,6 +89,7 @@ class Lines(Watch):
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
+        self.thoughts = run.counts.thoughts
         print_note(self.header)
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -99,8 +100,10 @@ class Lines(Watch):
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         super().stepped(run, step)
-        for number, thought in enumerate(step.thoughts, run.counts.thoughts - len(step.thoughts) + 1):
-            title = thought_title(number, thought)
+        for thought in step.thoughts:
+            # The run may be several steps ahead.
+            self.thoughts += 1
+            title = thought_title(self.thoughts, thought)
             if self.full:
                 lines = whole_thought(title, thought)
             else:
