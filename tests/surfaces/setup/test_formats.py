@@ -134,7 +134,7 @@ def test_what_is_no_object_of_servers_is_refused(text: str) -> None:
         ("{}\n", '{\n  "mcpServers": {\n    "reasonry": {\n      "command": "r"\n    }\n  }\n}\n'),
         (
             '{"a": 1, "mcpServers": {"b": {}}}',
-            '{"a": 1, "mcpServers": {"reasonry": {"command": "r"}, "b": {}}}',
+            '{"a": 1, "mcpServers": {"reasonry": {\n    "command": "r"\n  },"b": {}}}',
         ),
         (
             '{\n\t"mcpServers": {\n\t\t"a": {} // one\n\t}\n}',

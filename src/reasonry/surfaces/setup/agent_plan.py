@@ -99,8 +99,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
         # Members that Reasonry does not write, such as an environment, stay.
         entry = None if wanted.remove else {**there, **own} if is_ours else own
         if there == entry:
-            state = "absent" if wanted.remove else "unchanged"
-            return AgentPlan(agent, place, state, change=FileChange(path, text, text))
+            return AgentPlan(agent, place, "absent" if wanted.remove else "unchanged")
         if there is not None and not is_ours and not wanted.force:
             does = "removes" if wanted.remove else "replaces"
             message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {does} it, "

@@ -18,7 +18,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from functools import reduce
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -160,18 +160,20 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
         ValueError: The text is not valid, or its style allows no safe edit.
     """
     mark, body = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
-    has_crlf = 0 < body.count("\n") == body.count("\r\n")
-    if has_crlf:
-        body = body.replace("\r\n", "\n")
+    line_end = "\r\n" if 0 < body.count("\n") == body.count("\r\n") else "\n"
+    body = body.replace(line_end, "\n")
     wanted = read_data(form, body)
     there = find_entry(wanted, keys)
     if entry and there is not None and not (isinstance(there, Mapping) and there.keys() <= entry.keys()):
         return edit_text(form, edit_text(form, text, keys, None), keys, entry)
     _edit(wanted, keys, entry)
-    after = {"json": _edit_json, "toml": _edit_toml, "yaml": _edit_yaml}[form](body, keys, entry)
+    while entry is None and find_entry(wanted, keys[:-1]) is None:
+        keys = keys[:-1]
+    edit = {"json": _edit_json, "toml": _edit_toml, "yaml": _edit_yaml}[form]
+    after = _with_comments(body, edit(body, keys, entry))
     with contextlib.suppress(ValueError):
         if read_data(form, after) == wanted:
-            return mark + (after.replace("\n", "\r\n") if has_crlf else after)
+            return mark + after.replace("\n", line_end)
     raise ValueError("its style allows no safe edit")
 
 
@@ -199,18 +201,10 @@ def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> No
 
 def _edit_toml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
     import tomlkit
-    from tomlkit.items import Table
 
     document = tomlkit.parse(text)
-    is_new = find_entry(document, keys) is None
     _edit(document, keys, entry)
-    if entry is None:
-        return _with_comments(text, document.as_string())
-    table = find_entry(document, keys)
-    if is_new and isinstance(table, Table):
-        table.add(tomlkit.nl())
-    after = document.as_string()
-    return after[:-1] if after.endswith("\n\n") and not text.endswith("\n\n") else after
+    return document.as_string()
 
 
 def _read_yaml(text: str) -> Any:
@@ -244,12 +238,11 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
     written = io.StringIO()
     yaml.dump(document, written)
     lead = text[:start] + ("\n" if start and text[start - 1] != "\n" else "")
-    after = lead + written.getvalue()
-    return after if entry is not None else _with_comments(text, after)
+    return lead + written.getvalue()
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Return a text that a part was taken out of with the comments at the end of that part: they are about the rest."""
+    """Return a text with the comments at the end of a part that was taken out of it: they are about the rest."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -269,75 +262,52 @@ _UNIT = re.compile(r'^[ \t]+(?=")', re.MULTILINE)
 _DECODER = json.JSONDecoder()
 
 
-class _Member(NamedTuple):
-    """A member of an object, by the places in the text of its name, its value and its end."""
-
-    start: int
-    value: int
-    end: int
-
-
 def _read_json(text: str) -> Any:
     plain = _blank(_TRAILING, _blank(_COMMENTS, text))
     return _DECODER.decode(plain) if plain.strip() else {}
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with an entry in place of the present one, else at the beginning of its object; None: without it.
-
-    The objects around an entry that hold nothing else go with it.
-    """
+    """Return the text with an entry in place of the present one, or first in its object; for None, without it."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
-        lead = "\n" if text and not text.endswith("\n") else ""
-        return _edit_json(f"{text}{lead}{{}}\n", keys, entry)
+        return _edit_json(f"{text}\n{{}}\n".lstrip(), keys, entry)
     unit = found[0] if (found := _UNIT.search(plain)) else "  "
-    place, member, alone = plain.index("{"), _Member(0, 0, 0), None
-    for depth, key in enumerate(keys):
-        members = _read_members(plain, place)
-        if key not in members:
-            added = reduce(lambda inside, key: {key: inside}, reversed(keys[depth:]), entry)
-            return _insert(text, place, min(members.values(), default=None), added, unit)
-        member = members[key]
-        alone = alone if alone and len(members) == 1 else member
-        place = member.value
+    missing, start, place, end = keys, 0, plain.index("{"), 0
+    while missing and (member := _read_members(plain, place).get(missing[0])):
+        (start, place, end), missing = member, missing[1:]
     if entry is None:
-        return _drop(text, commas, alone or member)
-    before = text[: member.start].rpartition("\n")[2]
-    return text[:place] + _json_text(entry, unit, None if before.strip() else before) + text[member.end :]
+        return _drop(text, commas, start, end)
+    line = text[:place].rpartition("\n")[2]
+    indent = line[: len(line) - len(line.lstrip())]
+    value = reduce(lambda inside, key: {key: inside}, reversed(missing), entry)
+    written = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"\n{indent}")
+    if not missing:
+        return text[:place] + written + text[end:]
+    written, before, after = written[1:-1], text[: place + 1], text[place + 1 :]
+    if not plain[place + 1 :].lstrip().startswith("}"):
+        gap = after[: len(after) - len(after.lstrip())]
+        return f"{before}{gap}{written.strip()},{after}"
+    return before + (written.rstrip() if "\n" in after.partition("}")[0] else written) + after
 
 
-def _read_members(plain: str, place: int) -> dict[str, _Member]:
-    """Return the members of the object at a place; of two of a name the last one counts, as it does for readers."""
-    if plain[place] != "{":
-        raise ValueError("a value on the way to the servers is no mapping")
-    members, place = dict[str, _Member](), place + 1
+def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
+    """Return where each member of the object at a place starts, has its value and ends; of two of a name, the last."""
+    members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())
-        members[json.loads(found["name"])] = _Member(found.start("name"), found.end(), place)
+        members[json.loads(found["name"])] = found.start("name"), found.end(), place
     return members
 
 
-def _insert(text: str, start: int, first: _Member | None, value: Any, unit: str) -> str:
-    """Put a member before all others, so that no comma and no comment stands in its way."""
-    if first and "\n" not in text[start : first.start]:
-        return f"{text[: first.start]}{_json_text(value, unit, None)[1:-1]}, {text[first.start :]}"
-    place = start + 1
-    line = text[:start].rpartition("\n")[2]
-    written = _json_text(value, unit, line[: len(line) - len(line.lstrip())])[1:-1]
-    if first or "\n" in text[place:].partition("}")[0]:
-        written = written.rstrip() + ("," if first else "")
-    return text[:place] + written + text[place:]
-
-
-def _drop(text: str, commas: str, member: _Member) -> str:
+def _drop(text: str, commas: str, start: int, end: int) -> str:
     """Take out a member with the comma behind it, else with the one before it, and its line if that is empty then."""
-    before, after = text[: member.start], text[member.end :]
-    if commas[member.end :].lstrip().startswith(","):
-        after = text[commas.index(",", member.end) + 1 :].lstrip(" \t")
-    elif commas[: member.start].rstrip().endswith(","):
-        comma = commas.rindex(",", 0, member.start)
+    before, after = text[:start], text[end:]
+    if commas[end:].lstrip().startswith(","):
+        after = text[commas.index(",", end) + 1 :].lstrip(" \t")
+    elif commas[:start].rstrip().endswith(","):
+        comma = commas.rindex(",", 0, start)
         before = before[:comma] + before[comma + 1 :].rstrip(" \t")
     if (line := re.match(r"[ \t]*\n", after)) and not before.rpartition("\n")[2].strip(" \t"):
         return before.rstrip(" \t") + after[line.end() :]
@@ -346,12 +316,4 @@ def _drop(text: str, commas: str, member: _Member) -> str:
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
     """Return the text with spaces for comments, or commas, so that all else stays at its place."""
-    return pattern.sub(
-        lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text
-    )
-
-
-def _json_text(value: Any, unit: str, indent: str | None) -> str:
-    """Return a value as text, on one line if there is no indentation."""
-    written = json.dumps(value, indent=None if indent is None else unit, ensure_ascii=False)
-    return written.replace("\n", f"\n{indent}")
+    return pattern.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(".", " ", found[0]), text)
