@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.surfaces.setup.agents import Launch, Machine, find_agent
+from reasonry.surfaces.setup.agents import EntryShape, Launch, Machine, find_agent, read_launch
 from reasonry.surfaces.setup.checks import (
     ServerCheck,
     check_server,
@@ -78,6 +78,12 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
     path.chmod(0o755)
     found = asyncio.run(check_server(Launch(str(path)), os.environ, tmp_path))
     assert "cannot be started" in found.problem or "ended" in found.problem
+
+
+def test_arguments_that_no_program_can_get(tmp_path: Path) -> None:
+    found = asyncio.run(check_server(Launch(sys.executable, ("a\0b",)), os.environ, tmp_path))
+    assert "null byte" in found.problem
+    assert read_launch({"command": "reasonry", "args": 5}, EntryShape()) is None
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,8 @@ class Machine(Struct, frozen=True):
     def has(self, agent: Agent) -> bool:
         """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
         path = self.environ.get("PATH", "")
-        if any(sign.exists() for sign, _ in self._candidates(agent.signs)):
-            return True
-        return any(shutil.which(name, path=path) for name in agent.programs)
+        has_trace = any(sign.exists() for sign, _ in self._candidates(agent.signs))
+        return has_trace or any(shutil.which(name, path=path) for name in agent.programs)
 
     def agents(self) -> list[Agent]:
         """Return the agents that are installed."""
@@ -202,9 +201,9 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
     if not isinstance(entry, dict):
         return None
     found: Any = entry.get(shape.command)
-    words: list[Any] = found if isinstance(found, list) else [found]
-    if shape.args:
-        words = [found, *(entry.get(shape.args) or ())]
+    args: Any = entry.get(shape.args) or []
+    start: list[Any] = found if isinstance(found, list) and not shape.args else [found]
+    words: list[Any] = [*start, *(args if isinstance(args, list) else [None])]
     env: Any = entry.get(shape.env) or {}
     if not words or not all(isinstance(word, str) for word in words) or not isinstance(env, dict):
         return None

@@ -56,14 +56,15 @@ class SetUpEntry(Struct, frozen=True):
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
     """Return every entry for Reasonry, the user's before the project's, and the files that cannot be read."""
-    found = list[SetUpEntry]()
-    seen = set[tuple[Path, tuple[str, ...]]]()
+    owners = dict[tuple[Path, tuple[str, ...]], tuple[Agent, bool]]()
     for agent, for_project in itertools.product(AGENTS, (False, True)):
-        file = machine.config_file(agent, for_project=for_project)
-        if file is not None and (file, agent.keys) not in seen:
-            seen.add((file, agent.keys))
-            found += _entries_of(agent, file, for_project=for_project)
-    return found
+        if file := machine.config_file(agent, for_project=for_project):
+            owners.setdefault((file, agent.keys), (agent, for_project))
+    return [
+        entry
+        for (file, _), (agent, for_project) in owners.items()
+        for entry in _entries_of(agent, file, for_project=for_project)
+    ]
 
 
 def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry]:
@@ -106,10 +107,6 @@ class ServerCheck(Struct, frozen=True):
     stderr: tuple[str, ...] = ()
 
 
-class _NoAnswer(Exception):
-    """The server ended, or wrote something other than the protocol; the text says which."""
-
-
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[ServerCheck | None]:
     """Start the server of each entry as its agent would, a few side by side; None for an entry with a note."""
     places = asyncio.Semaphore(4)
@@ -131,10 +128,9 @@ def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
     """Return the environment that an agent's servers get, before their entries add to it, and their current folder."""
     is_desktop = agent.environment == "desktop"
     folder = Path(machine.home.anchor) if is_desktop else machine.project
-    if agent.environment == "all":
-        return dict(machine.environ), folder
+    environ = machine.environ if agent.environment == "all" else bare_environment(machine.environ)
     path = {"PATH": _MACOS_PATH} if is_desktop and machine.system == "Darwin" else {}
-    return {**bare_environment(machine.environ), **path}, folder
+    return {**environ, **path}, folder
 
 
 async def check_server(
@@ -153,7 +149,7 @@ async def check_server(
         end = await run_child([command, *launch.args], hello, deadline_s, reply, printed, env=env, cwd=folder)
         ms = round(1000 * (time.monotonic() - begun))
         greeting, listed = _read_results(reply, end, deadline_s)
-    except _NoAnswer as error:
+    except ValueError as error:
         last = printed.text()[-_MAX_STDERR_CHARS:].strip().splitlines()[-6:]
         words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
         by_hand = f"run it by hand in {folder} to see why: {words}"
@@ -167,18 +163,22 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the results of the requests of `_HELLO`, from all that a server wrote to its standard output."""
+    """Yield the results of the requests of `_HELLO`, from all that a server wrote to its standard output.
+
+    Raises:
+        ValueError: It ended, or wrote something other than the protocol; the text says which.
+    """
     if reply.truncated:
-        raise _NoAnswer("the server wrote a message that is too long")
+        raise ValueError("the server wrote a message that is too long")
     messages = map(_read_message, reply.text().splitlines())
     for request in (request for request in _HELLO if "id" in request):
         message = next((message for message in messages if message.get("id") == request["id"]), None)
         if message is None:
             ended = f"ended with exit code {end.code} before it answered {request['method']}"
             late = f"did not answer within {deadline_s:g} s"
-            raise _NoAnswer(f"the server {late if end.overran else ended}")
+            raise ValueError(f"the server {late if end.overran else ended}")
         if not isinstance(message.get("result"), dict):
-            raise _NoAnswer(f"the server refused {request['method']}: {str(message.get('error'))[:200]}")
+            raise ValueError(f"the server refused {request['method']}: {str(message.get('error'))[:200]}")
         yield message["result"]
 
 
@@ -187,5 +187,5 @@ def _read_message(line: str) -> dict[str, Any]:
         message = json.loads(line)
     except ValueError:
         written = repr(line[:80].strip())
-        raise _NoAnswer(f"the server wrote to standard output what is no protocol: {written}") from None
+        raise ValueError(f"the server wrote to standard output what is no protocol: {written}") from None
     return message if isinstance(message, dict) else {}
