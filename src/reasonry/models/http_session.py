@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import ipaddress
 import os
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping
@@ -291,8 +292,11 @@ def proxy_for(host: str, tls: bool) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name means this machine."""
-    return host.lower() in ("localhost", "::1") or host.startswith("127.")
+    """Whether a name or an address is of this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 # -- how deep servers ask each other: one that is configured as its own model must not ask itself for ever

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...errors import UsageError
+from ...models.http_session import is_loopback
 from ...regular_files import read_regular_file
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
 
@@ -90,14 +90,6 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     def usd_a_day_of(self, principal: str) -> float | None:
         """Return how many dollars the runs of a principal may cost in a day; None: any number."""
         return self.usd_a_day.get(principal, self.usd_a_day.get(EVERYONE))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine alone."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 # -- reading
