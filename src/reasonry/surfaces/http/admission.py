@@ -17,17 +17,17 @@ import contextlib
 import hashlib
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.datastructures import Headers
 
 from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
+from ...models.http_session import is_loopback
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
-from .settings import OPERATOR, ServerSettings, is_loopback
+from .settings import OPERATOR, ServerSettings
 
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
@@ -114,13 +114,12 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
 
 
 class RequestRate:
-    """How many requests a minute each principal may send: a bucket of tokens for each; None: any number."""
+    """How many requests a minute each principal may send: each takes its share of the minute; None: any number."""
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_s = (per_minute or 0) / 60
-        self._most = max(1.0, self._per_s * BURST_S)
+        self._each_s = 60 / per_minute if per_minute else 0.0
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}
+        self._paid_until: dict[str, float] = {}
 
     def count(self, name: str) -> None:
         """Count a request of a principal.
@@ -128,16 +127,12 @@ class RequestRate:
         Raises:
             OverloadedError: `rate_limited`: it is one too many, and not counted; the error says when to try again.
         """
-        if not self._per_s:
-            return
-        left, at = self._left.get(name, (self._most, 0.0))
         now = self._clock()
-        left = min(self._most, left + (now - at) * self._per_s)
-        if left < 1:
-            wait_s = (1 - left) / self._per_s
+        until = max(now, self._paid_until.get(name, now)) + self._each_s
+        if (wait_s := round(until - now - max(BURST_S, self._each_s), 6)) > 0:
             message = f"too many requests; try again in {wait_s:.1f} s"
             raise OverloadedError(message, code="rate_limited", retry_after_s=wait_s)
-        self._left[name] = left - 1, now
+        self._paid_until[name] = until
 
 
 class Admission:
@@ -146,8 +141,6 @@ class Admission:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
         self._rate = RequestRate(self._settings.requests_per_minute)
-        self._held = Counter[str]()
-        """Places that each principal holds."""
         places = self._settings.max_in_flight
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
@@ -187,18 +180,16 @@ class Admission:
             yield lambda: None
             return
         self._check_place(principal)
-        self._wiring.in_flight += 1
-        self._held[principal] += 1
+        self._wiring.in_flight[principal] += 1
         try:
             async with self._wiring.health.waiting() as reply_begins:
                 yield reply_begins
         finally:
-            self._wiring.in_flight -= 1
-            self._held[principal] -= 1
+            self._wiring.in_flight[principal] -= 1
 
     def _check_place(self, principal: str) -> None:
-        if self._wiring.in_flight >= self._settings.max_in_flight:
+        if self._wiring.in_flight.total() >= self._settings.max_in_flight:
             raise OverloadedError("the server is at work on as many requests as it takes")
-        if (limit := self._most_of_one) <= self._held[principal]:
+        if (limit := self._most_of_one) <= self._wiring.in_flight[principal]:
             message = f"the server is at work on {limit} of your requests, and takes no more at once"
             raise OverloadedError(message, code="rate_limited")

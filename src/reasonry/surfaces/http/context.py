@@ -66,7 +66,7 @@ class Wiring:
     """The parts that requests share, made once; each principal has an app of its own over them.
 
     Attributes:
-        in_flight: Requests that are worked on.
+        in_flight: How many requests of each principal are worked on.
         draining: Set when the server is about to end; streams end then.
         jobs: How the jobs of the store stand, as of a moment ago.
     """
@@ -82,7 +82,7 @@ class Wiring:
         )
         self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
-        self.in_flight = 0
+        self.in_flight = Counter[str]()
         self._present = Counter[str]()
         """How many clients wait for each run."""
         self.failure: Exception | None = None
@@ -92,10 +92,10 @@ class Wiring:
         """What answers requests of MCP, while the server runs."""
         self.jobs = QueueStatus()
         for name, about, value in (
-            ("requests_in_flight", "Requests in work.", lambda: self.in_flight),
+            ("requests_in_flight", "Requests in work.", self.in_flight.total),
             ("runs_driven", "Runs that are driven here.", lambda: self.supervisor.running),
             ("store_up", "1 while the store answers.", lambda: self.health.is_up),
-            ("streams_open", "Event streams.", lambda: sum(self._streams.values())),
+            ("streams_open", "Event streams.", lambda: self._streams.total()),
             ("queue_depth", "Jobs that wait to be driven.", lambda: self.jobs.depth),
             ("queue_oldest_seconds", "How long the first of them has waited.", lambda: self.jobs.oldest_s),
             ("workers", "Processes that drive jobs of this store.", lambda: self.jobs.workers),
