@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from uvicorn.loops.auto import auto_loop_factory
 
 from reasonry.app.wiring import App
-from reasonry.surfaces.http.serve import DrainingServer, make_loop
+from reasonry.surfaces.http.serve import DrainingServer
 from reasonry.surfaces.http.server import create_server
 from reasonry.surfaces.http.settings import ServerSettings
 
@@ -75,7 +76,7 @@ def serve_in_thread(
             await server.serve(sockets=[listener])
 
     def work() -> None:
-        with asyncio.Runner(loop_factory=make_loop) as runner:
+        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
             runner.run(run())
 
     thread = threading.Thread(target=work, daemon=True)

@@ -83,8 +83,10 @@ def serve(
         open: Show the page in the browser.
     """
     check_extra("server", "reasonry serve")
+    # It finds uvloop's event loop, which this platform may not have, or Python's own.
+    from uvicorn.loops.auto import auto_loop_factory
+
     from ..http import settings as http
-    from ..http.serve import make_loop
     from ..http.serve import serve as serve_http
 
     policy = Policy(rates=rates.limits())
@@ -118,7 +120,7 @@ def serve(
         if open:
             webbrowser.open(address)
 
-    common.do(lambda app: serve_http(app, settings, tell), policy, environ, make_loop)
+    common.do(lambda app: serve_http(app, settings, tell), policy, environ, auto_loop_factory())
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
-from ...engine.telemetry import CARRIED, is_traced, trace_work
+from ...engine.telemetry import CARRIED, trace_work
 from ...errors import TooLargeError, UsageError
 from .admission import Admission
 from .context import Wiring
@@ -54,9 +54,6 @@ class RequestGate:
         # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
-        if not is_traced():
-            await self._answer(scope, receive, send)
-            return
         with _trace(scope, request_id) as note_reply:
             note_reply(await self._answer(scope, receive, send))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -28,18 +27,16 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        requests = Counter(
+        self._requests = Counter(
             "reasonry_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
         )
-        seconds = Histogram(
+        self._seconds = Histogram(
             "reasonry_request_seconds",
             "Seconds until a request was answered.",
             ("method", "route"),
             buckets=SECONDS,
             registry=self.registry,
         )
-        self._counted = lru_cache(maxsize=4_096)(requests.labels)
-        self._timed = lru_cache(maxsize=1_024)(seconds.labels)
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Show a number that is read when the metrics are."""
@@ -49,8 +46,8 @@ class Metrics:
         """Count a request that was answered."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
-        self._counted(method, route, str(status)).inc()
-        self._timed(method, route).observe(time.perf_counter() - begun)
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(time.perf_counter() - begun)
 
     def text(self) -> tuple[bytes, str]:
         """Return all of it as Prometheus reads it, and its media type."""

@@ -46,8 +46,6 @@ from .streams import EventStream
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
 
-_encode = msgspec.json.Encoder().encode
-
 Events = Annotated[
     str,
     Meta(
@@ -248,7 +246,7 @@ async def _pieces(context: RequestContext, run_id: str, after: int, *, text: boo
 
 def _piece(event: RunEvent) -> bytes:
     place = b"" if event.id is None else b"id: %d\n" % event.id
-    return b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), _encode(event.data))
+    return b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), msgspec.json.encode(event.data))
 
 
 # -- steered

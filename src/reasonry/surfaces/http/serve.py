@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Generator
 
 import uvicorn
-from uvicorn.loops.auto import auto_loop_factory
 
 from ...app.wiring import App
 from ...errors import UsageError
@@ -27,11 +26,6 @@ _FILES_A_CONNECTION = 4
 """Its own, and its share of those of runs: connections to models, tool servers, the store."""
 _COLLECT_AFTER = 50_000
 """New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
-
-
-def make_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop that a server runs on: uvloop's, which this platform may not have, or Python's own."""
-    return auto_loop_factory()()
 
 
 async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
