@@ -50,11 +50,7 @@ def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
     return structs.replace(recorded, **{name: value for name, value in named.items() if value is not UNSET})
 
 
-class NamedParts(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request may name of what the operator listed."""
-
-
-class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartRun(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run to begin."""
 
     problem: Annotated[str, Meta(min_length=1, max_length=MAX_PROBLEM_CHARS)] | None = None
@@ -83,7 +79,7 @@ class StartRun(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-class ResumeBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a run is continued."""
 
     mode: RunMode | None = None
@@ -110,7 +106,7 @@ class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True
     options: Options = msgspec.field(default_factory=dict)
 
 
-class AnswersBody(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnswersBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Answers to questions of a coached run, by their ids: text, or data of the question's schema."""
 
     answers: dict[str, Any]

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from ....app.agent_calls import Options
+from ....app.agent_calls import ListedParts, Options
 from ....core.budget import Budget
 from ....core.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....core.problem import (
@@ -34,7 +34,6 @@ from ....core.toolcard import ToolCard
 from ....errors import UsageError
 from ....tools.catalog import CallersTool
 from ..documents import read_form
-from ..run_forms import NamedParts
 
 Fields = TypeVar("Fields", bound=Struct)
 Tool = TypeVar("Tool")
@@ -244,7 +243,7 @@ def messages_of(problem: str, answer: str | None) -> list[Message]:
     return messages
 
 
-class OwnFields(NamedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OwnFields(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The field `reasonry`: what only this server takes.
 
     Args:
@@ -353,17 +352,12 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
     response_format: AnswerFormat = AnswerFormat("text")
 
     @property
-    def own_functions(self) -> list[Function]:
-        """The functions of its tools."""
-        return [tool.function for tool in self.tools]
-
-    @property
     def forced(self) -> list[Function]:
         """The functions of which the answer must call one."""
         choice = self.tool_choice
-        if isinstance(choice, ChatTool):
-            return [function for function in self.own_functions if function.name == choice.function.name]
-        return self.own_functions if choice == "required" else []
+        named = choice.function.name if isinstance(choice, ChatTool) else None
+        functions = [tool.function for tool in self.tools]
+        return [each for each in functions if choice == "required" or each.name == named]
 
     @property
     def form(self) -> Form | None:
@@ -382,10 +376,9 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
     @property
     def callers_tools(self) -> list[CallersTool]:
         """The tools that the run may ask its caller to call: none where the answer itself is a call."""
-        cards = [
-            ToolCard(each.name, each.description or "", each.parameters or {}) for each in self.own_functions
-        ]
-        return [CallersTool(card) for card in cards] if self.tool_choice == "auto" else []
+        functions = [tool.function for tool in self.tools if self.tool_choice == "auto"]
+        cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
+        return [CallersTool(card) for card in cards]
 
 
 class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
