@@ -35,8 +35,8 @@ Document = dict[str, Any]
 Where = str | SessionStore | None
 
 _opened: dict[str | None, Store] = {}
-_sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings | None, Sessions]] = WeakKeyDictionary()
-"""Of each store, by their settings; None: those of the environment."""
+_sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings, Sessions]] = WeakKeyDictionary()
+"""Of each store, by their settings."""
 
 
 class StageFields(dict[str, Any]):
@@ -157,15 +157,13 @@ def thinking_tool(
         raise UsageError(
             f"history must be a whole number of thoughts, not {show_value(history)}", option="history"
         )
-    limits: dict[str, Any] = {
-        "ttl_s": ttl_s,
-        "on_expiry": on_expiry,
-        "max_thoughts": max_thoughts,
-        "max_thought_chars": max_thought_chars,
-    }
-    settings = None
-    if any(value is not None for value in limits.values()):
-        settings = change_settings(SessionSettings.from_environ(os.environ), **limits)
+    settings = change_settings(
+        SessionSettings.from_environ(os.environ),
+        ttl_s=ttl_s,
+        on_expiry=on_expiry,
+        max_thoughts=max_thoughts,
+        max_thought_chars=max_thought_chars,
+    )
     return _tool_over(sessions_of(store, settings), session_id, history)
 
 
@@ -183,11 +181,9 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
     Args:
         status: `active`, `archived` or `all`.
     """
-    sessions, found = sessions_of(store), list[Document]()
-    cursor: str | None = None
+    sessions, found, cursor = sessions_of(store), list[Document](), None
     while True:
-        more = {} if cursor is None else {"cursor": cursor}
-        page = await sessions.list({"status": status, "limit": 500, **more})
+        page = await sessions.list({"status": status, "limit": 500, "cursor": cursor})
         found += page["sessions"]
         cursor = page["next_cursor"]
         if cursor is None:
@@ -226,7 +222,7 @@ def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessio
         if spec not in _opened:
             _opened[spec] = open_store(spec)
         where = _opened[spec]
-    opened = _sessions.setdefault(where, {})
+    opened, settings = _sessions.setdefault(where, {}), settings or SessionSettings.from_environ(os.environ)
     if settings not in opened:
         from ...app.wiring import App
 
