@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.bodies import Thought
+from ..present import count_of
 from ..run_report import plan_name, score_of
 from .page import NodeState, PageNode, PageReason, PageVote, mark_path
 
@@ -40,7 +41,6 @@ class SampleEntry(Struct, frozen=True):
     """One of `samples`; `vote` is the answer in `votes` that it counts to."""
 
     id: str
-    number: int
     answer: str | None = None
     vote: str | None = None
     dropped: PageReason | None = None
@@ -295,13 +295,15 @@ def _add_iteration(
     tasks: Sequence[TaskEntry],
 ) -> None:
     is_open, above = is_active(document), iteration.id
+    own = [task for task in tasks if task.iteration == iteration.iteration]
+    counts = (len(iteration.plans), "plan"), (len(own), "task")
     parts = [
         PageNode(
             id=iteration.id,
             parent=ROOT,
             kind="iteration",
             label=f"Iteration {iteration.iteration}",
-            text=_size_of(iteration, tasks),
+            text=", ".join(count_of(count, name) for count, name in counts if count),
             state="open" if is_open else "on_path",
             data={"complexity": iteration.complexity, "decision": iteration.decision},
         )
@@ -313,17 +315,10 @@ def _add_iteration(
             _plan_node(iteration.id, plan, "on_path" if is_selected else "open" if waits else "dropped")
         )
         above = plan.id if is_selected else above
-    own = [task for task in tasks if task.iteration == iteration.iteration]
     parts += [_task_node(above, place, task, document) for place, task in enumerate(own, 1)]
     found = {node.id: node for node in parts}
     if len(found) == len(parts) and nodes.keys().isdisjoint(found):
         nodes |= found
-
-
-def _size_of(iteration: IterationEntry, tasks: Sequence[TaskEntry]) -> str:
-    own = sum(task.iteration == iteration.iteration for task in tasks)
-    counts = (len(iteration.plans), "plan"), (own, "task")
-    return ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
 
 
 def _plan_node(iteration: str, plan: PlanEntry, state: NodeState) -> PageNode:

@@ -132,12 +132,8 @@ class _Maker:
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.sources: list[tuple[str, str]] = []
         """Nodes, each with an effect that was about it or that it came of."""
-        self.lines, self.questions, self.calls, self.notes = (
-            PromptLines(),
-            list[PageQuestion](),
-            list[PageCall](),
-            list[PageNote](),
-        )
+        self.lines, self.questions = PromptLines(), list[PageQuestion]()
+        self.calls, self.notes = list[PageCall](), list[PageNote]()
         for number, thought in enumerate(self.thoughts, 1):
             self._attach_thought(number, thought, origins[number - 1] if number <= len(origins) else "")
         for asked in record.entries("questions"):
