@@ -162,7 +162,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
     mark, body = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
     line_end = "\r\n" if 0 < body.count("\n") == body.count("\r\n") else "\n"
     body = body.replace(line_end, "\n")
-    wanted = read_data(form, body)
+    wanted = read_data(form, text)
     there = find_entry(wanted, keys)
     if entry and there is not None and not (isinstance(there, Mapping) and there.keys() <= entry.keys()):
         return edit_text(form, edit_text(form, text, keys, None), keys, entry)
