@@ -16,7 +16,7 @@ is asked for again, with the objection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -37,10 +37,10 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 
-FORM = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
+ANSWERED = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
 {OPEN_TASK}"""
-
-QUESTION = """Answer the question, briefly and from what you are sure of; say so where you are not sure."""
+LISTED = '{"entries": ["…", …]}'
+WORKED = '{"text": "…"}'
 
 
 class Options(AnswerOptions, frozen=True):
@@ -69,18 +69,17 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     entries: tuple[str, ...] = ()
     worked: tuple[str, ...] = ()
 
-    @property
-    def answers_so_far(self) -> str:
-        """Each entry with what it came to."""
-        worked = zip(self.entries, self.worked, strict=False)
-        return "\n\n".join(f"{entry}\n{text}" for entry, text in worked)
-
     def ask(self, task: str, *shown: str) -> Ask:
         """Return a question about all there is, or about what is to be shown of it."""
         draft = [f"Draft:\n{self.draft}"] if self.draft else []
-        shown = shown or (f"Problem: {self.problem}", *draft, self.answers_so_far)
+        shown = shown or (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
         facts = {"kind": "profile", "problem": self.problem, "answer": self.final.text}
         return Ask("\n\n".join([*filter(None, shown), *self.final.objections, task]), facts=facts)
+
+
+def pair_up(entries: Sequence[str], worked: Sequence[str]) -> str:
+    """Return each entry with what it came to, as far as they came to something."""
+    return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(entries, worked, strict=False))
 
 
 class PlainState(State, frozen=True, omit_defaults=True):
@@ -97,240 +96,204 @@ class ProfileDetails(AnswerDetails, total=False):
     worked: Annotated[list[str], Meta(description="The answer to each.")]
 
 
-class Profile(Struct, frozen=True, kw_only=True):
-    """A strategy of a few prompts.
+class Profile(Struct, frozen=True):
+    """What a strategy of a few prompts does.
 
     Attributes:
-        calls: See `Strategy`.
-        answer: The prompt for the answer.
-        draft: For an answer that is checked afterwards; empty: there is none.
-        entries: For the list; empty: there is none.
-        work: For an entry.
+        rows: The stages between the first and the last, each described and guided, and asked as it is guided: for the
+            draft, the list, each entry and the answer; without a draft the last three; without a list the answer alone.
         in_order: Whether an entry is worked out with those before it; else side by side, and without the problem.
         joins: Whether the answer is what the entries came to, as they stand.
-        rows: The stages between the first and the last, each described and guided.
     """
 
-    name: str
-    title: str
-    source: str
-    summary: str
-    calls: int = 1
-    answer: str
-    draft: str = ""
-    entries: str = ""
-    work: str = ""
+    rows: dict[str, tuple[str, str]]
     in_order: bool = False
     joins: bool = False
-    rows: dict[str, tuple[str, str]]
 
     def write_draft(self, s: State) -> Body:
         """Write an answer to be checked."""
-        (reply,) = yield request(s, s.ask(self.draft))
+        (reply,) = yield request(s, s.ask(self._task(-4, ANSWERED)))
         return go(replace(s, draft=reply.value.text), self._names[1], Thought(reply.value.text))
 
     def list_entries(self, s: State) -> Body:
         """List what is to be worked out."""
-        task = self.entries.format(count=s.options.max_entries)
-        (reply,) = yield request(s, s.ask(task))
+        limit = f"At most {s.options.max_entries}."
+        (reply,) = yield request(s, s.ask(self._task(-3, limit, LISTED)))
         entries = tuple(map(without_number, reply.value.entries[: s.options.max_entries]))
         thought = Thought("\n".join(entries), data={"entries": list(entries)})
         return go(replace(s, entries=entries), self._names[-3], thought)
 
-    def work_in_order(self, s: State) -> Body:
-        """Work out the next entry, with those before it; stay until none is left."""
-        if len(s.worked) == len(s.entries):
-            return go(s, self._names[-2])
-        entry = s.entries[len(s.worked)]
-        (reply,) = yield request(s, s.ask(self.work.format(entry=entry)))
-        return stay(replace(s, worked=(*s.worked, reply.value.text)), f"{entry}\n{reply.value.text}")
-
-    def work_side_by_side(self, s: State) -> Body:
-        """Work out all entries, none with knowledge of another; one that is lost says so."""
-        above = (f"Problem: {s.problem}", "\n".join(s.entries)) if self.joins else ("",)
-        asks = [s.ask(self.work.format(entry=entry), *above) for entry in s.entries]
+    def work(self, s: State) -> Body:
+        """Work out the next entry with those before it, or all, none with knowledge of another; one lost says so."""
+        entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
+        alone = (f"Problem: {s.problem}", "\n".join(s.entries)) if self.joins else ("",)
+        above = () if self.in_order else alone
+        asks = [s.ask(self._task(-2, entry, WORKED), *above) for entry in entries]
         replies = yield request(s, *asks, give_failures=True)
         raise_if_all_failed(replies)
         worked = tuple(
             reply.value.text if isinstance(reply, Reply) else f"(no answer: {reply.message})"
             for reply in replies
         )
-        s = replace(s, worked=worked)
-        return go(s, self._names[-2], Thought(s.answers_so_far, data={"worked": list(worked)}))
+        s = replace(s, worked=(*s.worked, *worked))
+        thought = Thought(pair_up(entries, worked), data={"worked": list(worked)})
+        is_over = len(s.worked) == len(s.entries)
+        return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
         """The answer, from all there is; asked for again where a verifier proves it wrong."""
         if self.joins and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
-        return (yield from settle_answer(s, lambda s: s.ask(self.answer), s.worked))
+        return (yield from settle_answer(s, lambda s: s.ask(self._task(-1, ANSWERED)), s.worked))
 
     def conclude(self, state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
-        document = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
-        document = {name: value for name, value in document.items() if value} | state.final.document
+        worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
+        document = {name: value for name, value in worked.items() if value} | state.final.document
         so_far = "\n\n".join(state.worked) if self.joins else state.draft
         if state.final.text is None and so_far and not state.final.objections:
             return Conclusion(so_far, document=document)
         return conclude_answer(state.final, document)
 
+    def _task(self, row: int, *below: str) -> str:
+        """Return what a stage asks: its guidance, with what it is about and the form of the reply below."""
+        return "\n".join([[*self.rows.values()][row][1], *below])
+
     @property
     def _names(self) -> list[str]:
         return [*self.rows, "final_response"]
 
-    def _parts(self) -> Iterator[dict[str, Any]]:
-        """Yield what the stages do, and the forms of their replies, in order."""
-        answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
-        if self.draft:
-            yield {"body": self.write_draft, **answered}
-        if self.entries:
-            fields = (optional_field("entries", "texts", "The entries of the list.", minItems=1),)
-            example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
-            yield {"body": self.list_entries, "reply": Entries, "example": example, "fields": fields}
-            body = self.work_in_order if self.in_order else self.work_side_by_side
-            yield {"body": body, "reply": WorkedOut, "example": {"text": "48 rowers"}}
-        yield {"body": self.give_answer, **answered}
-
     @property
-    def strategy(self) -> Strategy[State, Any]:
-        """The profile as a strategy."""
-        names = self._names
-        rows = zip(self.rows.items(), names[1:], self._parts(), strict=True)
-        first = problem_reception(
-            (names[0],), "Say what is asked, what is given, and in which form the answer is wanted."
-        )
+    def _parts(self) -> list[dict[str, Any]]:
+        """What the stages do, and the forms of their replies, in order."""
+        answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
+        fields = (optional_field("entries", "texts", "The entries of the list.", minItems=1),)
+        example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
+        parts = [
+            {"body": self.write_draft, **answered},
+            {"body": self.list_entries, "reply": Entries, "example": example, "fields": fields},
+            {"body": self.work, "reply": WorkedOut, "example": {"text": "48 rowers"}},
+            {"body": self.give_answer, **answered},
+        ]
+        return parts[-len(self.rows) :]
+
+    @classmethod
+    def define(
+        cls, *, rows: dict[str, tuple[str, str]], in_order: bool = False, joins: bool = False, **parts: Any
+    ) -> Strategy[State, Any]:
+        """Return the strategy of a profile; `parts` are those of `Strategy` that say what it is."""
+        profile = cls(rows, in_order, joins)
+        names, has_list = profile._names, len(rows) > 1
+        stages = zip(rows.items(), names[1:], profile._parts, strict=True)
         return Strategy(
-            name=self.name,
-            title=self.title,
-            source=self.source,
-            summary=self.summary,
-            options=Options if self.entries else AnswerOptions,
-            calls=self.calls,
-            state=State if self.entries else PlainState,
-            conclude=self.conclude,
+            **parts,
+            options=Options if has_list else AnswerOptions,
+            state=State if has_list else PlainState,
+            conclude=profile.conclude,
             details=ProfileDetails,
             progress=lambda state: {"entries": len(state.entries), "worked": len(state.worked)},
             stages=(
-                first,
-                *(Stage(name, (to,), *about, **part) for (name, about), to, part in rows),
+                problem_reception(
+                    (names[0],), "Say what is asked, what is given, and in which form the answer is wanted."
+                ),
+                *(Stage(name, (to,), *about, **part) for (name, about), to, part in stages),
                 final_response(),
             ),
         )
 
 
-CHAIN_OF_VERIFICATION = Profile(
+CHAIN_OF_VERIFICATION = Profile.define(
     name="chain_of_verification",
     title="Chain of Verification",
     source="arXiv:2309.11495",
     summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
     calls=5,
-    draft=f"Answer the problem.\n{FORM}",
-    entries="""Now list up to {count} questions whose answers show whether the facts in the draft are right: one \
-fact each, so that it can be answered without the draft.
-{{"entries": ["…", …]}}""",
-    work=f"""{QUESTION}
-Question: {{entry}}
-{{{{"text": "…"}}}}""",
-    answer=f"""Now answer the problem again: keep of the draft what the answers bear out, correct what they \
-refute, and leave out what they leave open.
-{FORM}""",
     rows={
-        "baseline_response": ("Answer the problem.", "Write the answer that is to be checked."),
+        "baseline_response": ("Write the answer that is to be checked.", "Answer the problem."),
         "verification_planning": (
             "List questions that check the facts in it.",
-            "One fact a question; each can be answered by a reader without the draft.",
+            "Now list questions whose answers show whether the facts in the draft are right: one fact each, so that it "
+            "can be answered without the draft.",
         ),
         "verification_execution": (
-            "Answer each question without the draft.",
             "Answer each question by itself, as if the draft were not there.",
+            "Answer the question, briefly and from what you are sure of; say so where you are not sure.",
         ),
         "verified_response": (
             "Correct the draft by the answers.",
-            "Keep what the answers bear out, correct what they refute, leave out what they leave open.",
+            "Now answer the problem again: keep of the draft what the answers bear out, correct what they refute, and "
+            "leave out what they leave open.",
         ),
     },
-).strategy
+)
 
-LEAST_TO_MOST = Profile(
+LEAST_TO_MOST = Profile.define(
     name="least_to_most",
     title="Least to Most",
     source="arXiv:2205.10625",
     summary="Solves easier subquestions in order, each with the answers before it: "
     "for problems harder than their parts.",
     calls=4,
-    entries="""First list up to {count} easier questions that lead to the problem, the easiest first, each to be \
-answered with the answers before it; the problem itself is none of them.
-{{"entries": ["…", …]}}""",
-    work="""Now answer this question only, with the answers above: {entry}
-{{"text": "the answer, with how it follows"}}""",
     in_order=True,
-    answer=f"Now answer the problem with the answers above.\n{FORM}",
     rows={
         "decomposition": (
             "List easier questions that lead to the problem.",
-            "The easiest first, each answerable with the answers before it.",
+            "First list easier questions that lead to the problem, the easiest first, each to be answered with the "
+            "answers before it; the problem itself is none of them.",
         ),
         "subproblem_solving": (
-            "Answer them in order.",
-            "One question at a time, on the answers before it. Stay for the next; go on when none is left.",
+            "Answer them in order: stay for the next one, go on when none is left.",
+            "Now answer this question only, with the answers before it and how it follows from them.",
         ),
-        "solution": ("Answer the problem.", "Answer the problem from the answers to the questions."),
+        "solution": ("Answer the problem.", "Now answer the problem with the answers to the questions."),
     },
-).strategy
+)
 
-SKELETON = Profile(
+SKELETON = Profile.define(
     name="skeleton",
     title="Skeleton of Thought",
     source="arXiv:2307.15337",
     summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
     calls=3,
-    entries="""First write the skeleton of the answer only: up to {count} points of three to five words each.
-{{"entries": ["…", …]}}""",
-    work="""Now write this point of the outline only, in one or two sentences that can stand in the answer: {entry}
-{{"text": "…"}}""",
-    answer=f"Now write the whole answer again.\n{FORM}",
     joins=True,
     rows={
         "skeleton": (
             "Write the outline of the answer.",
-            "Points of three to five words, in the order of the answer.",
+            "First write the skeleton of the answer only: points of three to five words each, in order.",
         ),
         "point_expanding": (
-            "Write each point.",
-            "One or two sentences a point, without leaning on the text of another.",
+            "Write each point, without leaning on the text of another.",
+            "Now write this point of the outline only, in one or two sentences that can stand in the answer.",
         ),
-        "joining": ("Join the points.", "Put the points together as they stand."),
+        "joining": ("Put the points together as they stand.", "Now write the whole answer."),
     },
-).strategy
+)
 
-PLAN_AND_SOLVE = Profile(
+PLAN_AND_SOLVE = Profile.define(
     name="plan_and_solve",
     title="Plan and Solve",
     source="arXiv:2305.04091",
     summary="Plans and carries out the plan in one reply: for word problems, in one call.",
-    answer=f"""First understand the problem, extract the variables with their numbers, and make a plan. Then carry \
-the plan out step by step: compute each intermediate result, check the arithmetic, and answer.
-{FORM}""",
     rows={
         "planned_solution": (
             "Plan, and carry the plan out.",
-            "Variables first, then the plan, then each step.",
+            "First understand the problem, extract the variables with their numbers, and make a plan. Then carry the "
+            "plan out step by step: compute each intermediate result, check the arithmetic, and answer.",
         )
     },
-).strategy
+)
 
-CHAIN_OF_DRAFT = Profile(
+CHAIN_OF_DRAFT = Profile.define(
     name="chain_of_draft",
     title="Chain of Draft",
     source="arXiv:2502.18600",
     summary="Reasons in steps of five words at most: for short answers at a fraction of the tokens.",
-    answer=f"""Think step by step, but keep only a draft of each step, five words at most. Then answer.
-{FORM}""",
     rows={
         "drafted_reasoning": (
             "Reason in drafts.",
-            "Five words a step at most: numbers and operators, no sentences.",
+            "Think step by step, but keep only a draft of each step, five words at most. Then answer.",
         )
     },
-).strategy
+)
 
 PROFILES = (CHAIN_OF_VERIFICATION, LEAST_TO_MOST, SKELETON, PLAN_AND_SOLVE, CHAIN_OF_DRAFT)
