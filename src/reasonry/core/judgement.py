@@ -13,6 +13,7 @@ from ..reading.fit import Unreadable
 from .drafts import SHOWN_CHARS, DraftOptions
 from .effects import Ask
 from .events import Reply
+from .strategy import inlined_schema
 from .text import cut
 from .tournament import Ratings
 
@@ -66,17 +67,10 @@ def judge_question(
     rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
     facts = {"kind": "judge", "problem": problem, "labels": labels, "candidates": list(shown)}
     prompt = "\n\n".join([f"Problem: {problem}", *written, rate])
-    return Ask(prompt, JUDGE, facts, by=by, sample=sample, form=_form(labels), about=about)
-
-
-def _form(labels: Sequence[str]) -> dict[str, Any]:
-    rating = {"type": "number", "minimum": 1, "maximum": 10}
-    ratings = {"type": "object", "properties": dict.fromkeys(labels, rating), "required": list(labels)}
-    properties = {
-        "reason": {"type": "string", "description": "The decisive differences."},
-        "ratings": ratings,
-    }
-    return {"type": "object", "properties": properties, "required": list(properties)}
+    form = inlined_schema(Judgement)
+    ratings = form["properties"]["ratings"]
+    ratings |= {"properties": dict.fromkeys(labels, ratings.pop("additionalProperties")), "required": labels}
+    return Ask(prompt, JUDGE, facts, by=by, sample=sample, form=form, about=about)
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
