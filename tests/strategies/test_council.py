@@ -78,7 +78,7 @@ async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from
         assert f"\n{member.said}" not in judged.prompt
     prompts = [ask.text for each in (*members, chair) for ask in each.asked]
     assert not [prompt for prompt in prompts if "vendor" in prompt]
-    assert [seat["model"] for seat in result.details["seats"]] == ["vendor-1", "vendor-2", "vendor-3"]
+    assert result.details["models"] == ["vendor-1", "vendor-2", "vendor-3"]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -113,7 +113,7 @@ async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch
     others = [Member(f"vendor-{number}", "birch") for number in (1, 2)]
     result, _ = await convene(monkeypatch, Down("vendor-0", ""), *others)
     assert (result.answer, result.details["agreed"]) == ("birch", False)
-    assert "the line is dead" in result.details["seats"][0]["why"]
+    assert "the line is dead" in result.details["samples"][0]["dropped"]["text"]
 
 
 async def test_an_agent_names_only_the_models_that_the_operator_listed() -> None:

@@ -19,6 +19,7 @@ from .bodies import Conclusion, Move, Request, Thought, fail, go, request
 from .effects import RunStrategy
 from .events import STOPPED, Delivered, Failed, Finished
 from .problem import with_instructions, with_quoted
+from .strategy import Field, Stage
 from .text import cut, first_words
 
 IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \
@@ -143,10 +144,8 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
         effects: list[RunStrategy] = []
         for number, (draft, review) in zip(numbers, earlier, strict=True):
-            problem, writer = (
-                _problem_to_improve(self.problem, draft, review),
-                f"{by}-{number}" if by else "writer",
-            )
+            problem = _problem_to_improve(self.problem, draft, review)
+            writer = f"{by}-{number}" if by else "writer"
             effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
 
         def has_proof(brought: Iterable[Delivered | None]) -> bool:
@@ -166,16 +165,14 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return self
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
         groups = [[written[at] for at in vote.voters] for vote in tally(list(map(_voice, written)))]
-        known = [next((draft for draft in group if draft.checked), None) for group in groups]
-        new = [group[0] for group, draft in zip(groups, known, strict=True) if draft is None]
+        new = [group[0] for group in groups if not any(draft.checked for draft in group)]
         claims = [claim(self.problem, draft.steps, draft.answer) for draft in new]
         verdicts = yield request(self, *claims, give_failures=True)
-        rulings = map(_rule_on, new, verdicts)
-        changed: dict[int, Draft] = {}
-        for group, draft in zip(groups, known, strict=True):
-            ruled = draft or next(rulings)
-            changed |= {each.number: _settle(each, ruled) for each in group if not each.checked}
-        return replace(self, drafts=tuple(changed.get(draft.number, draft) for draft in self.drafts))
+        ruled = {draft.number: _rule_on(draft, each) for draft, each in zip(new, verdicts, strict=True)}
+        for group in groups:
+            known = next(each for each in (ruled.get(each.number, each) for each in group) if each.checked)
+            ruled |= {each.number: _settle(each, known) for each in group if not each.checked}
+        return replace(self, drafts=tuple(ruled.get(draft.number, draft) for draft in self.drafts))
 
     def choose(self) -> Move:
         """Return the move to the final response with the best draft, or the failure that says why there is none."""
@@ -207,6 +204,12 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Conclusion(document=document)
         certainty = "proved" if best.status == "proved" else "given"
         return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
+
+
+def answer_selection(description: str, guidance: str, *fields: Field) -> Stage[Any]:
+    """Return the stage before the last one, which takes the best draft."""
+    to, body = ("final_response",), DraftState.choose
+    return Stage("answer_selection", to, description, guidance, fields, body=body)
 
 
 def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
@@ -255,8 +258,9 @@ def _settle(draft: Draft, ruled: Draft) -> Draft:
 def _rule_on(draft: Draft, verdict: Any) -> Draft:
     final = FinalAnswer(draft.answer).apply_verdict(verdict)
     if final.text is None:
-        return replace(draft, status="refuted", why=final.objections[-1])
-    return replace(draft, status="proved", answer=final.text) if final.verification == "proved" else draft
+        return replace(draft, status="refuted", why=final.objections[-1], checked=True)
+    status = "proved" if final.verification == "proved" else "open"
+    return replace(draft, status=status, answer=final.text, checked=True)
 
 
 def _voice(draft: Draft) -> str:

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, Draft, DraftState, Group
+from ..core.drafts import FRESH, Draft, DraftState, Group, answer_selection
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
@@ -79,8 +79,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     outputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of the programs among the drafts, on the distinguishing inputs, by the number of the draft."""
     inputs: tuple[str, ...] = ()
-    heats: tuple[tuple[Ratings, ...], ...] = ((),)
-    """What a judge said, heat by heat; each repair begins another."""
+    heats: tuple[tuple[Ratings, ...], ...] = ()
+    """What a judge said, heat by heat: of the first drafts, then after each repair."""
     ranking: tuple[int, ...] = ()
     """Of the last heat that is over, the winner first."""
 
@@ -130,9 +130,13 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 
 
 def write_drafts(s: State) -> Body:
-    """y_1, …, y_n ~ π(y | x), side by side."""
-    s, drafts = yield from s.draw([FRESH] * s.options.n)
-    return go(s, "draft_verification", drafts)
+    """y_1, …, y_n ~ π(y | x), side by side; after them y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why).
+
+    Of refuted drafts only, what the verifier said is why.
+    """
+    chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
+    s, drafts = yield from s.draw([(draft, _review(s, draft)) for draft in chosen] or [FRESH] * s.options.n)
+    return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 
 def verify(s: State) -> Body:
@@ -164,9 +168,8 @@ def distinguish(s: State) -> Body:
     brought = {str(number): _outputs(output_of(each)) for number, each in zip(missing, returned, strict=True)}
     s = replace(s, inputs=inputs, outputs={**s.outputs, **brought})
     lines = "\n".join(f"Draft {number}: {', '.join(values)}" for number, values in brought.items())
-    return go(
-        s, "comparison", *([Thought(lines, data={"inputs": list(inputs)})] if any(brought.values()) else [])
-    )
+    thoughts = [Thought(lines, data={"inputs": list(inputs)})] if any(brought.values()) else []
+    return go(s, "comparison", *thoughts)
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
@@ -217,13 +220,6 @@ def _texts_with_runs(s: State) -> dict[int, str]:
         lines = [f"{call} → {value or 'an error'}" for call, value in run]
         texts[each.number] = "\n".join([each.draft.text, *(["Run:", *lines] if lines else [])])
     return texts
-
-
-def repair(s: State) -> Body:
-    """Y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); of refuted drafts only, what the verifier said is why."""
-    chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    s, drafts = yield from s.draw([(draft, _review(s, draft)) for draft in chosen])
-    return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 
 def _refuted_drafts(s: State) -> list[Draft]:
@@ -321,15 +317,12 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             ("draft_verification",),
             description="Improve the best two drafts.",
             guidance="Keep what is right in a draft, correct what was found wrong with it.",
-            body=repair,
+            body=write_drafts,
         ),
-        Stage(
-            "answer_selection",
-            ("final_response",),
-            description="Choose the draft that stood best.",
-            guidance="Choose the draft that won its comparisons; never one that was proved wrong.",
-            fields=(optional_field("chosen", "string", "The draft that is chosen."),),
-            body=State.choose,
+        answer_selection(
+            "Choose the draft that stood best.",
+            "Choose the draft that won its comparisons; never one that was proved wrong.",
+            optional_field("chosen", "string", "The draft that is chosen."),
         ),
         final_response("Give the chosen draft as it stands, whole."),
     ),

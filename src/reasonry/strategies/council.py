@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ..core.answering import OPEN_TASK, Answer, AnswerReply
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, candidates
+from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, candidates
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
@@ -166,22 +166,17 @@ class CouncilDetails(DraftsDetails):
     agreed: Annotated[bool, Meta(description="Whether all members gave the same answer.")]
     differences: Annotated[str, Meta(description="Where the answers differ.")]
     scores: Annotated[dict[str, float], Meta(description="The score of each sample, if they were reviewed.")]
-    seats: Annotated[list[dict[str, Any]], Meta(description="`seat`, `model`, `answer` and `why`.")]
+    models: Annotated[list[str], Meta(description="The model of each sample, if the seats have their own.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best answer so far, what each seat answered, and where they differed."""
+    """Return the best answer so far, whether the seats agree, and where they differed."""
     found, members = state.of_seats, state.options.members
-    models = state.options.models or (None,) * len(members)
-    drafts = zip(models, state.drafts or map(Draft, members), strict=False)
     details: dict[str, Any] = {
         "agreed": len(found) == 1 and len(found[0].voters) == len(members),
         "differences": state.differences,
         "scores": state.scores,
-        "seats": [
-            {"seat": draft.number, "model": model, "answer": draft.answer or None, "why": draft.why}
-            for model, draft in drafts
-        ],
+        "models": list(state.options.models),
     }
     return state.conclude(details, state.lost and f"no answer could be written from all: {state.lost}")
 
@@ -238,12 +233,9 @@ COUNCIL: Strategy[State, Options] = Strategy(
             reply=CommonAnswer,
             example={"differences": "Two take the tax twice; it is in the price.", "answer": "119 euros"},
         ),
-        Stage(
-            "answer_selection",
-            ("final_response",),
-            description="Take the answer written from all, or else the best ranked.",
-            guidance="Take the common answer; never one that was proved wrong.",
-            body=State.choose,
+        answer_selection(
+            "Take the answer written from all, or else the best ranked.",
+            "Take the common answer; never one that was proved wrong.",
         ),
         final_response("Give the answer whole, and say where the members differed."),
     ),

@@ -18,15 +18,14 @@ program that prints its answer without working it out is marked.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Request, go, request
+from ..core.bodies import Body, Conclusion, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import Draft, DraftState, list_drafts, read_draft
+from ..core.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.programs import (
@@ -78,24 +77,17 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The programs of all rounds; each is the only step of a draft, whose answer is its output."""
 
     options: Options
-    round: int = 1
+    round: int = 0
+
+    @property
+    def last(self) -> tuple[Draft, ...]:
+        """The programs of the last round."""
+        return self.drafts[-self.options.programs :]
 
 
 def write(s: State) -> Body:
-    """c_1, …, c_k ~ π(c | x), side by side."""
-    s = yield from _ask_for_programs(s, [None] * s.options.programs)
-    return go(s, "execution")
-
-
-def repair(s: State) -> Body:
-    """c'_i ~ π(c | x, c_i, what failed), side by side."""
-    failed = [draft for draft in s.drafts[-s.options.programs :] if draft.steps]
-    s = yield from _ask_for_programs(replace(s, round=s.round + 1), failed)
-    return go(s, "execution")
-
-
-def _ask_for_programs(s: State, failed: Sequence[Draft | None]) -> Generator[Request, Any, State]:
-    """Ask for programs, each in place of one that failed if there is one; a draft is lost until its program ran."""
+    """c_1, …, c_k ~ π(c | x), or each c'_i ~ π(c | x, c_i, what failed); a draft is lost until its program ran."""
+    failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
     replies = yield request(s, *asks, give_failures=True)
@@ -105,7 +97,7 @@ def _ask_for_programs(s: State, failed: Sequence[Draft | None]) -> Generator[Req
         else read_draft(number, reply)
         for number, reply in zip(numbers, replies, strict=True)
     ]
-    return replace(s, drafts=(*s.drafts, *new))
+    return go(replace(s, round=s.round + 1, drafts=(*s.drafts, *new)), "execution")
 
 
 def _question(s: State, number: int, failed: Draft | None) -> Ask:
@@ -128,10 +120,9 @@ def execute(s: State) -> Body:
     run = {name: _judge(s, unrun[name], output) for name, output in zip(unrun, outputs, strict=True)}
     s = replace(s, drafts=tuple(run.get(draft.id, draft) for draft in s.drafts))
     s = yield from s.verify()
-    last = s.drafts[-s.options.programs :]
-    can_repair = s.round < s.options.rounds and any(draft.steps for draft in last)
+    can_repair = s.round < s.options.rounds and any(draft.steps for draft in s.last)
     to = "program_repair" if s.best is None and can_repair else "answer_selection"
-    return go(s, to, list_drafts(last))
+    return go(s, to, list_drafts(s.last))
 
 
 def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
@@ -168,7 +159,14 @@ def conclude(state: State) -> Conclusion:
     return state.conclude(details, "the program states its answer and computes nothing" if is_idle else "")
 
 
-_EXAMPLE = {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"}
+_WRITING: dict[str, Any] = {
+    "tested_by": "execution",
+    "body": write,
+    "example": {"program": "eggs = 16 - 3 - 4\nprice = 2\nprint(eggs * price)"},
+    "read": read_program,
+    "value": ProgramReply,
+}
+"""What the stages have in common that write programs."""
 
 PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="program_of_thought",
@@ -189,14 +187,10 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
         Stage(
             "program_writing",
             ("execution",),
-            tested_by="execution",
             description="Write a program that works the answer out.",
             guidance="Name variables after the quantities; compute every step; print the answer alone.",
             fields=(optional_field("program", "string", "The whole program."),),
-            body=write,
-            example=_EXAMPLE,
-            read=read_program,
-            value=ProgramReply,
+            **_WRITING,
         ),
         Stage(
             "execution",
@@ -209,20 +203,13 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
         Stage(
             "program_repair",
             ("execution",),
-            tested_by="execution",
             description="Correct the program.",
             guidance="Find the cause of the failure and write the whole program again.",
-            body=repair,
-            example=_EXAMPLE,
-            read=read_program,
-            value=ProgramReply,
+            **_WRITING,
         ),
-        Stage(
-            "answer_selection",
-            ("final_response",),
-            description="Take the output that most programs have.",
-            guidance="Compare the outputs of all programs that ran; take the most frequent.",
-            body=State.choose,
+        answer_selection(
+            "Take the output that most programs have.",
+            "Compare the outputs of all programs that ran; take the most frequent.",
         ),
         final_response("State the output alone, in the form that was asked for."),
     ),

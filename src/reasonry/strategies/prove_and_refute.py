@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Collection, Generator
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field, to_builtins
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
@@ -55,7 +55,7 @@ from ..core.bodies import (
 )
 from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.details import Details
-from ..core.drafts import Draft, DraftState
+from ..core.drafts import Draft, DraftState, answer_selection
 from ..core.effects import Ask, Verify
 from ..core.events import Reply, Verified
 from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
@@ -119,6 +119,8 @@ LENSES: Final = {
 Verdict = Literal["", "proved", "confirmed", "refuted", "undecided"]
 """Empty while it is open."""
 
+_VERDICTS: Final = ("refuted", "undecided", "confirmed")
+"""Of a claim, in the order shown."""
 _WORD: Final = re.compile(r"\W+")
 _SCORE: Final = lazy_pattern(
     r"\b(?:score|value[ds]?(?:\s+again)?|rat(?:ed|ing)|confidence)\s*[:=]?\s*(?:0?\.\d+|1\.0|\d{1,3}\s?%)\.?"
@@ -169,10 +171,10 @@ class Attack(Struct, frozen=True):
     verdict: Annotated[Literal["holds", "fails", "unsure"], Meta(description="What was shown.")] = "unsure"
 
 
-class Claim(Struct, frozen=True, omit_defaults=True):
+class Claim(Struct, frozen=True):
     """A claim, what each lens found of it, and the verdict of the table."""
 
-    text: str
+    text: str = field(name="claim")
     thought: int | None = None
     votes: dict[str, Attack] = {}
     """By the lens."""
@@ -231,9 +233,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return sorted((proof for proof in self.drafts if proof.verdict != "refuted"), key=rank)
 
     @property
-    def settled(self) -> Proof | None:
+    def best(self) -> Proof | None:
         """The proof that a verifier or the readers confirmed."""
         return next((proof for proof in self.ranking if proof.verdict in ("proved", "confirmed")), None)
+
+    def fail(self) -> Move:
+        """Return the end of a run that abstains: it says which holes are left."""
+        holes = "; ".join(dict.fromkeys(hole for proof in self.drafts for hole in proof.holes))
+        detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
+        return fail(self, "abstained", first_words(detail, 1_000))
 
     def with_proof(self, proof: Proof) -> State:
         """Return the state with a proof as it is now."""
@@ -259,7 +267,7 @@ def select(s: State) -> Body:
     claims = [Claim(text, number_of(text)) for text in s.options.claims]
     claims = claims or [Claim(text, number) for text, number in carrying_claims(thoughts, count)]
     if not claims:
-        (reply,) = yield request(s, _ask_reader(s, "selection", SELECT.format(count=count), count=count))
+        (reply,) = yield request(s, _ask_reader(s, "selection", SELECT.format(count=count)))
         claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
     return go(replace(s, claims=tuple(claims)), "claim_attack", *(Thought(claim.text) for claim in claims))
 
@@ -270,7 +278,9 @@ def attack(s: State) -> Body:
     put = [(at, lens) for at, claim in enumerate(s.claims) if not claim.verdict for lens in LENSES]
     shown = [first_words(claim.text, _CLAIM_CHARS) for claim in s.claims]
     tasks = [ATTACK.format(place=s.claims[at].place, claim=shown[at], task=LENSES[lens]) for at, lens in put]
-    asks = [_ask_reader(s, lens, task, _id(at)) for (at, lens), task in zip(put, tasks, strict=True)]
+    asks = [
+        _ask_reader(s, lens, task, f"claim-{at + 1}") for (at, lens), task in zip(put, tasks, strict=True)
+    ]
     answers = yield request(s, *asks, give_failures=True)
     raise_if_all_failed(answers)
     claims = list(s.claims)
@@ -285,7 +295,7 @@ def _settle_claims(s: State) -> Generator[Request, Any, State]:
     """Settle the claims that need no reader."""
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
     claims = [_settle_without_asking(claim, ran) for claim in s.claims]
-    looks = [Verify(s.problem, (claim.text,), about=_id(at)) for at, claim in enumerate(claims)]
+    looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     for at, found in enumerate(verdicts):
         verdict = _OF_A_VERIFIER.get(found.verdict) if isinstance(found, Verified) else None
@@ -376,8 +386,8 @@ def attack_proof(s: State) -> Body:
     s = yield from s.verify()
     s = replace(s, drafts=tuple(map(_apply_verifier, s.drafts)))
     proof = next((proof for proof in s.ranking if not proof.verdict), None)
-    if s.settled is not None or proof is None:
-        can_revise = s.settled is None and s.revisions < s.options.revisions
+    if s.best is not None or proof is None:
+        can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
     while not proof.verdict:
         answers = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
@@ -436,22 +446,7 @@ def revise(s: State) -> Body:
     return go(replace(s, drafts=(*s.drafts, new)), "proof_attack", Thought(new.text))
 
 
-def select_proof(s: State) -> Move:
-    """The proof that stands; without one the run abstains, and says which holes are left."""
-    proof = s.settled
-    if proof is None:
-        holes = "; ".join(dict.fromkeys(hole for each in s.drafts for hole in each.holes))
-        detail = f"none of {len(s.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
-        return fail(s, "abstained", first_words(detail, 1_000))
-    return go(s, "final_response", Thought(f"Proof {proof.number}", data={"answer": proof.answer}))
-
-
 # -- what came of it
-
-
-def conclude(state: State) -> Conclusion:
-    """Return what the solvers or the attackers came to."""
-    return _conclude_proofs(state) if state.solves else _conclude_claims(state)
 
 
 class ProveAndRefuteDetails(Details, total=False):
@@ -464,7 +459,7 @@ class ProveAndRefuteDetails(Details, total=False):
     warning: Annotated[str, Meta(description="That every claim was refuted.")]
 
 
-def _conclude_proofs(state: State) -> Conclusion:
+def conclude_proofs(state: State) -> Conclusion:
     """Return the proof that stands best, and what was found of each."""
     document = {
         "proofs": [
@@ -487,14 +482,16 @@ def _conclude_proofs(state: State) -> Conclusion:
     return Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
 
 
-def _conclude_claims(state: State) -> Conclusion:
+def conclude_claims(state: State) -> Conclusion:
     """Return the verdicts, refuted claims first; before there are any, the claims."""
-    order = ("refuted", "undecided", "confirmed", "")
     is_judged = any(claim.verdict for claim in state.claims)
-    claims = sorted(state.claims, key=lambda claim: order.index(claim.verdict))
+    claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     document: dict[str, Any] = {
-        "claims": [_document(claim) for claim in claims],
+        "claims": [
+            to_builtins(claim) | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+            for claim in claims
+        ],
         "refutation_rate": round(rate, 3),
     }
     if rate == 1 and len(claims) > 1:
@@ -503,34 +500,15 @@ def _conclude_claims(state: State) -> Conclusion:
     return Conclusion("\n".join(lines) if is_judged else None, document=document)
 
 
-def _document(claim: Claim) -> dict[str, Any]:
-    return {
-        "claim": claim.text,
-        "thought": claim.thought,
-        "verdict": claim.verdict or None,
-        "reason": claim.reason,
-        "quote": claim.quote,
-        "settled_by": claim.settled_by or None,
-        "votes": {lens: vote.verdict for lens, vote in claim.votes.items()},
-    }
-
-
-def _id(place: int) -> str:
-    return f"claim-{place + 1}"
-
-
-def _ask_reader(state: State, kind: str, task: str, about: str = "", count: int = 0) -> Ask:
+def _ask_reader(state: State, kind: str, task: str, about: str = "") -> Ask:
     text = _SCORE.sub("", state.problem)
-    facts = {"kind": kind, "problem": text, **({"count": count} if count else {})}
-    return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about)
+    return Ask(f"{text}\n\n{task}", SYSTEM, {"kind": kind, "problem": text}, by="judge", about=about)
 
 
 def _ask_solver(state: State, kind: str, task: str) -> Ask:
     facts = {"kind": kind, "problem": state.problem}
     return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
 
-
-_VERDICTS = ["confirmed", "refuted", "undecided"]
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
@@ -541,7 +519,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     options=Options,
     calls=4,
     state=State,
-    conclude=conclude,
+    conclude=lambda state: conclude_proofs(state) if state.solves else conclude_claims(state),
     details=ProveAndRefuteDetails,
     progress=lambda state: {"proofs": len(state.drafts)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
@@ -583,7 +561,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Count the verdicts.",
             guidance="Refuted where two lenses fail the claim or it is shown to be false; confirmed where none does "
             "and two hold; undecided else.",
-            fields=(optional_field("verdict", "string", "What came of the claim.", enum=_VERDICTS),),
+            fields=(optional_field("verdict", "string", "What came of the claim.", enum=[*_VERDICTS]),),
             body=record,
         ),
         Stage(
@@ -617,12 +595,9 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             reply=ReasonedAnswer,
             example={"reasoning": "One of n and n + 1 is even, so n(n + 1) is.", "answer": "Yes"},
         ),
-        Stage(
-            "answer_selection",
-            ("final_response",),
-            description="Take the proof that stands.",
-            guidance="Take the confirmed proof; where none is, abstain and say which holes are left.",
-            body=select_proof,
+        answer_selection(
+            "Take the proof that stands.",
+            "Take the confirmed proof; where none is, abstain and say which holes are left.",
         ),
         final_response(
             "List the refuted claims first, each with the quoted place and the reason; a proof whole.",

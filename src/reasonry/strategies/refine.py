@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, Draft, DraftState
+from ..core.drafts import Draft, DraftState, answer_selection
 from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
 from ..core.text import cut
@@ -60,7 +60,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The drafts of all rounds, their ratings, and what the next round is told."""
 
     options: Options
-    round: int = 1
+    round: int = 0
     ratings: dict[str, float] = field(default_factory=dict[str, float])
     """By the number of the draft."""
     compared: tuple[int, ...] = ()
@@ -81,9 +81,9 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """y_1, …, y_m ~ π(y | x), side by side."""
-    s, drafts = yield from s.draw([FRESH] * s.options.drafts)
-    return go(s, "answer_check", drafts)
+    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side; at first there is neither y_best nor f."""
+    s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
+    return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
@@ -126,12 +126,6 @@ def _objections(s: State) -> str:
     """Return what a verifier, or the world, said of the drafts of the last round that are no candidates."""
     last = s.drafts[-s.options.drafts :]
     return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), DIGEST_CHARS)
-
-
-def refine(s: State) -> Body:
-    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side."""
-    s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
-    return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
 class RefineDetails(DraftsDetails):
@@ -191,14 +185,11 @@ REFINE: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Improve the answer.",
             guidance="Keep what is right and correct what was found wrong; do not start a check here.",
-            body=refine,
+            body=write_drafts,
         ),
-        Stage(
-            "answer_selection",
-            ("final_response",),
-            description="Take the best answer of all rounds.",
-            guidance="Take what passed its checks; else the best so far, never one that was proved wrong.",
-            body=State.choose,
+        answer_selection(
+            "Take the best answer of all rounds.",
+            "Take what passed its checks; else the best so far, never one that was proved wrong.",
         ),
         final_response("Give the answer whole, in the form that was asked for."),
     ),
