@@ -243,7 +243,7 @@ LEAST_TO_MOST = Profile.define(
         ),
         "subproblem_solving": (
             "Answer them in order: stay for the next one, go on when none is left.",
-            "Now answer this question only, with the answers before it and how it follows from them.",
+            "Now answer this question only, from the answers before it, and say how it follows.",
         ),
         "solution": ("Answer the problem.", "Now answer the problem with the answers to the questions."),
     },
