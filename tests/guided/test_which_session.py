@@ -231,9 +231,11 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
             for other in homes.values()
             if other in one["message"]
         }
-        if number == 1:
+        # A thought that fits none of the open sessions begins one, too, after one that has ended.
+        if number == 1 or "session_begun" in reasons:
             assert reasons.count("session_begun") == bool(current)
             assert not current or current in reply["notices"][0]["message"]
+            assert number == 1 or "the earlier one has ended" in reply["notices"][0]["message"]
         else:
             named.update(pair for pair in pairs if len(pair) == 2)
             assert session in (current, homes[agent]) or not _is_alone(agent, agents)
