@@ -242,7 +242,7 @@ LEAST_TO_MOST = Profile.define(
             "answers before it; the problem itself is none of them.",
         ),
         "subproblem_solving": (
-            "Answer them in order: stay for the next one, go on when none is left.",
+            "Answer them in order: stay for the next one, leave when none is left.",
             "Now answer this question only, from the answers before it, and say how it follows.",
         ),
         "solution": ("Answer the problem.", "Now answer the problem with the answers to the questions."),
