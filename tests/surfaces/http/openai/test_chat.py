@@ -190,7 +190,9 @@ def test_a_run_that_meets_its_limit_gives_its_best_so_far_or_says_why_it_cannot(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("leave", [False, True])
 def test_a_client_that_hangs_up_ends_its_run_unless_it_asked_to_leave_it(stream: bool, leave: bool) -> None:
-    with ModelServer(reply=reply, latency_ms=600) as model, talking(model) as talk:
+    # What ends with its client is given the time to.
+    latency_ms = 600 if leave else 2_000
+    with ModelServer(reply=reply, latency_ms=latency_ms) as model, talking(model) as talk:
         extra: Any = {"reasonry": {"on_disconnect": "leave" if leave else "cancel"}}
         client = talk.client(timeout=30 if stream else 0.4)
         if stream:
