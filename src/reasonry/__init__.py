@@ -2,7 +2,7 @@
 
     result = await reasonry.solve("Use 4, 9, 10 and 13 to make 24", strategy="tree_of_thoughts", model="offline")
 
-Names are imported when the first of them is used, so that `import reasonry` is quick.
+Names are imported when they are first used, those of the core without the others, so that `import reasonry` is quick.
 """
 
 from importlib import import_module
@@ -16,12 +16,14 @@ else:
     def __getattr__(name: str) -> Any:
         if name in ("ext", "machine"):
             return import_module(f".{name}", __name__)
-        names = vars(import_module(".public", __name__))
         if name == "__all__":
+            names = vars(import_module(".public", __name__))
             return ["ext", "machine", *(each for each in names if not each.startswith("_"))]
-        if name.startswith("_") or name not in names:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return names[name]
+        for place in () if name.startswith("_") else (".core.exports", ".public"):
+            names = vars(import_module(place, __name__))
+            if name in names:
+                return names[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
         return sorted(__getattr__("__all__"))

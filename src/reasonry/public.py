@@ -1,12 +1,8 @@
 """What `reasonry` itself has: the names of its public API, each imported from where it is defined."""
 
-from .core.bodies import Conclusion as Conclusion, Thought as Thought
-from .core.budget import Budget as Budget, Usage as Usage
-from .core.loop import ask as ask, ask_all as ask_all, strategy as strategy
-from .core.strategy import Field as Field, Stage as Stage, Strategy as Strategy
+from .core.exports import *
 from .engine.policy import Policy as Policy, RateLimits as RateLimits
 from .engine.result import Result as Result, Termination as Termination
-from .errors import ReasonryError as ReasonryError, UsageError as UsageError, WorldError as WorldError
 from .strategies import STRATEGIES as STRATEGIES
 from .surfaces.python.solving import (
     Coaching as Coaching,

@@ -21,6 +21,7 @@ from msgspec.structs import FieldInfo
 from ..errors import UsageError
 from .json_schema import describe_schema
 from .strategy import Strategy, inlined_schema
+from .text import clip
 
 
 def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct:
@@ -89,7 +90,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
             schema = _range(field)
             takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
-                f"option {field.name} of {strategy} takes: {takes}; got {value!r:.60}",
+                f"option {field.name} of {strategy} takes: {takes}; got {clip(repr(value), 60)}",
                 option=field.name,
                 **schema,
             ) from None

@@ -145,7 +145,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     best = None if snapshot.status == "active" else conclusion.answer or reached.answer
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        document = _document_so_far(snapshot, run.strategies)
+        document = _with_samples_at_work(reached.document, snapshot, run.strategies)
         conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", document)
     return Result(
         answer=conclusion.answer if is_answered else None,
@@ -165,14 +165,16 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     )
 
 
-def _document_so_far(snapshot: Snapshot, strategies: Registry) -> dict[str, Any]:
-    """Return the document of a run at work; samples whose own runs are at work are among its samples."""
-    document = strategies[snapshot.strategy].conclude(snapshot.state).document
+def _with_samples_at_work(
+    document: dict[str, Any], snapshot: Snapshot, strategies: Registry
+) -> dict[str, Any]:
+    """Return the document of a run at work, with the samples whose own runs are at work."""
     at_work: list[dict[str, Any]] = []
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
-        if waiting.child is not None and kind == "sample" and number.isdecimal():
-            inside = drawn_parts(_document_so_far(waiting.child, strategies))
+        if (child := waiting.child) is not None and kind == "sample" and number.isdecimal():
+            reached = strategies[child.strategy].conclude(child.state).document
+            inside = drawn_parts(_with_samples_at_work(reached, child, strategies))
             at_work.append({"id": waiting.effect.about, "number": int(number), "inside": inside})
     return document | ({"samples": [*document.get("samples", ()), *at_work]} if at_work else {})
 

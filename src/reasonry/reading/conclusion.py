@@ -368,7 +368,7 @@ def _find_bold(text: str, subject: Subject) -> str | None:
 def _find_marked(text: str, subject: Subject) -> Found | None:
     """Return the one sentence that is bold, or the one bold value, where only remarks follow it."""
     sentences = list(_BOLD_SENTENCE.finditer(text))
-    marked = sentences if len(sentences) == 1 else [] if sentences else list(BOLD.finditer(text))
+    marked = sentences or list(BOLD.finditer(text))
     if len(marked) != 1 or "```" in text or _is_topic(marked[0][1], subject.problem):
         return None
     start, end = marked[0].span()

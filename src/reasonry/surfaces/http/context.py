@@ -103,6 +103,7 @@ class Wiring:
             self.metrics.watch(f"reasonry_{name}", about, value)
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
+        self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
@@ -193,8 +194,13 @@ class Wiring:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def drain(self) -> None:
-        """End streams, and let runs go, so that the next server takes them up; in time."""
+        """End streams, and let runs go, so that the next server takes them up; in time, and once."""
         self.draining.set()
+        if self._drain is None:
+            self._drain = asyncio.ensure_future(self._let_go())
+        await self._drain
+
+    async def _let_go(self) -> None:
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)

@@ -196,8 +196,7 @@ async def read_run(context: RequestContext, run_id: str) -> Response:
 async def read_page(context: RequestContext, run_id: str) -> Response:
     """Return the page document of a run, as it stands."""
     engine, known = context.app.engine, context.request.headers.get("if-none-match", "")
-    headers = page_headers(*await engine.last_line(run_id))
-    if headers["ETag"] in known:
+    if known and (headers := page_headers(*await engine.last_line(run_id)))["ETag"] in known:
         return Response(status_code=304, headers=headers)
     view = await engine.view(run_id)
     return reply(await page_of_view(context.app, view), headers=page_headers(view.last.seq, view.last.digest))
