@@ -340,7 +340,7 @@ async def _ask(model: object, on_text: OnText | None) -> object:
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_calls_go_out_side_by_side(server: ModelServer, transport: str) -> None:
-    server.reset(faults=[], replies=[], latency_ms=400)
+    server.reset(faults=[], replies=[], latency_ms=1_500)
     try:
         async with model_over(server, transport) as model:
             await asyncio.gather(*(model.answer(question(f"number {at}")) for at in range(30)))

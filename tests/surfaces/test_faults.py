@@ -156,7 +156,7 @@ def test_a_server_that_never_answers_is_cut_off_at_the_limit_of_seconds(desk: De
 
 async def patiently(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
-    async with App("memory", Policy(call_timeout_s=0.15, backoff_s=0.01)) as app:
+    async with App("memory", Policy(call_timeout_s=0.5, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
         order, performers = app.order(
             RunRequest(
