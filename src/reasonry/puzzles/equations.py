@@ -68,31 +68,12 @@ twelve twenty thirty forty fifty sixty seventy eighty ninety point remainder
 _FUNCTIONS: Final = frozenset(_NO_UNIT.split())
 """Words beside numbers that are no units of them, or do something to them."""
 
-_LINKS: Final = frozenset(
-    {
-        "of",
-        "by",
-        "to",
-        "from",
-        "and",
-        "with",
-        "into",
-        "over",
-        "per",
-        "or",
-        "for",
-        "at",
-        "de",
-        "du",
-        "von",
-        "di",
-        "van",
-    }
-)
+_TYING: Final = "of by to from and with into over per or for at de du von di van"
+_LINKS: Final = frozenset(_TYING.split())
 """Words that may tie a number before them to the one after them."""
 
 _GOING_ON: Final = frozenset(
-    {"so", "and", "which", "then", "thus", "hence", "therefore", "is", "in", "because"}
+    ["so", "and", "which", "then", "thus", "hence", "therefore", "is", "in", "because"]
 )
 """Words that go on after a number and are no unit of it."""
 
@@ -140,7 +121,7 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
     """
     if "=" not in text or _ANOTHER_ARITHMETIC.search(text) or _has_own_arithmetic(about):
         return []
-    plain = _plain(text[-MAX_CHECKED:])
+    plain = plain_text(text[-MAX_CHECKED:])
     faults = (_fault(equation) for equation in _equations(plain) if not _is_doubted(plain, equation))
     return list(dict.fromkeys(fault for fault in faults if fault))
 
@@ -149,10 +130,10 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
 def _has_own_arithmetic(problem: str) -> bool:
     if _ANOTHER_ARITHMETIC.search(problem):
         return True
-    return "=" in problem and any(map(_fault, _equations(_plain(problem[-MAX_CHECKED:]))))
+    return "=" in problem and any(map(_fault, _equations(plain_text(problem[-MAX_CHECKED:]))))
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text without markup, with its signs in one writing."""
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)

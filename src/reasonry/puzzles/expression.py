@@ -6,7 +6,9 @@ Rule 2: what cannot be read is left out, never guessed at.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -15,10 +17,17 @@ from ..patterns import lazy_pattern
 from .term import Puzzle, Term, format_number, join
 
 MAX_EXPRESSION_CHARS: Final = 500
-MAX_DEPTH: Final = 50
-_NUMBER: Final = r"\d+(?:\.\d*)?|\.\d+"
-_TOKEN: Final = lazy_pattern(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
-_COMPACT: Final = lazy_pattern(rf"\s*(?:(?P<number>\d+/\d+(?![\d.])|{_NUMBER})|(?P<sign>[-+*/()]))", re.ASCII)
+_EXPRESSION: Final = lazy_pattern(r"(?!.*(?:\*\*|//))[-+*/(). \d]+", re.ASCII)
+_ZEROS: Final = lazy_pattern(r"(?<![\d.])0+(?=\d)", re.ASCII)
+_SHARE: Final = lazy_pattern(r"(?<![\d.])(\d+)/(\d+)(?![\d.])", re.ASCII)
+_OPERATORS: Final[Mapping[type[ast.operator], str]] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Pow: "/",
+}
+"""The signs of Python's operators; of a power, that of a share which was written without spaces."""
 _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 
@@ -27,62 +36,20 @@ def plain_signs(text: str) -> str:
     return text.translate(_SIGNS)
 
 
-class _Unreadable(Exception):
-    """Ends the reading of one expression."""
-
-
-class _Reader:
-    """Reads one expression by recursive descent."""
-
-    def __init__(self, text: str, compact: bool) -> None:
-        self.text, self.at, self.depth = text, 0, 0
-        self.tokens = _COMPACT if compact else _TOKEN
-
-    def whole(self) -> Term:
-        term = self.sum()
-        if self.text[self.at :].strip():
-            raise _Unreadable
-        return term
-
-    def sign(self, allowed: str) -> str:
-        match = self.tokens.match(self.text, self.at)
-        if match is None or match["sign"] is None or match["sign"] not in allowed:
-            return ""
-        self.at = match.end()
-        return match["sign"]
-
-    def sum(self) -> Term:
-        term = self.product()
-        while op := self.sign("+-"):
-            term = join(term, op, self.product())
-        return term
-
-    def product(self) -> Term:
-        term = self.factor()
-        while op := self.sign("*/"):
-            term = join(term, op, self.factor())
-        return term
-
-    def factor(self) -> Term:
-        if self.sign("("):
-            self.depth += 1
-            if self.depth > MAX_DEPTH:
-                raise _Unreadable
-            term = self.sum()
-            if not self.sign(")"):
-                raise _Unreadable
-            self.depth -= 1
-            return term
-        return self.number(-1 if self.sign("-") else 1)
-
-    def number(self, sign: int) -> Term:
-        match = self.tokens.match(self.text, self.at)
-        if match is None or match["number"] is None:
-            raise _Unreadable
-        self.at = match.end()
-        above, slash, below = match["number"].partition("/")
-        first = Term(sign * Fraction(above), decimals=len(above.partition(".")[2]))
-        return join(first, "/", Term(Fraction(below)), tight=True) if slash else first
+def _term(node: ast.expr, text: str, sign: int = 1) -> Term | None:
+    """Return what a part of an expression says; None if it is not made of numbers and the four operations."""
+    match node:
+        case ast.Constant(value=int() | float()):
+            written = text[node.col_offset : node.end_col_offset]
+            return Term(sign * Fraction(written), decimals=len(written.partition(".")[2]))
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant() | ast.BinOp(op=ast.Pow())):
+            return _term(node.operand, text, -1)
+        case ast.BinOp():
+            left, right = _term(node.left, text, sign), _term(node.right, text)
+            is_share = isinstance(node.op, ast.Pow)
+            return left and right and join(left, _OPERATORS[type(node.op)], right, tight=is_share)
+        case _:
+            return None
 
 
 @lru_cache(maxsize=2_000)
@@ -96,12 +63,14 @@ def parse(text: str, *, compact: bool = False) -> Term | None:
     Raises:
         ZeroDivisionError: It divides by zero.
     """
-    text = plain_signs(text).strip()
-    if not text or len(text) > MAX_EXPRESSION_CHARS:
+    text = " ".join(plain_signs(text).split())
+    if len(text) > MAX_EXPRESSION_CHARS or not _EXPRESSION.fullmatch(text):
         return None
+    text = _ZEROS.sub("", text)
+    text = _SHARE.sub(r"\1**\2", text) if compact else text
     try:
-        return _Reader(text, compact).whole()
-    except _Unreadable:
+        return _term(ast.parse(text, mode="eval").body, text)
+    except (SyntaxError, MemoryError, RecursionError):
         return None
 
 

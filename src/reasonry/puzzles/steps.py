@@ -16,16 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
-from .expression import MAX_EXPRESSION_CHARS, Taking, parse, plain_signs
+from .equations import plain_text
+from .expression import MAX_EXPRESSION_CHARS, Taking, parse
 from .term import Puzzle, Term, format_number, join
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
 
-_TEX: Final = lazy_pattern(r"\\(?:times|cdot|div|left|right|[,;! ()\[\]])?")
-_TEX_SIGNS: Final = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
-_TIMES: Final = lazy_pattern(r"(?<=[\d) ])[xX](?=[\d( ])")
-_BULLET: Final = lazy_pattern(r"^[ \t]*(?:[-*+•][ \t]+|\d{1,3}[.):][ \t]+)", re.MULTILINE)
 _LABEL: Final = lazy_pattern(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
 _FULL_STOP: Final = lazy_pattern(r"\.(?=\s|\Z)")
 _PIECE: Final = lazy_pattern(r"[\d.+\-*/()= \t]{3,}", re.ASCII)
@@ -96,16 +93,8 @@ def expressions(text: str) -> Iterator[list[str]]:
 
 def _plain(text: str) -> str:
     """Return a text with its moves and signs in one writing, and without list marks, labels and markup."""
-    text = (
-        plain_signs(text[-MAX_TEXT_CHARS:])
-        .replace("**", " ")
-        .replace("$", " ")
-        .replace("`", " ")
-        .replace("≈", "=")
-    )
-    text = _TEX.sub(lambda match: _TEX_SIGNS.get(match[0], " "), text)
-    text = _LABEL.sub("; ", _BULLET.sub("", text))
-    return _FULL_STOP.sub("; ", _TIMES.sub("*", text))
+    text = plain_text(text[-MAX_TEXT_CHARS:]).replace("$", " ").replace("≈", "=")
+    return _FULL_STOP.sub("; ", _LABEL.sub("; ", text))
 
 
 def _sides(piece: str) -> list[str]:

@@ -192,7 +192,7 @@ def export_(
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
-    """Take a session in: our own JSON export, or a session file of think-strategies.
+    """Take a session in, from its JSON export.
 
     Args:
         file: The file to read.
