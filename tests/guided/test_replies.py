@@ -278,7 +278,7 @@ async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_pat
 
 
 def test_the_bound_is_read_from_the_environment() -> None:
-    assert SessionSettings.from_environ({"REASONRY_MAX_HISTORY_CHARS": "1_500"}).max_history_chars == 1_500
+    assert SessionSettings.from_environ({"REASONRY_MAX_HISTORY_CHARS": "1500"}).max_history_chars == 1_500
     assert SessionSettings.from_environ({}).max_history_chars is None
 
 

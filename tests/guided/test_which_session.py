@@ -35,13 +35,12 @@ def session(
 ) -> KnownSession:
     """Return a session that has the thoughts 1 to `number`."""
     line = ThoughtLine(stage, number=number, total=total, thoughts=number)
-    row = SessionRow(name, strategy, 1, 1, thoughts=number)
+    head = Head(line, thoughts=number, highest=number, ended=ended)
+    row = SessionRow(name, strategy, 1, 1, thoughts=number, head=encode(head))
     thoughts = [
         ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))) for n in range(1, number + 1)
     ]
-    return KnownSession(
-        row, Head(line, thoughts=number, highest=number, ended=ended), RowsView(row, thoughts)
-    )
+    return KnownSession(row, RowsView(row, thoughts))
 
 
 def call(number: int, total: int = 9, **more: Any) -> ThinkingCall:

@@ -55,10 +55,10 @@ class RunContinuations(NamedTuple):
             UsageError: The call breaks a rule; nothing has changed.
         """
         if turn.call.clear_session:
-            turn.request = replace(turn.request, session_id=None, thinker=None, target=turn.request.new_id())
-            return await self.store.change(turn.request.target, turn.decide)
+            turn = replace(turn, session_id=None, thinker=None, target=turn.new_id())
+            return await self.store.change(turn.target, turn.decide)
         target = continuation_id(own_id)
-        turn.request = replace(turn.request, session_id=target, target=target)
+        turn = replace(turn, session_id=target, target=target)
         _, notice = await self.begin(own_id, turn.now_ms, turn.decide)
         taken = await self.store.change(target, turn.decide)
         taken.notices.append(notice)

@@ -15,11 +15,11 @@ from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
 from .lines import MAIN, Head, decode_head
+from .replies import instant
 
 _LOOKED_AT = 200
 _SHOWN = 3
 _WORDS_CHARS = 50
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
 
 Unfinished = tuple[SessionRow, Head]
 
@@ -61,23 +61,15 @@ async def begun_here(store: Store, directory: str, *, but: str | None = None) ->
 # -- as text
 
 
-def list_unfinished(found: Sequence[Unfinished], now_ms: int) -> str:
+def list_unfinished(found: Sequence[Unfinished]) -> str:
     """Return the sessions in a sentence, each with the argument that continues it."""
     listed: list[str] = []
     for row, head in found:
         line, words = head.line(head.latest), first_words(row.purpose, _WORDS_CHARS)
-        place = f"thought {line.number} of {line.total}, {_age(now_ms - row.used_at_ms)}"
+        place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
         listed.append(f'sessionId "{row.session_id}" ({place}: {words!r})')
     how = "To continue one, send the thought again with its sessionId."
     return f"Unfinished sessions begun in this directory: {'; '.join(listed)}. {how}"
-
-
-def _age(passed_ms: int) -> str:
-    for unit_ms, name in _UNITS:
-        if passed_ms >= unit_ms:
-            count = passed_ms // unit_ms
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
-    return "just now"
 
 
 # -- what a command leaves out

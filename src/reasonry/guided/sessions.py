@@ -61,7 +61,7 @@ from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
 from .turn import HistoryBound, Taken, ThinkingTurn, is_over
-from .which_session import Seen, SessionRequest, Thinker, is_lost, no_session
+from .which_session import Seen, Thinker, is_lost, no_session
 
 Arguments = Mapping[str, Any]
 
@@ -167,38 +167,54 @@ class Sessions:
             UsageError: The call breaks a rule; nothing has changed.
         """
         call, others = read.read_thought(arguments, self.settings)
-        mark = read.call_mark(call, others) if forgives else 0
-
         async with nullcontext() if thinker is None else thinker.gate:
-            request = await self._request(call, thinker, mark, exact_id, begins)
-            document = await self._think(request, others, history)
+            named = exact_id or (call.session_id if thinker is None else thinker.session_of(call))
+            if named and begins and exact_id is None and may_be_short(named):
+                named = await self._id_of_guided(named)
+            current = None if thinker is None else thinker.current
+            turn = ThinkingTurn(
+                call=call,
+                session_id=named,
+                thinker=thinker,
+                target=named or current or self._new_id(),
+                new_id=self._new_id,
+                strategy=None if call.strategy is None else self.strategy(call.strategy).name,
+                mark=read.call_mark(call, others) if forgives else 0,
+                exact=exact_id is not None,
+                begins=begins and (exact_id is None or self._chooses_ids),
+                keeps=self.store.durable,
+                others=others,
+                lapses=self._lapses,
+                directory=self._directory,
+                now_ms=self._clock(),
+                settings=self.settings,
+                find=self.strategy,
+                history=history,
+            )
+            document = await self._think(turn)
         if "beforeYouEnd" in document:
             document["beforeYouEnd"] += f" {refuter} has other eyes look."
         return document
 
-    async def _think(self, request: SessionRequest, others: Arguments, history: int | None) -> Document:
-        call, thinker, now_ms = request.call, request.thinker, self._clock()
-        turn = ThinkingTurn(
-            request, others, self._lapses, self._directory, now_ms, self.settings, self.strategy, history
-        )
+    async def _think(self, turn: ThinkingTurn) -> Document:
+        call, thinker = turn.call, turn.thinker
         try:
             taken = await self._take(turn)
         except UsageError as error:
             # A new session cannot have what the call refers to; one of this directory may.
-            here = await begun_here(self.store, self._directory) if is_lost(turn.request) else []
+            here = await begun_here(self.store, self._directory) if is_lost(turn) else []
             if not here:
                 raise
-            more = f" This call would begin a new session. {list_unfinished(here, now_ms)}"
+            more = f" This call would begin a new session. {list_unfinished(here)}"
             raise type(error)(error.message + more, code=error.code, **error.details) from None
-        if is_lost(request):
+        if is_lost(turn):
             # The thought is kept, whatever can be said about earlier ones.
             with contextlib.suppress(StoreError):
                 if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
-                    message = (
-                        f"Thought {call.thought_number} began a new session. {list_unfinished(found, now_ms)}"
-                    )
+                    listed = list_unfinished(found)
+                    message = f"Thought {call.thought_number} began a new session. {listed}"
                     taken.notices.append(Notice("unfinished_sessions", message))
-        if request.exact and call.session_id not in (None, request.session_id):
+        if turn.exact and call.session_id not in (None, turn.session_id):
             message = "This tool thinks in one session of its own, whatever sessionId says."
             taken.notices.append(Notice("bound", message, call.session_id))
         if thinker is not None and taken.placed.head is not taken.earlier:
@@ -208,35 +224,13 @@ class Sessions:
             await self.sweep()
         return reply_document(taken)
 
-    async def _request(
-        self, call: ThinkingCall, thinker: Thinker | None, mark: int, exact_id: str | None, begins: bool
-    ) -> SessionRequest:
-        """Return a call with the session that it names, however that is written."""
-        named = exact_id or (call.session_id if thinker is None else thinker.session_of(call))
-        if named and begins and exact_id is None and may_be_short(named):
-            named = await self._id_of_guided(named)
-        current = None if thinker is None else thinker.current
-        return SessionRequest(
-            call=call,
-            session_id=named,
-            thinker=thinker,
-            target=named or current or self._new_id(),
-            new_id=self._new_id,
-            strategy=None if call.strategy is None else self.strategy(call.strategy).name,
-            mark=mark,
-            exact=exact_id is not None,
-            begins=begins and (exact_id is None or self._chooses_ids),
-            keeps=self.store.durable,
-        )
-
     async def _take(self, turn: ThinkingTurn) -> Taken:
-        request = turn.request
         try:
-            return await self.store.change(request.target, turn.decide)
+            return await self.store.change(turn.target, turn.decide)
         except ConflictError as error:
-            if "run_id" not in error.details or request.exact or not request.begins:
+            if "run_id" not in error.details or turn.exact or not turn.begins:
                 raise
-        return await self._continuations.think(request.target, turn)
+        return await self._continuations.think(turn.target, turn)
 
     async def following(self, call: Arguments, *, begins: bool = False) -> Following:
         """Return what a command continues where it leaves that out: a session it names, else the one last used here.
@@ -462,35 +456,24 @@ class Sessions:
         call, at = read.read_call(ResumeSession, arguments), self._clock()
         asked = RESUMED if call.history is None else call.history
         bound = HistoryBound.of(asked, 0, self.settings, recalls=True)
-        if call.session_id is not None:
-            session_id = await self.session_id(call.session_id)
-        elif (found := await latest_unfinished(self.store, self._directory)) is not None:
-            session_id = found
-        else:
+        wanted = call.session_id or await latest_unfinished(self.store, self._directory)
+        if wanted is None:
             raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
+        row, notices = await self._row(wanted), builtins.list[Notice]()
+        session_id = row.session_id
+        if row.run_id is not None:
+            session_id, notice = await self._continuations.begin(session_id, at)
+            notices.append(notice)
 
         def decide(view: SessionView) -> SessionChange:
             row = self._present(view, session_id)
-            if row.run_id is not None:
-                raise ConflictError(
-                    f"session {row.session_id} is the record of run {row.run_id}; resume the run",
-                    run_id=row.run_id,
-                )
             # One that has ended is continued by the next thought that names no session.
             head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
             return SessionChange(row, value=(row, view.latest(row.thoughts)))
 
-        notices = builtins.list[Notice]()
-        try:
-            row, thoughts = await self.store.change(session_id, decide)
-        except ConflictError as error:
-            if "run_id" not in error.details:
-                raise
-            session_id, notice = await self._continuations.begin(session_id, at)
-            notices.append(notice)
-            row, thoughts = await self.store.change(session_id, decide)
+        row, thoughts = await self.store.change(session_id, decide)
         return {
             **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
@@ -514,16 +497,16 @@ class Sessions:
         return export.export(whole, call.format)
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
-        """Take in a session: our own JSON export, or a session file of think-strategies.
+        """Take in a session, from its JSON export.
 
         It keeps its id if that is free and callers may choose one; it gets a new one otherwise.
 
         Raises:
-            UsageError: The content is neither, or breaks the rules of a session.
+            UsageError: The content is none, or breaks the rules of a session.
             TooLargeError: A thought or the session is over the limits.
         """
         brought = read_session(content, self.strategy, self.settings, self._clock())
-        wanted, notices = brought.row.session_id if self._chooses_ids else "", [*brought.notices]
+        wanted, notices = brought.row.session_id if self._chooses_ids else "", builtins.list[Notice]()
         row = replace(brought.row, session_id=wanted or self._new_id())
         try:
             await self.store.import_session(row, brought.thoughts)

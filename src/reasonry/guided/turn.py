@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .findings import Kept, before_the_end, consequences, false_claims, keep
-from .lines import Head, RowsView, decode_head, decode_record, encode, find_kept, spans
+from .lines import Head, RowsView, decode_record, encode, find_kept, spans
 from .moves import shortest_way
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall, tool_schema
@@ -56,31 +55,23 @@ class Taken(Struct):
     before_end: str = ""
 
 
-@dataclass(slots=True)
-class ThinkingTurn:
+class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     """One call, and what it needs to be decided.
 
     Args:
-        request: The call, and how it names its session.
         others: Arguments that the tool does not have; some may be fields of the thought's stage.
         lapses: Whether an expired session is over, rather than continued.
         directory: The working directory, in which a new session is begun.
         history: How many thoughts the reply shows where the call does not say; None: all.
     """
 
-    request: SessionRequest
     others: Mapping[str, Any]
     lapses: bool
     directory: str
     now_ms: int
     settings: SessionSettings
     find: Find
-    history: int | None = 0
-
-    @property
-    def call(self) -> ThinkingCall:
-        """The call."""
-        return self.request.call
+    history: int | None
 
     def decide(self, view: SessionView) -> SessionChange:
         """Take the thought, into the session that is there or into a new one.
@@ -88,21 +79,21 @@ class ThinkingTurn:
         Raises:
             UsageError: The call breaks a rule.
         """
-        call, request = self.call, self.request
-        choice = which_session(request, self._look(view), list(self._candidates(view)))
+        call = self.call
+        choice = which_session(self, self._look(view), list(self._candidates(view)))
         if choice.session is None:
             strategy = self.find(call.strategy)
             purpose = first_words(call.thought, PURPOSE_CHARS)
             row = SessionRow(choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
             head, view = replace(open_session(), directory=self.directory), RowsView()
         else:
-            row, head, view = choice.session.row, choice.session.stands, choice.session.view
-            if (kept := find_kept(view, head, call.thought_number, call.thought, request.mark)) is not None:
+            row, head, view = choice.session.row, choice.session.head, choice.session.view
+            if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
                 return SessionChange(value=self._keep_once(choice, row, head, view, kept))
             strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
-        fills = bool(request.mark)
-        placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=request.mark, fills=fills)
+        fills = bool(self.mark)
+        placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=self.mark, fills=fills)
         asks = ends_soon(strategy, head, placed)
         placed = replace(placed, head=_after_reply(strategy, placed.head, asks=asks))
         self._check_limits(row, head, placed)
@@ -125,7 +116,7 @@ class ThinkingTurn:
         unbound = HistoryBound(None, None)
         taken = Taken(strategy, after, thought, placed, head, (), unbound, False, notices, choice)
         self._complete(taken, view, asks=asks)
-        elsewhere = choice.session is not None and row.session_id != request.target
+        elsewhere = choice.session is not None and row.session_id != self.target
         return SessionChange(
             after,
             thought,
@@ -137,7 +128,7 @@ class ThinkingTurn:
 
     def _complete(self, taken: Taken, view: SessionView, *, asks: bool) -> None:
         """Read what the reply to a thought needs of the session before it, and note what that shows."""
-        thinker, record, there = self.request.thinker, taken.placed.record, taken.earlier.thoughts
+        thinker, record, there = self.thinker, taken.placed.record, taken.earlier.thoughts
         seen = None if thinker is None else thinker.seen
         is_known = taken.choice.session is not None
         taken.recalls = is_known and seen is not None and taken.row.session_id not in seen
@@ -166,26 +157,22 @@ class ThinkingTurn:
         )
 
     def _look(self, view: SessionView) -> KnownSession | None:
-        """Return what the store has under the target id; where it stands is read only if a thought may be added."""
+        """Return what the store has under the target id."""
         row = view.row
-        if row is None:
-            return None
-        lapsed = self.lapses and is_over(row, self.settings, self.now_ms)
-        is_read = not (lapsed or row.run_id or self.call.clear_session or self.request.session_id is None)
-        return KnownSession(row, decode_head(row) if is_read else None, view, lapsed)
+        return None if row is None else KnownSession(row, view, self._has_lapsed(row))
+
+    def _has_lapsed(self, row: SessionRow) -> bool:
+        return self.lapses and is_over(row, self.settings, self.now_ms)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
         """Return the sessions that a call which names none may continue."""
-        thinker, target = self.request.thinker, self.request.target
-        for session_id in thinker.ids if thinker is not None and self.request.session_id is None else ():
+        for session_id in self.thinker.ids if self.thinker is not None and self.session_id is None else ():
             # One that is damaged must not stand in the way of the others.
             with contextlib.suppress(StoreError):
-                seen = view if session_id == target else view.other(session_id)
-                row = seen.row
-                if row is None or row.run_id is not None:
-                    continue
-                if not (self.lapses and is_over(row, self.settings, self.now_ms)):
-                    yield KnownSession(row, decode_head(row), seen)
+                seen = view if session_id == self.target else view.other(session_id)
+                known = None if seen.row is None or seen.row.run_id else KnownSession(seen.row, seen)
+                if known and known.head and not self._has_lapsed(known.row):
+                    yield known
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
         """Return the strategy of a session; the first one named in a session without one is taken up."""

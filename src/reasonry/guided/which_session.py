@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from ..errors import ConflictError, NotFoundError, UsageError
 from ..ids import LAST
 from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
-from .lines import Head, find_kept
+from .lines import Head, decode_head, find_kept
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
@@ -155,22 +156,21 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     target: str
     new_id: Callable[[], str]
     strategy: str | None = None
-    mark: int = 0
+    mark: int
     exact: bool = False
     begins: bool = True
     keeps: bool = True
 
 
-class KnownSession(NamedTuple):
+@dataclass
+class KnownSession:
     """A session that the store has.
 
     Attributes:
-        head: Where it stands; None where that does not matter: nothing is added to it.
         is_over: Whether it has expired for good.
     """
 
     row: SessionRow
-    head: Head | None
     view: SessionView
     is_over: bool = False
 
@@ -179,11 +179,10 @@ class KnownSession(NamedTuple):
         """Its id."""
         return self.row.session_id
 
-    @property
-    def stands(self) -> Head:
-        """Where it stands, of one that a thought may be added to."""
-        assert self.head is not None, "a session that may be continued is read"
-        return self.head
+    @cached_property
+    def head(self) -> Head:
+        """Where it stands; raises as `decode_head`."""
+        return decode_head(self.row)
 
 
 class SessionChoice(NamedTuple):
@@ -315,17 +314,17 @@ def choose(
         return SessionChoice(None)
     call, strategy, current, number = request.call, request.strategy, known[0], request.call.thought_number
     for found in known:
-        if find_kept(found.view, found.stands, number, call.thought, request.mark):
+        if find_kept(found.view, found.head, number, call.thought, request.mark):
             return SessionChoice(found)
     if number == 1 and not _refers(call) and not call.branch_id:
         return SessionChoice(None, notices=[_begun("thoughtNumber is 1", current)])
-    able = [found for found in known if strategy in (None, found.row.strategy) or not found.stands.has_stage]
+    able = [found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage]
     fitting = [found for found in able if _fits(call, found, is_current=found is current)]
-    if not fitting and current in able and not current.stands.ended:
+    if not fitting and current in able and not current.head.ended:
         # Its number fits nowhere, so the estimate decides; else it stays.
         estimate = max(call.total_thoughts, number)
-        others = [] if _refers(call) else [found for found in able if not found.stands.ended]
-        fitting = [found for found in others if _total(found.stands) == estimate] or [current]
+        others = [] if _refers(call) else [found for found in able if not found.head.ended]
+        fitting = [found for found in others if _total(found.head) == estimate] or [current]
     if not fitting:
         why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
         return SessionChoice(None, notices=[_begun(why, current)])
@@ -342,7 +341,7 @@ def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
 
     One that is not the current one must be open, and have the thought as its next, or the same estimate.
     """
-    head, number, view = found.stands, call.thought_number, found.view
+    head, number, view = found.head, call.thought_number, found.view
     if head.ended and not is_current:
         return False
     references = [number for number in (call.revises_thought, call.branch_from_thought) if number is not None]
@@ -369,9 +368,9 @@ def _narrow(call: ThinkingCall, fitting: Sequence[KnownSession], strategy: str |
     return max(
         fitting,
         key=lambda found: (
-            call.branch_id in found.stands.branches,
-            _total(found.stands) == call.total_thoughts,
-            found.stands.has_stage and found.row.strategy == strategy,
+            call.branch_id in found.head.branches,
+            _total(found.head) == call.total_thoughts,
+            found.head.has_stage and found.row.strategy == strategy,
         ),
     )
 

@@ -163,7 +163,7 @@ class LocalClient(TaskClient):
         self.app, agents = app, AgentApp(app)
         self.tasks = RunTasks(agents)
         self._heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        server = app_server(agents, app.sessions(), work=RunWork(agents, self.tasks))
+        server = app_server(RunWork(agents, self.tasks), app.sessions())
         self.connection = Connection(server, lambda line: self._heard.put_nowait(json.loads(line)))
         self._count = 0
         self.others = [self]

@@ -12,7 +12,7 @@ from reasonry.app.agent_app import AgentApp
 from reasonry.app.agent_calls import COACH_ACTIONS
 from reasonry.app.wiring import App
 from reasonry.errors import UsageError
-from reasonry.surfaces.mcp.driven import run_tools
+from reasonry.surfaces.mcp.driven import RunWork, run_tools
 from reasonry.surfaces.mcp.tools import CallContext, CurrentRuns
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -37,7 +37,7 @@ SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "max_usd"]), JSON, max
 def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         async with App("memory", environ={"REASONRY_MODEL": "offline"}) as app:
-            tools = {tool.name: tool for tool in run_tools(AgentApp(app))}
+            tools = {tool.name: tool for tool in run_tools(RunWork(AgentApp(app)))}
             runs = CurrentRuns()
             begun = await tools["coach"].call(
                 {"action": "start", "problem": PUZZLE}, CallContext(runs=CurrentRuns())
@@ -59,7 +59,7 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
 def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
     async def play() -> None:
         async with App("memory", environ={}) as app:
-            (coach,) = run_tools(AgentApp(app))
+            (coach,) = run_tools(RunWork(AgentApp(app)))
             context = CallContext(runs=CurrentRuns())
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
             before = await app.coach().status(begun["run_id"])

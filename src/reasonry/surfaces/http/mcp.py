@@ -143,7 +143,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
             work = SupervisedWork(context.app, wiring)
             # A response may have begun long before the store goes down: the gate waits for its head alone.
             guard = wiring.health.unless_down
-            servers[context.principal] = app_server(context.app, context.sessions, work=work, guard=guard)
+            servers[context.principal] = app_server(work, context.sessions, guard=guard)
         return servers[context.principal]
 
     bridge = sdk_server(server_for, page_url, has_tasks=AgentApp(wiring.app).has_model)

@@ -21,7 +21,7 @@ from . import frames
 from .frames import RefusedError, read_params
 from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, note_abilities, server_info
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
-from .tools import CallContext, CurrentRuns, Document, error_document, tool_result
+from .tools import CallContext, Document, error_document, tool_result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSION = "2026-07-28"
@@ -63,11 +63,11 @@ class Connection:
     def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
         self._server = server
         self._send = send
-        self._context = CallContext(Thinker(), runs=CurrentRuns())
+        self._context = CallContext(Thinker())
         self._about = server_info()
         self._is_stateless: bool | None = None
         """Whether it is served in the stateless version, or in one of the handshake; None: neither yet."""
-        self._working: dict[asyncio.Task[None], tuple[Any, str, bool]] = {}
+        self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
         """Take in one line; every request is answered, whatever it says."""
@@ -90,13 +90,13 @@ class Connection:
         if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
             document = error_document(error.cause or UsageError(error.message))
             result = tool_result(document, is_error=True)
-            self._send(frames.result(error.id, self._encode(error.method, result, self._is_stateless)))
+            self._send(frames.result(error.id, self._encode(error.method, result)))
         else:
             self._send(frames.error(error.id, error.code, error.message))
 
     async def finish(self) -> None:
         """Return once every request that was read is answered."""
-        for task, (_, method, _) in list(self._working.items()):
+        for task, (_, method) in list(self._working.items()):
             if method == LISTEN:
                 task.cancel()
         while self._working:
@@ -106,11 +106,11 @@ class Connection:
         """Answer what is still at work with an error, and give it up; return what that was, for people."""
         error = WorldError(why, code="deadline_exceeded", retryable=True)
         left: list[str] = []
-        for task, (id, name, is_stateless) in list(self._working.items()):
+        for task, (id, name) in list(self._working.items()):
             task.cancel()
             if name.startswith("tools/call"):
                 result = tool_result(error_document(error), is_error=True)
-                self._send(frames.result(id, self._encode("tools/call", result, is_stateless)))
+                self._send(frames.result(id, self._encode("tools/call", result)))
             else:
                 self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
             left.append(f"{id} ({name})")
@@ -123,7 +123,7 @@ class Connection:
             return
         params = message.get("params")
         wanted = params.get("requestId") if isinstance(params, dict) else None
-        for task, (id, *_) in self._working.items():
+        for task, (id, _) in self._working.items():
             if id == wanted and type(id) is type(wanted):
                 task.cancel()
 
@@ -131,21 +131,21 @@ class Connection:
         if method == "initialize":
             self._send(frames.result(id, self._initialize(params)))
             return
-        is_stateless = self._check_version(method, params)
-        if method == "ping" and not is_stateless:
+        self._check_version(method, params)
+        if method == "ping" and not self._is_stateless:
             self._send(frames.result(id, b"{}"))
-        elif method == "server/discover" and is_stateless:
+        elif method == "server/discover" and self._is_stateless:
             self._send(frames.result(id, self._discovery()))
-        elif method == LISTEN and is_stateless and self._server.tasks is not None:
-            self._start(id, self._listen(id, self._server.tasks, params), method, is_stateless)
+        elif method == LISTEN and self._is_stateless and self._server.tasks is not None:
+            self._start(id, self._listen(id, self._server.tasks, params), method)
         elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
-            self._start(id, self._fetch(method, params, is_stateless), name, is_stateless)
+            self._start(id, self._fetch(method, params), name)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
-    def _check_version(self, method: str, params: Document) -> bool:
-        """Return whether a request is made in the stateless version; its version must be that of the connection.
+    def _check_version(self, method: str, params: Document) -> None:
+        """Check that a request is made in the version of the connection, which the first one decides.
 
         Raises:
             RefusedError: It is another one, or none.
@@ -159,14 +159,12 @@ class Connection:
             raise RefusedError(frames.INVALID_PARAMS, message)
         if _VERSION_KEY in meta:
             self._open_stateless(meta)
-            return True
-        if self._is_stateless:
+        elif self._is_stateless:
             message = f"Invalid params: `_meta` must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}"
             raise RefusedError(frames.INVALID_PARAMS, message)
-        if self._is_stateless is None and method != "ping":
+        elif self._is_stateless is None and method != "ping":
             message = f"Invalid params: send `initialize` first, or {_VERSION_KEY} in `_meta`"
             raise RefusedError(frames.INVALID_PARAMS, message)
-        return False
 
     def _open_stateless(self, meta: Document) -> None:
         if self._is_stateless is False:
@@ -175,7 +173,7 @@ class Connection:
             )
             raise RefusedError(frames.INVALID_REQUEST, message)
         envelope = read_params(Envelope, meta)
-        self._note(envelope.capabilities, is_stateless=True)
+        self._context = note_abilities(self._context, envelope.capabilities, is_stateless=True)
         if envelope.version != STATELESS_VERSION:
             raise _version_error("Unsupported protocol version", envelope.version)
         self._is_stateless = True
@@ -187,18 +185,14 @@ class Connection:
             message = f"this connection is in protocol version {STATELESS_VERSION}, which has no `initialize`"
             raise _version_error(message, offered)
         self._is_stateless = False
-        self._note(asked.capabilities, is_stateless=False)
+        self._context = note_abilities(self._context, asked.capabilities, is_stateless=False)
         answer = {
             "protocolVersion": offered if offered in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": CAPABILITIES,
             "serverInfo": self._about,
             "instructions": INSTRUCTIONS,
         }
-        return self._encode("initialize", answer, is_stateless=False)
-
-    def _note(self, capabilities: Document, *, is_stateless: bool) -> None:
-        """Note what the client can do, as of the request at hand."""
-        self._context = note_abilities(self._context, capabilities, is_stateless=is_stateless)
+        return self._encode("initialize", answer)
 
     def _discovery(self) -> bytes:
         answer = {
@@ -206,11 +200,11 @@ class Connection:
             "capabilities": {**CAPABILITIES, **({"extensions": {TASKS: {}}} if self._server.tasks else {})},
             "instructions": INSTRUCTIONS,
         }
-        return self._encode("server/discover", answer, is_stateless=True)
+        return self._encode("server/discover", answer)
 
-    def _encode(self, method: str, result: Document, is_stateless: bool) -> bytes:
-        """Return a result as JSON, with what every result carries in its version of the protocol."""
-        if is_stateless:
+    def _encode(self, method: str, result: Document) -> bytes:
+        """Return a result as JSON, with what every result carries in the connection's version of the protocol."""
+        if self._is_stateless:
             about = {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}
             hint = CACHE_HINTS.get(method)
             fresh = {} if hint is None else {"ttlMs": hint, "cacheScope": "private"}
@@ -219,9 +213,9 @@ class Connection:
 
     # --- work
 
-    def _start(self, id: Any, work: Awaitable[bytes], name: str, is_stateless: bool) -> None:
+    def _start(self, id: Any, work: Awaitable[bytes], name: str) -> None:
         task = asyncio.ensure_future(self._answer(id, work))
-        self._working[task] = (id, name, is_stateless)
+        self._working[task] = (id, name)
         task.add_done_callback(self._working.pop)
 
     async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
@@ -236,12 +230,12 @@ class Connection:
             line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
         self._send(line)
 
-    async def _fetch(self, method: str, params: Document, is_stateless: bool) -> bytes:
+    async def _fetch(self, method: str, params: Document) -> bytes:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             context = replace(context, report=self._reporter(token))
-        return self._encode(method, await self._server.answer(method, params, context), is_stateless)
+        return self._encode(method, await self._server.answer(method, params, context))
 
     def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
         async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -256,7 +250,7 @@ class Connection:
         async with aclosing(tasks.listen(id, params, self._context)) as notices:
             async for method, content in notices:
                 self._send(frames.notification(method, content))
-        return self._encode(LISTEN, about_subscription(id), is_stateless=True)
+        return self._encode(LISTEN, about_subscription(id))
 
 
 def _version_error(message: str, requested: str) -> RefusedError:

@@ -40,7 +40,7 @@ from ...engine.run import Run
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
 from .run_tasks import RunTasks
-from .tools import CallContext, CurrentRuns, Document, McpTool, Report
+from .tools import CallContext, Document, McpTool, Report
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
@@ -102,19 +102,14 @@ class RunWork:
         return await self.app.coach(brief=True).status(run_id)
 
 
-def run_tools(app: AgentApp, work: RunWork | None = None) -> list[McpTool]:
-    """Return the tools of runs: `coach` always, `solve` where a model is configured.
-
-    Args:
-        work: None: each call does its own.
-    """
-    work = work or RunWork(app)
-    return [coach_tool(app, work), *([solve_tool(app, work)] if app.has_model else [])]
+def run_tools(work: RunWork) -> list[McpTool]:
+    """Return the tools of runs: `coach` always, `solve` where a model is configured."""
+    return [coach_tool(work), *([solve_tool(work)] if work.app.has_model else [])]
 
 
-def coach_tool(app: AgentApp, work: RunWork) -> McpTool:
+def coach_tool(work: RunWork) -> McpTool:
     """Return the tool of coached runs."""
-    schema = app.complete(actions_schema(COACH_ACTIONS))
+    schema = work.app.complete(actions_schema(COACH_ACTIONS))
     return McpTool(
         name="coach",
         title="Coached Run",
@@ -137,13 +132,13 @@ def coach_tool(app: AgentApp, work: RunWork) -> McpTool:
             [],
         ),
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, context: _coach(app, work, schema, arguments, context),
+        call=lambda arguments, context: _coach(work, schema, arguments, context),
     )
 
 
-def solve_tool(app: AgentApp, work: RunWork) -> McpTool:
+def solve_tool(work: RunWork) -> McpTool:
     """Return the tool of driven runs."""
-    schema = app.complete(tool_schema(SolveCall))
+    schema = work.app.complete(tool_schema(SolveCall))
     return McpTool(
         name="solve",
         title="Solve",
@@ -154,7 +149,7 @@ def solve_tool(app: AgentApp, work: RunWork) -> McpTool:
             ["answer", "status", "termination"],
         ),
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, context: _solve(app, work, schema, arguments, context),
+        call=lambda arguments, context: _solve(work, schema, arguments, context),
     )
 
 
@@ -162,11 +157,9 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
     return {"type": "object", "properties": dict(properties), "required": required}
 
 
-async def _coach(
-    app: AgentApp, work: RunWork, schema: Document, arguments: Document, context: CallContext
-) -> Document:
+async def _coach(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
     arguments = name_known_arguments("coach", arguments, schema)
-    engine, runs = app.engine, context.runs or CurrentRuns()
+    app, engine, runs = work.app, work.app.engine, context.runs
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
@@ -183,7 +176,7 @@ async def _coach(
             answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
             named = call.run_id and await app.run_id(call.run_id, runs.ids)
             run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
-            is_new = context.runs is not None and run_id not in runs.ids
+            is_new = context.thinker is not None and run_id not in runs.ids
             if isinstance(call, AnswerCoached):
                 document = await app.coach_answer(
                     run_id, call.answers, call.participants(), brief=True, says_all=is_new
@@ -228,11 +221,9 @@ async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContex
     return {**document, "note": " ".join(notes), "from_session": row.begun.from_session}
 
 
-async def _solve(
-    app: AgentApp, work: RunWork, schema: Document, arguments: Document, context: CallContext
-) -> Document:
+async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
     call = read_run_call(SolveCall, name_known_arguments("solve", arguments, schema))
-    tasks, runs = work.tasks if context.takes_tasks else None, context.runs or CurrentRuns()
+    app, runs, tasks = work.app, context.runs, work.tasks if context.takes_tasks else None
     if call.run_id is None:
         if tasks is None:
             return await work.solve(*await app.receive(call.request()), context)

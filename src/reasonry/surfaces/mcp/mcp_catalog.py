@@ -16,7 +16,6 @@ from .tools import Guard, McpTool
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from ...app.agent_app import AgentApp
     from ...guided.sessions import Sessions
     from .driven import RunWork
 
@@ -28,26 +27,21 @@ _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Fal
 
 
 def app_server(
-    app: AgentApp,
-    sessions: Sessions,
-    *,
-    work: RunWork | None = None,
-    extras: Sequence[McpTool] = (),
-    guard: Guard | None = None,
+    work: RunWork, sessions: Sessions, *, extras: Sequence[McpTool] = (), guard: Guard | None = None
 ) -> McpServer:
     """Return all that a server over an app offers.
 
     Args:
-        work: Who works on runs; None: each call does its own.
+        work: Works on the app's runs.
         extras: Tools besides those for thinking and for runs.
         guard: See `McpServer`.
     """
     from .driven import run_tools
     from .page_tool import page_tool
 
-    tools = [*run_tools(app, work), page_tool(app), *extras]
-    server = open_server(sessions, app.strategies, tools, guard)
-    server.tasks = work.tasks if work is not None and app.has_model else None
+    app = work.app
+    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app), *extras], guard)
+    server.tasks = work.tasks if app.has_model else None
     return server
 
 

@@ -92,7 +92,7 @@ def main(
             tasks = RunTasks(agents)
             try:
                 work = RunWork(agents, tasks)
-                await run_stdio(app_server(agents, app.sessions(), work=work, extras=extras), environ)
+                await run_stdio(app_server(work, app.sessions(), extras=extras), environ)
             finally:
                 await tasks.drain(_LET_GO_S)
 

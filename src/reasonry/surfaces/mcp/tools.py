@@ -45,7 +45,7 @@ class CallContext:
     Args:
         thinker: The sessions of the connection; None: calls share none.
         report: Takes word of progress.
-        runs: The runs of the connection; None: calls share none.
+        runs: The runs of the connection.
         shows_pages: Whether the client shows the pages of tools.
         page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
         ends_when_left: Whether a call that the client gives up ends the run that it began.
@@ -55,7 +55,7 @@ class CallContext:
 
     thinker: Thinker | None = None
     report: Report | None = None
-    runs: CurrentRuns | None = None
+    runs: CurrentRuns = field(default_factory=CurrentRuns)
     shows_pages: bool = False
     page_url: str | None = None
     ends_when_left: bool = True
