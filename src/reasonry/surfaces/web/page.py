@@ -142,7 +142,15 @@ class PageCuts(Struct):
     notes: int = 0
 
 
-class PageDocument(Struct, kw_only=True):
+class DrawnCounts(Struct, kw_only=True):
+    """How many samples were drawn, how many the votes had made needless, and how sure they are."""
+
+    samples_used: int = 0
+    samples_saved: int = 0
+    confidence: float | None = None
+
+
+class PageDocument(DrawnCounts, kw_only=True):
     """The document; for the members that a record has too, see there."""
 
     format: int = FORMAT
@@ -175,9 +183,6 @@ class PageDocument(Struct, kw_only=True):
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
     budgets: list[Any] = field(default_factory=list[Any])
     votes: list[PageVote] = field(default_factory=list[PageVote])
-    samples_used: int = 0
-    samples_saved: int = 0
-    confidence: float | None = None
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])
     calls: list[PageCall] = field(default_factory=list[PageCall])
@@ -235,11 +240,11 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
-    """Mark the nodes that lead to one, with those that they merge; that one is marked as the end."""
+    """Mark the nodes that lead from the root to one, with those that they merge; that one is marked as the end."""
     waiting: list[str | None] = [last]
     while waiting:
         node = nodes.get(waiting.pop() or "")
-        if node is not None and node.state != "on_path":
+        if node is not None and node.parent is not None and node.state != "on_path":
             node.state = "on_path"
             waiting += [node.parent, *node.merges]
     nodes[last].state = end

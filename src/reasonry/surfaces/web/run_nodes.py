@@ -1,151 +1,75 @@
 """The nodes of a run, from what its result document has: a tree, samples, iterations; else from its thoughts.
 
-No strategy is named here: a document that has a `tree`, `samples` or `iterations` of the shapes below is drawn by them,
-whoever wrote it; one of another shape is not. Ids are those of the document, so that what an effect says it is `about`
-finds its node.
+No strategy is named here: a document that has parts of these shapes is drawn by them, whoever wrote it; a part of
+another shape is not. Members after `|` may be left out.
+
+    tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
+    best        | {"path_ids": [ID, …]}, the way to the answer in the tree
+    samples     [{"id" | "answer", "vote", "dropped", "inside"}], `vote` an answer in votes: [{"answer", "count"}]
+    iterations  [{"id", "iteration" | "plans", "selected_plan", "decision", "complexity"}]
+    plans       [{"id", "number" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
+    tasks       [{"id", "iteration" | "query", "status", "reason", "resource_name", "result", "attempts", "errors"}]
+
+`dropped` is {"code", "text"}. Ids are those of the document, so that what an effect says it is `about` finds its node.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
-from ...core.bodies import Thought
+from ...guided.export import stages_of
+from ...guided.transcripts import instant_ms
 from ..present import count_of
 from ..run_report import plan_name, score_of
-from .page import NodeState, PageNode, PageReason, PageVote, mark_path
+from .page import NodeState, PageNode, PageReason, PageVote
 
 ROOT = "root"
 
-Shape = TypeVar("Shape")
+Document = Mapping[str, Any]
+T = TypeVar("T")
 
 
-class TreeEntry(Struct, frozen=True):
-    """A node of `tree.nodes`."""
-
-    id: str
-    content: str
-    parent_id: str | None = None
-    score: float | None = None
-    children: tuple[str, ...] = ()
-    status: str = ""
-    why: str = ""
-    dropped: PageReason | None = None
-
-
-class SampleEntry(Struct, frozen=True):
-    """One of `samples`; `vote` is the answer in `votes` that it counts to."""
-
-    id: str
-    answer: str | None = None
-    vote: str | None = None
-    dropped: PageReason | None = None
-    inside: dict[str, Any] = {}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is at work."""
-        return self.answer is None and self.dropped is None
-
-
-class VoteEntry(Struct, frozen=True):
-    """One of `votes`."""
-
-    answer: str
-    count: int
-
-
-class DrawnCounts(Struct, frozen=True):
-    """How many samples were drawn, how many the votes had made needless, and how sure they are."""
-
-    samples_used: int = 0
-    samples_saved: int = 0
-    confidence: float | None = None
-
-
-class PlanTask(Struct, frozen=True):
-    """A task as a plan has it."""
-
-    resource_name: str = ""
-    task_query: str = ""
-
-
-class PlanEntry(Struct, frozen=True):
-    """One of the `plans` of an iteration."""
-
-    id: str
-    number: int
-    tasks: tuple[PlanTask, ...] = ()
-    overall_score: float | None = None
-    reason: str = ""
-
-
-class IterationEntry(Struct, frozen=True):
-    """One of `iterations`."""
-
-    id: str
-    iteration: int
-    plans: tuple[PlanEntry, ...] = ()
-    selected_plan: int | None = None
-    decision: Any = None
-    complexity: Any = None
-
-
-class TaskEntry(Struct, frozen=True):
-    """One of `tasks`."""
-
-    id: str
-    iteration: int
-    query: str = ""
-    status: str = ""
-    reason: str = ""
-    resource_name: str = ""
-    result: Any = None
-    attempts: int = 0
-    errors: list[str] = []
-
-
-def read_shape(value: Any, shape: type[Shape], *path: str) -> Shape | None:
-    """Return the part of a result document that a path leads to, or None where it has another shape."""
+def read_part(read: Callable[[], T], default: T) -> T:
+    """Return what is read of a part of a result document; the default where there is none, or it has another shape."""
     try:
-        for name in path:
-            value = value[name]
-        return msgspec.convert(value, shape)
-    except (KeyError, TypeError, msgspec.ValidationError, RecursionError):
-        return None
+        return read()
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, msgspec.ValidationError):
+        return default
 
 
-def first_nodes(document: Mapping[str, Any], problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
+def _node(**members: Any) -> PageNode:
+    """Return a node, or raise where a member is not of its type."""
+    return msgspec.convert(members, PageNode)
+
+
+def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
     """Return the root and the nodes that the result document has, by id, parents first.
 
     Args:
         abouts: What the effects of the run say they are about.
     """
-    tree = read_shape(document, dict[str, TreeEntry], "tree", "nodes")
-    if tree is not None and _is_tree(tree):
-        return _tree_nodes(document, tree)
+    if tree := read_part(lambda: _tree_nodes(document), {}):
+        return tree
     state: NodeState = "expanded" if document["answer"] is None else "on_path"
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=problem, state=state)
-    nodes = {ROOT: root}
-    samples = read_shape(document, list[SampleEntry], "samples")
-    if samples is not None:
-        _add_samples(nodes, document, samples, abouts)
-    tasks = read_shape(document, list[TaskEntry], "tasks") or []
-    for iteration in read_shape(document, list[IterationEntry], "iterations") or ():
-        _add_iteration(nodes, document, iteration, tasks)
+    nodes = {ROOT: root, **read_part(lambda: _sample_nodes(document, abouts), {})}
+    for found in read_part(lambda: [_iteration_nodes(document, each) for each in document["iterations"]], []):
+        ids = [node.id for node in found]
+        if len({*ids}) == len(ids) and nodes.keys().isdisjoint(ids):
+            nodes |= zip(ids, found, strict=True)
     return nodes
 
 
-def is_active(document: Mapping[str, Any]) -> bool:
+def is_active(document: Document) -> bool:
     """Whether a run is not over."""
     return document["status"] == "active"
 
 
-def why_left_open(document: Mapping[str, Any]) -> PageReason:
+def _why_left_open(document: Document) -> PageReason:
     """Return why something that a run that is over left open was not taken further."""
     ending = document["termination"]
     reason = str(ending.get("reason", ""))
@@ -159,91 +83,85 @@ def why_left_open(document: Mapping[str, Any]) -> PageReason:
 # -- a tree
 
 
-def _is_tree(tree: Mapping[str, TreeEntry]) -> bool:
-    """Whether there is one root, and every parent stands before its children."""
-    known = set[str]()
-    for name, entry in tree.items():
-        if entry.id != name or (entry.parent_id not in known if known else entry.parent_id is not None):
-            return False
-        known.add(name)
-    return bool(known)
-
-
-def _tree_nodes(document: Mapping[str, Any], tree: Mapping[str, TreeEntry]) -> dict[str, PageNode]:
-    path = read_shape(document, tuple[str, ...], "best", "path_ids") or ()
-    siblings = Counter[str | None]()
-    nodes: dict[str, PageNode] = {}
-    for name, entry in tree.items():
-        siblings[entry.parent_id] += 1
-        above = nodes.get(entry.parent_id or "")
+def _tree_nodes(document: Document) -> dict[str, PageNode]:
+    """Return the nodes of a tree with one root, in which every parent stands before its children."""
+    path = (document.get("best") or {}).get("path_ids") or ()
+    siblings, nodes = Counter[str | None](), dict[str, PageNode]()
+    for name, entry in document["tree"]["nodes"].items():
+        parent, score = entry.get("parent_id"), entry.get("score")
+        above = nodes[parent] if nodes else None
+        siblings[parent] += 1
         # After its place and those above it: `2.1`.
-        place = f"{siblings[entry.parent_id]}"
+        place = f"{siblings[parent]}"
         label = "Problem" if above is None else place if above.parent is None else f"{above.label}.{place}"
         state, why = _tree_state(document, entry, path)
-        nodes[name] = PageNode(
+        nodes[entry["id"]] = _node(
             id=name,
-            parent=entry.parent_id,
+            parent=parent,
             kind="problem" if above is None else "thought",
             label=label,
-            text=entry.content,
-            score=entry.score,
-            score_text="" if entry.score is None else f"{entry.score:.2f}",
+            text=entry["content"],
+            score=score,
+            score_text="" if score is None else f"{score:.2f}",
             state=state,
             why=why,
         )
+    if next(iter(nodes.values())).parent is not None or any(name != node.id for name, node in nodes.items()):
+        raise ValueError("this is no tree")
     return nodes
 
 
-def _tree_state(
-    document: Mapping[str, Any], entry: TreeEntry, path: Sequence[str]
-) -> tuple[NodeState, PageReason | None]:
-    if entry.id in path or entry.parent_id is None:
+def _tree_state(document: Document, entry: Document, path: Sequence[str]) -> tuple[NodeState, Any]:
+    if entry["id"] in path or entry.get("parent_id") is None:
         has_answer = document["answer"] is not None and not is_active(document)
-        if has_answer and path and entry.id == path[-1]:
+        if has_answer and path and entry["id"] == path[-1]:
             return "answer", None
-        return "on_path" if entry.id in path else "expanded", None
-    if entry.dropped is not None:
-        return "dropped", entry.dropped
-    if entry.status == "pruned":
-        return "dropped", PageReason("refuted", entry.why or "it is known to lead nowhere")
+        return "on_path" if entry["id"] in path else "expanded", None
+    if (dropped := entry.get("dropped")) is not None:
+        return "dropped", dropped
+    if entry.get("status") == "pruned":
+        return "dropped", PageReason("refuted", str(entry.get("why") or "it is known to lead nowhere"))
     if is_active(document):
-        return "expanded" if entry.children else "open", None
-    if entry.children:
+        return "expanded" if entry.get("children") else "open", None
+    if entry.get("children"):
         return "dropped", PageReason("not_selected", "no path through it was chosen")
-    return "dropped", why_left_open(document)
+    return "dropped", _why_left_open(document)
 
 
 # -- samples
 
 
-def _add_samples(
-    nodes: dict[str, PageNode],
-    document: Mapping[str, Any],
-    samples: Sequence[SampleEntry],
-    abouts: Iterable[str],
-) -> None:
+def _sample_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNode]:
     leader = next((vote.answer for vote in votes_of(document) if vote.leads), None)
-    known = {sample.id: sample for sample in samples if sample.id != ROOT}
-    names = dict.fromkeys([*known, *(about.partition("/")[0] for about in abouts if about)])
-    for name in sorted(names, key=_number):
-        sample = known.get(name)
-        is_open = sample is None or sample.is_open
+    known = {sample["id"]: sample for sample in document["samples"] if sample["id"] != ROOT}
+    nodes = dict[str, PageNode]()
+    asked = (about.partition("/")[0] for about in abouts if about)
+    for name in sorted(dict.fromkeys([*known, *asked]), key=_number):
+        sample = known.get(name, {})
+        answer, inside = sample.get("answer"), sample.get("inside")
+        is_open = answer is None and sample.get("dropped") is None
         why = None if is_open and is_active(document) else _why_uncounted(sample, leader)
-        state: NodeState = "dropped" if why else "open" if is_open else "on_path"
-        answer = sample.answer or "" if sample else ""
-        label = f"Sample {_number(name)}"
-        nodes[name] = PageNode(
-            id=name, parent=ROOT, kind="sample", label=label, state=state, why=why, score_text=answer
+        node = nodes[name] = _node(
+            id=name,
+            parent=ROOT,
+            kind="sample",
+            label=f"Sample {_number(name)}",
+            state="dropped" if why else "open" if is_open else "on_path",
+            why=why,
+            score_text=answer or "",
         )
-        if sample is not None and sample.inside:
-            nodes |= _nodes_inside(nodes[name], document, sample)
+        if inside:
+            nodes |= _nodes_inside(node, inside, answer, is_open=is_open)
+    return nodes
 
 
-def _nodes_inside(sample: PageNode, document: Mapping[str, Any], entry: SampleEntry) -> dict[str, PageNode]:
+def _nodes_inside(
+    sample: PageNode, inside: Document, answer: str | None, *, is_open: bool
+) -> dict[str, PageNode]:
     """Return the nodes of the run inside a sample, beneath it; none of them leads to an answer that it does not."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
-    over = {"status": "active"} if entry.is_open else over
-    root, *found = first_nodes({**entry.inside, **over, "answer": entry.answer}, "", ()).values()
+    over = {"status": "active"} if is_open else over
+    root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
     for node in found:
         node.parent = sample.id if node.parent == root.id else f"{sample.id}/{node.parent}"
         node.id, node.label = f"{sample.id}/{node.id}", f"{sample.label} · {node.label}"
@@ -252,32 +170,33 @@ def _nodes_inside(sample: PageNode, document: Mapping[str, Any], entry: SampleEn
     return {node.id: node for node in found}
 
 
-def _why_uncounted(sample: SampleEntry | None, leader: str | None) -> PageReason | None:
+def _why_uncounted(sample: Document, leader: str | None) -> Any:
     """Return why a sample of a run that is over does not count to the leader; None where it does."""
-    if sample is None:
+    if not sample:
         return PageReason("cancelled", "it was not waited for any longer")
-    if sample.dropped is not None:
-        return sample.dropped
-    if sample.vote == leader:
+    if (dropped := sample.get("dropped")) is not None:
+        return dropped
+    if sample.get("vote") == leader:
         return None
-    return PageReason("differs", f"it answered {sample.answer}; {leader} leads")
+    return PageReason("differs", f"it answered {sample.get('answer')}; {leader} leads")
 
 
-def votes_of(document: Mapping[str, Any]) -> list[PageVote]:
+def votes_of(document: Document) -> list[PageVote]:
     """Return the votes of a document; none where it has none. The answer that was given leads, else the first."""
-    votes = read_shape(document, list[VoteEntry], "votes") or []
-    samples = read_shape(document, list[SampleEntry], "samples") or []
-    answers = [vote.answer for vote in votes]
-    leader = document["answer"] if document["answer"] in answers else next(iter(answers), None)
-    return [
-        PageVote(
-            answer=vote.answer,
-            count=vote.count,
-            nodes=[sample.id for sample in samples if sample.vote == vote.answer],
-            leads=vote.answer == leader,
-        )
-        for vote in votes
+    votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
+    leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
+    shown = [
+        {
+            "answer": answer,
+            "count": count,
+            "nodes": [
+                sample["id"] for sample in document.get("samples") or () if sample.get("vote") == answer
+            ],
+            "leads": answer == leader,
+        }
+        for answer, count in votes.items()
     ]
+    return msgspec.convert(shown, list[PageVote])
 
 
 def _number(name: str) -> int:
@@ -288,78 +207,68 @@ def _number(name: str) -> int:
 # -- iterations
 
 
-def _add_iteration(
-    nodes: dict[str, PageNode],
-    document: Mapping[str, Any],
-    iteration: IterationEntry,
-    tasks: Sequence[TaskEntry],
-) -> None:
-    is_open, above = is_active(document), iteration.id
-    own = [task for task in tasks if task.iteration == iteration.iteration]
-    counts = (len(iteration.plans), "plan"), (len(own), "task")
-    parts = [
-        PageNode(
-            id=iteration.id,
+def _iteration_nodes(document: Document, iteration: Document) -> list[PageNode]:
+    is_open, above, number = is_active(document), iteration["id"], iteration["iteration"]
+    plans, selected = iteration.get("plans") or (), iteration.get("selected_plan")
+    tasks = read_part(lambda: [task for task in document["tasks"] if task["iteration"] == number], [])
+    counts = (len(plans), "plan"), (len(tasks), "task")
+    nodes = [
+        _node(
+            id=iteration["id"],
             parent=ROOT,
             kind="iteration",
-            label=f"Iteration {iteration.iteration}",
+            label=f"Iteration {number}",
             text=", ".join(count_of(count, name) for count, name in counts if count),
             state="open" if is_open else "on_path",
-            data={"complexity": iteration.complexity, "decision": iteration.decision},
+            data={name: iteration.get(name) for name in ("complexity", "decision")},
         )
     ]
-    for plan in iteration.plans:
-        is_selected = plan.number == iteration.selected_plan
-        waits = iteration.selected_plan is None and is_open
-        parts.append(
-            _plan_node(iteration.id, plan, "on_path" if is_selected else "open" if waits else "dropped")
-        )
-        above = plan.id if is_selected else above
-    parts += [_task_node(above, place, task, document) for place, task in enumerate(own, 1)]
-    found = {node.id: node for node in parts}
-    if len(found) == len(parts) and nodes.keys().isdisjoint(found):
-        nodes |= found
+    for plan in plans:
+        is_selected = plan["number"] == selected
+        state = "on_path" if is_selected else "open" if selected is None and is_open else "dropped"
+        nodes.append(_plan_node(iteration["id"], plan, state))
+        above = plan["id"] if is_selected else above
+    return [*nodes, *(_task_node(above, place, task, document) for place, task in enumerate(tasks, 1))]
 
 
-def _plan_node(iteration: str, plan: PlanEntry, state: NodeState) -> PageNode:
-    points = score_of(plan.overall_score)
-    lines = (f"{place}. {task.resource_name}: {task.task_query}" for place, task in enumerate(plan.tasks, 1))
+def _plan_node(iteration: str, plan: Document, state: NodeState) -> PageNode:
+    score = plan.get("overall_score")
+    points, tasks = score_of(score), enumerate(plan.get("tasks") or (), 1)
     code, start = ("score", f"it scored {points}; ") if points else ("not_selected", "")
-    return PageNode(
-        id=plan.id,
+    return _node(
+        id=plan["id"],
         parent=iteration,
         kind="plan",
-        label=plan_name(plan.number),
-        text="\n".join(lines),
-        score=plan.overall_score,
+        label=plan_name(plan["number"]),
+        text="\n".join(f"{n}. {task.get('resource_name')}: {task.get('task_query')}" for n, task in tasks),
+        score=score,
         score_text=points,
         state=state,
         why=PageReason(code, f"{start}another plan was carried out") if state == "dropped" else None,
-        data={"reason": plan.reason},
+        data={"reason": plan.get("reason", "")},
     )
 
 
 _TASK_CODES = {"REJECTED": "rejected", "FAILED": "failed", "SKIPPED": "skipped"}
+_TASK_DATA = ("resource_name", "reason", "result", "attempts", "errors")
 
 
-def _task_node(parent: str, place: int, task: TaskEntry, document: Mapping[str, Any]) -> PageNode:
-    state: NodeState = (
-        "on_path" if task.status == "ACCEPTED" else "open" if is_active(document) else "dropped"
-    )
-    why = None if state != "dropped" else why_left_open(document)
-    if task.status in _TASK_CODES:
-        state, why = "dropped", PageReason(_TASK_CODES[task.status], task.reason or task.status.lower())
-    return PageNode(
-        id=task.id,
+def _task_node(parent: str, place: int, task: Document, document: Document) -> PageNode:
+    status, reason = task.get("status", ""), task.get("reason")
+    state, why = "on_path" if status == "ACCEPTED" else "open" if is_active(document) else "dropped", None
+    if status in _TASK_CODES:
+        state, why = "dropped", PageReason(_TASK_CODES[status], str(reason or status.lower()))
+    elif state == "dropped":
+        why = _why_left_open(document)
+    return _node(
+        id=task["id"],
         parent=parent,
         kind="task",
         label=f"Task {place}",
-        text=task.query,
+        text=task.get("query", ""),
         state=state,
         why=why,
-        data={
-            name: getattr(task, name) for name in ("resource_name", "reason", "result", "attempts", "errors")
-        },
+        data={name: task.get(name) for name in _TASK_DATA},
     )
 
 
@@ -367,32 +276,39 @@ def _task_node(parent: str, place: int, task: TaskEntry, document: Mapping[str, 
 
 
 def add_thoughts(
-    nodes: dict[str, PageNode], thoughts: Sequence[Thought], document: Mapping[str, Any]
-) -> list[str]:
-    """Add a node for each thought, on the line it continues; return their ids, in the order of the thoughts."""
+    nodes: dict[str, PageNode], thoughts: Iterable[Document], begun_at_ms: int
+) -> dict[str, str]:
+    """Add a node for each thought of a session, on the line it continues; return the last one of each line."""
     root = next(iter(nodes))
-    ends: dict[str | None, str] = {None: root}
-    names: list[str] = []
-    for number, thought in enumerate(thoughts, 1):
-        name = f"t{number}"
-        above = ends.get(thought.branch) or ends.get(thought.leaves) or ends[None]
+    ends, numbers = {"": root}, dict[int, str]()
+
+    def refers_to(thought: Document, seq: str, number: str) -> str | None:
+        """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
+        named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
+        return named if named in nodes else None
+
+    for thought in thoughts:
+        name, branch, number = f"t{thought['seq']}", thought.get("branch_id") or "", thought["thought_number"]
+        parent = ends.get(branch) or refers_to(thought, "branch_from_seq", "branch_from_thought") or ends[""]
+        data, merged = thought.get("data") or {}, ends.get(thought.get("merge_branch", root))
+        score = thought.get("score", data.get("score"))
+        score = score if isinstance(score, int | float) else None
+        at, before = instant_ms(thought["at"], 0) - begun_at_ms if "at" in thought else None, nodes[parent]
         nodes[name] = PageNode(
             id=name,
-            parent=above,
+            parent=parent,
             kind="thought",
             label=f"Thought {number}",
-            text=thought.text,
-            stage=thought.stage,
-            branch=thought.branch or "",
-            score=thought.score,
-            score_text="" if thought.score is None else f"{thought.score:.2f}",
-            revises=f"t{thought.revises}" if thought.revises and 0 < thought.revises < number else None,
-            data=thought.data,
+            text=thought["thought"],
+            stage=" → ".join(stages_of(thought)),
+            branch=branch,
+            score=score,
+            score_text="" if score is None else f"{round(score, 2):g}",
+            begun_at_ms=at if before.ended_at_ms is None else before.ended_at_ms,
+            ended_at_ms=None if at is None else max(at, 0),
+            revises=refers_to(thought, "revises_seq", "revises_thought"),
+            merges=[merged] if merged else [],
+            data=data,
         )
-        ends[thought.branch] = name
-        names.append(name)
-    if ends[None] != root:
-        has_answer = document["answer"] is not None
-        end: NodeState = "open" if is_active(document) else "answer" if has_answer else "on_path"
-        mark_path({name: node for name, node in nodes.items() if name != root}, ends[None], end)
-    return names
+        ends[branch] = numbers[number] = name
+    return ends

@@ -14,14 +14,17 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from ...app.run_thoughts import new_rows
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...core.text import first_words
 from ...engine.journal import CALLER
 from ...engine.record import Record
+from ...guided.replies import thought_document
 from ..run_report import TITLE_CHARS, outline
 from .page import (
     EVERYTHING,
+    DrawnCounts,
     PageBounds,
     PageCall,
     PageCost,
@@ -33,8 +36,9 @@ from .page import (
     PromptLines,
     cost_of_dropped,
     finish_page,
+    mark_path,
 )
-from .run_nodes import DrawnCounts, add_thoughts, first_nodes, is_active, read_shape, votes_of
+from .run_nodes import add_thoughts, first_nodes, is_active, read_part, votes_of
 
 Entry = Mapping[str, Any]
 
@@ -82,9 +86,9 @@ def run_page(
         cost_of_dropped=cost_of_dropped(maker.nodes.values()),
         budget=head.get("budget") or {},
         budgets=head.get("budgets") or [],
-        votes=votes_of(document),
+        votes=read_part(lambda: votes_of(document), []),
         **{name: getattr(result, name) for name in _ALIKE},
-        **structs.asdict(read_shape(document, DrawnCounts) or DrawnCounts()),
+        **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
@@ -128,7 +132,7 @@ class _Maker:
         self.root = next(iter(self.nodes))
         is_chain = len(self.nodes) == 1
         origins: list[str] = [*record.entries("origins")]
-        self.owners = add_thoughts(self.nodes, self.thoughts, document) if is_chain else []
+        self.owners = self._add_chain() if is_chain else []
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.sources: list[tuple[str, str]] = []
         """Nodes, each with an effect that was about it or that it came of."""
@@ -145,6 +149,14 @@ class _Maker:
         usage = record.result.usage
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
+
+    def _add_chain(self) -> list[str]:
+        """Add a node for each thought, and mark the way to the last of the main line; return their ids."""
+        end = add_thoughts(self.nodes, map(thought_document, new_rows()(self.thoughts)), 0)[""]
+        if end != self.root:
+            has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
+            mark_path(self.nodes, end, "open" if is_open else "answer" if has_answer else "on_path")
+        return [*self.nodes][1:]
 
     def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
         own = self.nodes.get(self.owners[number - 1] if self.owners else str(thought.data.get("node_id", "")))
