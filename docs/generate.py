@@ -7,6 +7,7 @@ written here. With --check nothing is written, and the exit code is 1 if somethi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import re
@@ -396,10 +397,13 @@ def picture() -> str:
         color_system="truecolor",
         no_color=False,
     )
-    result = solve_sync(PUZZLE, model="offline", store="memory", budget=budget, observer=live)
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        result = solve_sync(PUZZLE, model="offline", store="memory", budget=budget, observer=live)
     # A run has another id and takes another time each time.
-    live.run_id, live.since = "0195f3a2-5c1e-7000-8a4b-2d1f6e9c0b37", time.monotonic()
+    live.since = time.monotonic()
+    header = printed.getvalue().replace(result.run_id, "0195f3a2-5c1e-7000-8a4b-2d1f6e9c0b37")
     live.console.print(Text(f'$ reasonry solve "{PUZZLE}" --model offline --max-calls 20', style="bold"))
+    live.console.print(Text(header.strip()))
     live.console.print(live.draw())
     live.console.print(Text(str(result.answer), style="bold green"))
     svg = live.console.export_svg(title="reasonry", unique_id="reasonry", code_format=_svg_format())

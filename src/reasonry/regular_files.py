@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 
 from .errors import TooLargeError, UsageError
 
+Line = TypeVar("Line", bound=msgspec.Struct)
+Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -47,6 +54,45 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
         message = f"the {label} {str(path)!r} is over {limit:,} bytes"
         raise TooLargeError(message, limit=limit, option=option, file=str(path))
     return data
+
+
+def read_problems(
+    data: bytes, form: type[Line], take: Callable[[int, Line], Taken], *, name: str
+) -> dict[int, Taken]:
+    """Return what is made of each line of a file of problems, by its number; empty lines are passed over.
+
+    Args:
+        form: Of a line; it has an `id`, in place of which the number counts if it is None.
+        take: Makes something of a line, from its number and its data.
+        name: What messages call the file.
+
+    Raises:
+        UsageError: Lines are broken, cannot be taken or have the id of an earlier one (`lines` has the first ten of
+            them), or there is no line.
+    """
+    found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
+    for number, text in enumerate(data.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            line: Any = msgspec.json.decode(text, type=form)
+            first = numbers.setdefault(str(number if line.id is None else line.id), number)
+            if first == number:
+                found[number] = take(number, line)
+            else:
+                faults[number] = f"its id is that of line {first}"
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            faults[number] = f"it is broken: {error}"
+        except UsageError as error:
+            faults[number] = str(error)
+    if faults:
+        shown = dict(islice(faults.items(), 10))
+        listed = "; ".join(f"line {number}: {why}" for number, why in shown.items())
+        message = f"nothing was begun. {len(faults)} lines cannot be taken. {name}, {listed}"
+        raise UsageError(message, lines=[*shown])
+    if not found:
+        raise UsageError(f'{name} holds no problem; a line is {{"problem": …}}', option="file")
+    return found
 
 
 def _check_kind(mode: int) -> None:

@@ -56,13 +56,13 @@ def test_a_data_set_is_one_object_a_line_and_ids_count_from_1() -> None:
     ],
 )
 def test_a_broken_line_is_named_by_its_number(line: str) -> None:
-    with pytest.raises(UsageError, match="line 3 of data") as caught:
+    with pytest.raises(UsageError, match="data, line 3: it is broken") as caught:
         read_dataset(f'{{"problem": "a"}}\n\n{line}\n{{"problem": "b"}}', "data")
-    assert caught.value.details["line"] == 3
+    assert caught.value.details["lines"] == [3]
 
 
 def test_an_id_that_stands_twice_and_an_empty_set_are_refused() -> None:
-    with pytest.raises(UsageError, match="'1' stands in line 1 too"):
+    with pytest.raises(UsageError, match="line 2: its id is that of line 1"):
         read_dataset('{"problem": "a"}\n{"problem": "b", "id": 1}', "data")
     with pytest.raises(UsageError, match="holds no problem"):
         read_dataset("\n \n", "data")

@@ -9,10 +9,9 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms, TrialObserver
+from reasonry.compare.comparison import Comparison, Terms
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import ProblemSet, open_dataset
-from reasonry.compare.standings import Trial
 from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
 from reasonry.errors import NotFoundError
 from reasonry.models.scripted import ScriptedModel
@@ -30,12 +29,7 @@ async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial
     async with App("memory") as app:
         heard = asyncio.Event()
 
-        class Second(TrialObserver):
-            def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
-                if done == 2:
-                    heard.set()
-
-        first = compare(app, 3, observer=Second())
+        first = compare(app, 3, note=lambda text: heard.set() if text.startswith("2/6 ") else None)
         task = asyncio.create_task(first.run())
         await heard.wait()
         task.cancel()

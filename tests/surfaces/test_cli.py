@@ -237,7 +237,7 @@ def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
         "self_consistency",
         "tree_of_thoughts",
     }
-    assert "fenced 1" in shell.run("runs", "stats").stdout
+    assert "fenced: 1" in shell.run("runs", "stats").stdout
     assert shell.run("runs", "stats", "--limit", "0").returncode == 2
 
 

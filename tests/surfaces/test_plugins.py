@@ -114,8 +114,8 @@ def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tm
     assert rows["strategies", STRATEGY]["version"] == "1.0.0"
     assert rows["strategies", STRATEGY]["package"] == PACKAGE
     people = command(site, tmp_path, "plugins")
-    assert f"strategy\t{STRATEGY}\t1.0.0\tyes" in people.stdout
-    assert "strategy\tfaulty-parts/leaves\t0.1\tno: SystemExit: 3" in people.stdout
+    assert f"strategies\t{STRATEGY}\t1.0.0\tyes" in people.stdout
+    assert "strategies\tfaulty-parts/leaves\t0.1\tno\tSystemExit: 3" in people.stdout
 
 
 def test_a_run_reads_without_the_package_and_goes_on_only_with_it(

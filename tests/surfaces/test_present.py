@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 from pathlib import Path
@@ -108,27 +107,20 @@ def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, scri
     assert recorded["text"].endswith(format_plan(PLAN))
 
 
-def test_the_live_view_shows_the_plan_as_it_stands(script: str) -> None:
-    from rich.console import Console
+def test_the_live_view_shows_the_plan_of_each_thought_above_what_is_spent(
+    script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import reasonry
+    from reasonry.surfaces.cli.watch import Live
 
-    from reasonry.core.events import Answered
-    from reasonry.core.machine import advance, begin
-    from reasonry.strategies.planned_thinking import PLANNED_THINKING
-    from reasonry.surfaces.cli import watch
-
-    reply = json.loads(Path(script.removeprefix("scripted:")).read_text("utf-8").splitlines()[0])["reply"]
-    step = begin(PLANNED_THINKING, "17 + 25?")
-    thoughts = advance(PLANNED_THINKING, step.snapshot, "e1", Answered(json.dumps(reply))).thoughts
-
-    class Run:
-        begun = type("Begun", (), {"problem": "17 + 25?"})
-        skipped = type("Counts", (), {"thoughts": 0})
-
-    Run.thoughts = thoughts
-    out = Console(file=io.StringIO(), width=60)
-    out.print(watch._thoughts(Run, 60, 20))
-    assert [line.rstrip() for line in out.file.getvalue().splitlines()] == [
-        "17 + 25?",
-        "  Thought 1 · think  Set up.",
-        *(f"  {line}" for line in SHOWN),
+    live = Live("script", "", None)
+    reasonry.solve_sync("17 + 25?", strategy="planned_thinking", model=script, store="memory", observer=live)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("planned_thinking · model script · run ")
+    assert shown[1:7] == [
+        "Thought 1 · think: Set up.",
+        *SHOWN,
+        "Thought 2 · think: Evaluation: Right. It is 42.",
     ]
+    assert live.latest == ""
+    assert live.in_flight == {}

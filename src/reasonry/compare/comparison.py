@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from itertools import count
@@ -34,6 +34,7 @@ from ..core.machine import advance, begin, open_effects
 from ..core.metering import estimate_tokens
 from ..core.options import nested_options
 from ..core.registry import strategy_names
+from ..core.text import clip
 from ..engine.engine import Order
 from ..engine.follow import Observer
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
@@ -93,11 +94,11 @@ class Job(NamedTuple):
     key: str
 
 
-class TrialObserver(Observer):
-    """Told of the runs and trials of a comparison; counts what the runs take in this call."""
+class Spending(Observer):
+    """Counts what the runs of a comparison take in this call, and notes why nothing moves."""
 
-    def __init__(self) -> None:
-        self._ended = NOTHING
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
         """What is being run or was cut off, and what each had spent before."""
 
@@ -109,8 +110,10 @@ class TrialObserver(Observer):
         """See `Observer`."""
         self._ended += _difference(run.usage, self._open.pop(run_id)[1])
 
-    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
-        """A trial is there, one of so many that are wanted."""
+    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
+        """See `Observer`."""
+        if delay_s >= 1:
+            self._note(f"{reason}; on in {delay_s:.0f} s")
 
     @property
     def spent(self) -> Usage:
@@ -144,6 +147,7 @@ class Comparison:
     Args:
         strategies: Names as `check_strategies` returns them.
         request: Each run, but for its problem and its strategy; every strategy must have the prompts.
+        note: Told what came of each run, and why nothing moves.
 
     Raises:
         UsageError: A problem, a strategy or the judge is not valid; nothing was run.
@@ -156,9 +160,10 @@ class Comparison:
         strategies: Sequence[str],
         request: RunRequest,
         terms: Terms,
-        observer: TrialObserver | None = None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.app, self.engine, self.terms, self.observer = app, app.engine, terms, observer or TrialObserver()
+        self.app, self.engine, self.terms, self.note = app, app.engine, terms, note
+        self.spending = Spending(note)
         self.strategies, self.problems = list(strategies), problems
         self.judged_by = terms.judge or (problems.name if problems.judge else "exact")
         self.judge = problems.judge if problems.judge and not terms.judge else find_judge(self.judged_by)
@@ -246,7 +251,7 @@ class Comparison:
             keys=[job.key for job in self.jobs],
             found=self.trials,
             reused=self.reused,
-            spent=self.observer.spent,
+            spent=self.spending.spent,
         )
 
     async def missing(self) -> list[Job]:
@@ -285,7 +290,8 @@ class Comparison:
         if written.get((trial.item, trial.strategy)) != trial:
             await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
-        self.observer.report_trial(trial, len(self.trials), len(self.jobs))
+        came = f"{trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}"
+        self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
         """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
@@ -293,12 +299,12 @@ class Comparison:
         if row is not None and row.status in ENDED:
             self.reused += is_counted
             return await self.engine.result(row.run_id)
-        if self.terms.total_usd is not None and (self.observer.spent.usd or 0) >= self.terms.total_usd:
+        if self.terms.total_usd is not None and (self.spending.spent.usd or 0) >= self.terms.total_usd:
             return None
         if row is not None:
-            return await self.app.resume(row.run_id, job.participants, observer=self.observer)
+            return await self.app.resume(row.run_id, job.participants, observer=self.spending)
         order = msgspec.structs.replace(job.order, session_id=session_id)
-        return await self.app.solve(order, job.performers, self.observer)
+        return await self.app.solve(order, job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
         """Return the last run of a key unless it is to be repeated, and the id of the session of a new one."""

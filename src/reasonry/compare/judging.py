@@ -21,6 +21,7 @@ from ..puzzles.reading import read_puzzle
 from ..puzzles.term import Puzzle
 from ..reading.numbers import numbers_in, without_latex
 from ..reading.vote import agree, normalise
+from ..regular_files import read_problems
 from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)
@@ -34,7 +35,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
     """One line of a data set.
 
     Attributes:
-        id: What it is called in reports; given by its place where the line has none.
+        id: What it is called in reports: the number of the line where the line names no other.
         answer: What is right; not needed by every judge.
     """
 
@@ -49,33 +50,12 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_dataset(text: str, name: str) -> list[Item]:
-    """Read a data set, one JSON object a line; empty lines are passed over.
+    """Read a data set, one JSON object a line; raises as `read_problems`."""
 
-    Args:
-        name: What messages call it.
+    def take(number: int, item: Item) -> Item:
+        return msgspec.structs.replace(item, id=str(number if item.id is None else item.id))
 
-    Raises:
-        UsageError: A line is broken or an id stands twice (`line` says where), or there is no line.
-    """
-    items: list[Item] = []
-    seen: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            item = msgspec.json.decode(line, type=Item)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            raise UsageError(f"line {number} of {name} is broken: {error}", line=number) from None
-        item = msgspec.structs.replace(item, id=str(len(items) + 1 if item.id is None else item.id))
-        if item.id in seen:
-            message = f"line {number} of {name}: the id {item.id!r} stands in line {seen[item.id]} too"
-            raise UsageError(message, line=number)
-        seen[str(item.id)] = number
-        items.append(item)
-    if not items:
-        message = f'{name} holds no problem; a line is {{"problem": …, "answer": …}}'
-        raise UsageError(message, option="dataset")
-    return items
+    return [*read_problems(text.encode(), Item, take, name=name).values()]
 
 
 # -- judging

@@ -137,14 +137,8 @@ def call(arguments: list[str]) -> int:
     command = complete_help(arguments) if asks_help else ""
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except UnusedCliTokensError as error:
-        raise _usage_error(
-            f"unexpected argument: {' '.join(error.unused_tokens or ())[:100]}.", error
-        ) from None
-    except CoercionError as error:
-        raise _not_a_choice(error) or _usage_error(str(error), error) from None
     except CycloptsError as error:
-        raise _usage_error(str(error), error) from None
+        raise _usage_error(error) from None
     if asks_help and (example := read_examples().get(command)):
         print_text(f"Example:\n\n{example}")
     return code if isinstance(code, int) else 0
@@ -164,19 +158,16 @@ def complete_help(arguments: list[str]) -> str:
     return " ".join(command)
 
 
-def _usage_error(fault: str, error: CycloptsError) -> UsageError:
-    """Return an error that ends with what the command takes."""
+def _usage_error(error: CycloptsError) -> UsageError:
+    """Return an error with the legal values of an option that has a list of them, else with what the command takes."""
     from cyclopts.help import format_usage
 
+    if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
+        name = (error.token.keyword or (error.argument.name if error.argument else "")).lstrip("-")
+        return not_a_choice(name.replace("-", "_"), error.token.value, get_args(error.target_type))
+    unused = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
+    fault = f"unexpected argument: {' '.join(unused)[:100]}." if unused else str(error)
     command = list(error.command_chain or ())
     _, apps, _ = app.parse_commands(command)
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault).strip()} Usage: {usage}; --help says more.")
-
-
-def _not_a_choice(error: CoercionError) -> UsageError | None:
-    """Return the error of an option that is none of its legal values; None: it has no list of them."""
-    if error.token is None or error.argument is None or get_origin(error.target_type) is not Literal:
-        return None
-    name = (error.token.keyword or error.argument.name).lstrip("-").replace("-", "_")
-    return not_a_choice(name, error.token.value, get_args(error.target_type))

@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal
 from msgspec import structs
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Terms, TrialObserver, check_strategies, estimate
+from ...compare.comparison import Comparison, Terms, check_strategies, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.standings import Report, Trial, cost_of, standings
+from ...compare.standings import Report, cost_of, standings
 from ...core.budget import Budget, Usage
 from ...core.composition import split_outside
-from ...core.text import clip
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
@@ -89,7 +88,7 @@ def compare(
         tools = (*asked.participants.tools, *problems.tools)
         participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
         asked = replace(asked, budget=budget, participants=participants)
-        comparison = Comparison(app, problems, names, asked, terms, Progress(note))
+        comparison = Comparison(app, problems, names, asked, terms, note)
         runs, taken = await estimate(comparison)
         for line in _describe_start(comparison, runs, taken):
             note(line)
@@ -135,23 +134,6 @@ def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator
         rough = f"about {taken.calls:,} calls and {taken.tokens:,} tokens"
         yield f"{present.count_of(runs, 'run')} to go: {rough}, {'for nothing' if taken.usd == 0 else costs}"
         yield f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}"
-
-
-class Progress(TrialObserver):
-    """Says what came of each run, and why nothing moves."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        super().__init__()
-        self.note = note
-
-    def report_trial(self, trial: Trial, done: int, wanted: int) -> None:
-        """See `TrialObserver`."""
-        self.note(f"{done}/{wanted} {trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}")
-
-    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """See `Observer`."""
-        if delay_s >= 1:
-            self.note(f"{reason}; on in {delay_s:.0f} s")
 
 
 _COLUMNS = (

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -52,10 +53,10 @@ MAX_DRAWN = 200
 """Nodes of a run that has been: a larger tree is cut to its latest and those that lead to the answer."""
 _DATA_CHARS = 500
 """Of one field; `--json` has it whole."""
+_LABEL_CHARS = 400
+"""Of a node's text, before it is cut to the width of the terminal."""
 
 Document = Mapping[str, Any]
-Row = tuple[int, tuple[tuple[str, str], ...]]
-"""How far a row is indented, and its texts with their styles."""
 
 
 # -- an answer
@@ -171,13 +172,6 @@ def drawn_line(line: str, style: str = "") -> Text:
     return text.append(line[end:])
 
 
-def drawn_start(text: str, width: int, style: str = "") -> Text:
-    """Return the beginning of a text on one line, at most so wide, drawn as an answer is."""
-    indent = len(text) - len(text.lstrip(" "))
-    plain = plain_latex(_HEADING_MARK.sub("", text))
-    return drawn_line(" " * indent + clip(plain, width - indent), style)
-
-
 def _table(rows: Sequence[str]) -> Any:
     from rich.table import Table
 
@@ -193,11 +187,11 @@ def _table(rows: Sequence[str]) -> Any:
 # -- a tree of thoughts
 
 
-def tree_of(nodes: Sequence[Document], problem: str, width: int, limit: int) -> Tree | Text:
+def tree_of(nodes: Sequence[Document], problem: str, limit: int) -> Tree | Text:
     """Return the tree to be drawn.
 
     Args:
-        nodes: `id`, `parent`, `text`, `score`, `depth` and `on_path`, oldest first.
+        nodes: `id`, `parent`, `text`, `score` and `on_path`, oldest first.
         limit: How many nodes to draw; those that lead to the best one always are.
     """
     from rich.text import Text
@@ -207,9 +201,9 @@ def tree_of(nodes: Sequence[Document], problem: str, width: int, limit: int) -> 
     places: dict[str | None, Tree] = {}
     for node in nodes:
         if node["parent"] is None:
-            places[node["id"]] = Tree(Text(clip(problem, width - 2), style="bold"))
+            places[node["id"]] = Tree(_one_line(clip(problem, _LABEL_CHARS), "bold"))
         elif node["id"] in shown and node["parent"] in places:
-            places[node["id"]] = places[node["parent"]].add(_label(node, width))
+            places[node["id"]] = places[node["parent"]].add(_label(node))
     return next(iter(places.values()), Text(""))
 
 
@@ -217,29 +211,36 @@ def print_tree(trace: Document) -> None:
     """Print the tree of a run, if its document has one, or one inside a sample."""
     from ..web.run_nodes import first_nodes
 
-    found, nodes = first_nodes(trace, trace["problem"], ()).values(), list[Document]()
+    found = first_nodes(trace, trace["problem"], ()).values()
     if not any(node.kind == "thought" for node in found):
         return
-    depths: dict[str | None, int] = {None: -1}
-    for node in found:
-        depths[node.id] = depths[node.parent] + 1
-        on_path, text = node.state in ("on_path", "answer"), node.text or node.score_text
-        place = {"id": node.id, "parent": node.parent, "depth": depths[node.id]}
-        nodes.append({**place, "text": text, "score": node.score, "on_path": on_path})
-    console = open_console()
-    print_inert_lines(draw_lines(console, tree_of(nodes, trace["problem"], console.width, MAX_DRAWN)))
+    nodes = [
+        {
+            "id": node.id,
+            "parent": node.parent,
+            "text": node.text or node.score_text,
+            "score": node.score,
+            "on_path": node.state in ("on_path", "answer"),
+        }
+        for node in found
+    ]
+    print_inert_lines(draw_lines(open_console(), tree_of(nodes, trace["problem"], MAX_DRAWN)))
     if len(nodes) > MAX_DRAWN:
         print_line(f"… of {len(nodes)} nodes; --json has them all")
 
 
-def _label(node: Document, width: int) -> Text:
+def _label(node: Document) -> Text:
+    """Return the score and the beginning of a node's text, drawn as an answer is."""
+    score, text = node["score"], clip(plain_latex(_HEADING_MARK.sub("", node["text"])), _LABEL_CHARS)
+    style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
+    label = _one_line("  … " if score is None else f"{score:.2f} ", style)
+    return label.append_text(drawn_line(text, "bold green" if node["on_path"] else ""))
+
+
+def _one_line(text: str, style: str) -> Text:
     from rich.text import Text
 
-    score = node["score"]
-    style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
-    text = Text("  … " if score is None else f"{score:.2f} ", style=style)
-    room = max(width - 4 * (node["depth"] + 1) - 6, 10)
-    return text.append_text(drawn_start(node["text"], room, "bold green" if node["on_path"] else ""))
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 # -- a session
@@ -255,84 +256,62 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(clip(session["purpose"], console.width), style="dim"))
-    print_inert_lines(line for row in _rows(recorded) for line in _draw_row(console, row))
+    print_inert_lines(line for row in _rows(recorded) for line in _draw_row(console, *row))
 
 
-def _draw_row(console: Console, row: Row) -> list[str]:
-    """Draw a row; the first of several texts is the margin that the others stand beside, line for line."""
-    from rich.table import Table
+def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[str]:
+    """Draw a text beside a margin, line for line."""
     from rich.text import Text
 
-    indent, pieces = row
-    plain = " " * indent + "".join(text for text, _ in pieces)
-    if console.color_system is None and plain.isascii() and "\n" not in plain and len(plain) <= console.width:
-        return [plain]
-    margin = pieces[:-1][:1]
-    grid = Table.grid()
-    grid.add_column(width=indent + sum(len(text) for text, _ in margin), no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(Text.assemble(" " * indent, *margin), Text.assemble(*pieces[len(margin) :]))
-    return draw_lines(console, grid)
+    left = " " * min(indent, console.width // 2) + margin
+    lines = text.wrap(console, max(console.width - len(left), 8), overflow="fold")
+    starts = (left if place == 0 else " " * len(left) for place in range(len(lines)))
+    parts = (Text.assemble((start, "bold"), line) for start, line in zip(starts, lines, strict=True))
+    return draw_lines(console, Text("\n").join(parts))
 
 
-def _rows(thoughts: Iterable[Document]) -> Iterator[Row]:
-    """Yield the main line with each branch under the thought it left, then the branches that left none of it."""
-    lines, leaving = _lines_of(thoughts)
-    waiting = dict.fromkeys(lines)
+def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
+    """Yield the main line with each branch under the thought it left, then the branches that left none of it.
 
-    def line(name: str | None, depth: int) -> Iterator[Row | Iterator[Any]]:
-        del waiting[name]
-        if name is not None:
-            yield 2 * depth - 2, ((f"⎇ {clip(name, 40)}", "magenta"),)
-        for thought in lines[name]:
-            yield 2 * depth, tuple(_thought(thought))
-            yield from _data(thought, 2 * depth + 4)
-            for branch in leaving.get(thought["seq"], []):
-                if branch in waiting:
-                    yield line(branch, depth + 2)
+    Returns:
+        Rows: how far each is indented, its margin and its text.
+    """
+    from rich.text import Text
 
-    # Branches may be nested deeper than calls.
-    begun = list[Iterator[Row | Iterator[Any]]]()
-    while waiting or begun:
-        if not begun:
-            name = next(iter(waiting))
-            begun.append(line(name, 0 if name is None else 1))
-        match next(begun[-1], None):
-            case None:
-                begun.pop()
-            case tuple() as row:
-                yield row
-            case inner:
-                begun.append(inner)
-
-
-def _lines_of(
-    thoughts: Iterable[Document],
-) -> tuple[dict[str | None, list[Document]], dict[int, list[str]]]:
-    """Return the thoughts by line, and the branches by the `seq` of the thought they leave."""
     lines: dict[str | None, list[Document]] = {None: []}
-    leaving: dict[int, list[str]] = {}
+    leaving, shown = defaultdict[int | None, list[Any]](list), set[int]()
     for thought in thoughts:
-        name = thought.get("branch_id")
-        if name is not None and name not in lines and "branch_from_seq" in thought:
-            leaving.setdefault(thought["branch_from_seq"], []).append(name)
+        name, left = thought.get("branch_id"), thought.get("branch_from_seq")
+        if name not in lines:
+            leaving[left if left in shown else None].append(name)
         lines.setdefault(name, []).append(thought)
-    return lines, leaving
+        shown.add(thought["seq"])
+    # Branches may be nested deeper than calls.
+    waiting: list[tuple[int, str | Document | None]] = [(0, None)]
+    waiting[:0] = [(1, name) for name in reversed(leaving[None])]
+    while waiting:
+        depth, item = waiting.pop()
+        if isinstance(item, Mapping):
+            yield from _thought(item, 2 * depth)
+            waiting += [(depth + 2, branch) for branch in reversed(leaving[item["seq"]])]
+        else:
+            if item is not None:
+                yield 2 * depth - 2, "", Text(f"⎇ {clip(item, 40)}", "magenta")
+            waiting += [(depth, thought) for thought in reversed(lines[item])]
 
 
-def _data(thought: Document, indent: int) -> Iterator[Row]:
-    """Yield a row for each field of a thought's stage, and for the score a run gave it."""
+def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
+    """Yield a row for a thought, one for each field of its stage, and one for the score a run gave it."""
+    from rich.text import Text
+
+    text = Text()
+    if thought.get("stage"):
+        text.append(f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan")
+    if thought.get("revises_thought"):
+        text.append(f"↺ revises {thought['revises_thought']} ", "yellow")
+    if thought.get("merge_branch"):
+        text.append(f"⇠ takes in {clip(thought['merge_branch'], 30)} ", "magenta")
+    yield indent, f"{thought['thought_number']:>3} ", text.append(inert(thought["thought"]))
     scored = {name: thought[name] for name in ("score",) if name in thought}
     for name, value in {**scored, **thought.get("data", {})}.items():
-        yield indent, ((clip(f"{name}: {plain_value(value)}", _DATA_CHARS), "dim"),)
-
-
-def _thought(thought: Document) -> Iterator[tuple[str, str]]:
-    yield f"{thought['thought_number']:>3} ", "bold"
-    if thought.get("stage"):
-        yield f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan"
-    if thought.get("revises_thought"):
-        yield f"↺ revises {thought['revises_thought']} ", "yellow"
-    if thought.get("merge_branch"):
-        yield f"⇠ takes in {clip(thought['merge_branch'], 30)} ", "magenta"
-    yield inert(thought["thought"]), ""
+        yield indent + 4, "", Text(clip(f"{name}: {plain_value(value)}", _DATA_CHARS), "dim")

@@ -12,40 +12,23 @@ from ...core.describe import describe
 from ...core.describe import diagram as draw_diagram
 from ...errors import NotFoundError, UsageError
 from ...extras import has_extra
-from ...plugins import KINDS
 from ...strategies import COMPARED, resolve
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
 from .arguments import Count, Text, WholeNumber, list_strategies, read_text
-from .output import Column, print_line, print_note, print_table, print_text
+from .output import Column, columns_of, print_line, print_note, print_table, print_text
 from .settings import Common, OutputOptions, run_async
 
-_STRATEGIES = (
-    Column("NAME", "name"),
-    Column("SOURCE", "source", rank=1),
-    Column("WHAT IT DOES", "summary", narrowest=40, wraps=True),
-)
 _OPTIONS = (
     Column("OPTION", "name"),
     Column("DEFAULT", lambda row: _default(row["default"]), narrowest=12),
     Column("MEANING", "description", narrowest=20, wraps=True),
 )
-_PLUGINS = (
-    Column("KIND", lambda row: KINDS[row["kind"]]),
-    Column("NAME", "name"),
-    Column("VERSION", "version", rank=1),
-    Column("LOADED", lambda row: "yes" if row["loaded"] else f"no: {row['why']}", narrowest=20, wraps=True),
-)
 _TOOLS = (
     Column("NAME", "name"),
     Column("STATE", lambda row: _state(row)),
     Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
-)
-_DATASETS = (
-    Column("NAME", "name"),
-    Column("TESTS", "measures", rank=1),
-    Column("PROBLEMS", "summary", narrowest=30, wraps=True),
 )
 
 
@@ -68,7 +51,7 @@ def strategies(
     if name is None:
         members = ("name", "title", "source", "summary", "aliases", "driven")
         rows = [{key: document[key] for key in members} for document in map(describe, known.values())]
-        return output.show_rows({"strategies": rows}, _STRATEGIES, rows)
+        return output.show_rows({"strategies": rows}, columns_of("name", "source", "summary"), rows)
     document = describe(strategy := resolve(name, known))
     if diagram:
         drawn = draw_diagram(strategy)
@@ -96,7 +79,8 @@ def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
     rows = describe_plugins()
     none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
-    return output.show_rows({"plugins": rows}, _PLUGINS, rows, none=none)
+    columns = columns_of("kind", "name", "version", "loaded", "why")
+    return output.show_rows({"plugins": rows}, columns, rows, none=none)
 
 
 # -- tools
@@ -198,9 +182,10 @@ def datasets(
             | {"levels": LEVELS, "strategies": COMPARED[dataset.needs].split(",")}
             for dataset in DATASETS.values()
         ]
-        document = {"datasets": rows, "gym": [f"gym/{known}" for known in WHITELIST]}
+        document = {"datasets": [*rows], "gym": [f"gym/{known}" for known in WHITELIST]}
         about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
-        return output.show_rows(document, _DATASETS, [*rows, {"name": "gym/NAME", "summary": about}])
+        rows.append({"name": "gym/NAME", "summary": about})
+        return output.show_rows(document, columns_of("name", "measures", "summary"), rows)
     items = open_dataset(f"{name}:{show}", seed, level).items
     shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in items]
     text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)

@@ -24,6 +24,7 @@ import msgspec
 
 from ...core.text import escaped_json, inert
 from ...errors import UsageError
+from ...guided.export import plain_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -214,13 +215,19 @@ class Column:
     def read(self, row: Any) -> str:
         """Return what a row has in this column."""
         value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
-        return "" if value is None else " ".join(str(value).split())
+        return "" if value is None else " ".join(plain_value(value).split())
 
     def shorten(self, value: str, ids: Mapping[str, str]) -> str:
         """Return a value as a terminal shows it."""
         if self.kind == "instant":
             return local_time(value)
         return ids.get(value, value) if self.kind == "id" else value
+
+
+_MEMBERS = (
+    Column("", lambda member: member[0].replace("_", " ")),
+    Column("", lambda member: member[1], narrowest=20, wraps=True),
+)
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Any], ids: Mapping[str, str] = {}) -> None:
@@ -236,6 +243,26 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], ids: Mapping[str
     cells = [[column.shorten(cell, ids) for column, cell in zip(columns, row, strict=True)] for row in cells]
     if cells:
         print_inert_lines(_draw(columns, cells))
+
+
+def print_record(record: Mapping[str, Any]) -> None:
+    """Print the members of a document as a table, and each list of records in it as one below."""
+    tables = {
+        name: rows
+        for name, rows in record.items()
+        if isinstance(rows, list | tuple) and isinstance(next(iter(rows), None), dict)
+    }
+    print_table(_MEMBERS, (member for member in record.items() if member[0] not in tables))
+    for name, rows in tables.items():
+        print_line("", name)
+        print_table(columns_of(*dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def columns_of(*names: str) -> list[Column]:
+    """Return columns for these keys of rows; the first is always shown, and the values of the last may wrap."""
+    *others, last = names
+    columns = [Column(name.upper(), name, rank=place and 1) for place, name in enumerate(others)]
+    return [*columns, Column(last.upper(), last, narrowest=20, wraps=True)]
 
 
 def local_time(instant: str, now: datetime | None = None) -> str:
@@ -271,7 +298,10 @@ def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable
         if len(needed) == 1 or not columns[last].rank:
             break
         del needed[last]
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
+    is_headed = any(column.heading for column in columns)
+    table = Table(
+        box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim", show_header=is_headed
+    )
     for column in (columns[place] for place in needed):
         table.add_column(
             Text(column.heading, no_wrap=True),

@@ -40,7 +40,7 @@ from .arguments import (
 )
 from .coach import Brief, show_coached
 from .draw import print_answer, print_blocks, print_tree
-from .output import Column, confirm, print_line, print_note, print_table
+from .output import Column, confirm, print_line, print_note, print_record
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
@@ -154,13 +154,7 @@ def stats_(
         ]
         return {"runs": len(rows), "readings": readings}
 
-    document = common.do(work)
-
-    lines = [present.count_of(document["runs"], "run")]
-    for row in document["readings"]:
-        rungs = ", ".join(f"{rung} {count}" for rung, count in row["rungs"].items())
-        lines.append(f"{row['model']} · {row['strategy']}: {row['replies']} replies: {rungs}")
-    return common.show(document, "\n".join(lines))
+    return common.show(common.do(work))
 
 
 def _print_record(record: Record) -> None:
@@ -322,8 +316,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         return kept
 
     limited, budget = common.do_on_run(run_id, work)
-    shown = ", ".join(f"{value:g} {name}" for name, value in budget.items())
-    return common.show({"run_id": limited, "budget": budget}, f"the limits of {limited} are now: {shown}")
+    return common.show({"run_id": limited, "budget": budget})
 
 
 def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
@@ -409,10 +402,7 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
         print_line(f"Both answer: {_diff_text(document['answer']['a'])}")
     else:
         _show_sides("Answers:", document["answer"])
-    for heading, rows in (("USAGE", document["spend"]), ("SETTING", document["terms"])):
-        if rows:
-            print_line("")
-            print_table((Column(heading, "name"), *_SIDES), rows)
+    print_record({"usage": document["spend"], "settings": document["terms"]})
 
 
 def _show_parting(parting: Mapping[str, Any] | None, *, a: int, b: int, alike: int) -> None:
@@ -436,12 +426,6 @@ def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
     print_line(heading, f"  A: {shown[0]}", f"  B: {shown[1]}")
 
 
-def _diff_value(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4f}".rstrip("0").rstrip(".")
-    return f"{value:,}" if type(value) is int else _diff_text(value)
-
-
 def _diff_text(value: Any) -> str:
     if value is None:
         return "-"
@@ -449,8 +433,3 @@ def _diff_text(value: Any) -> str:
         value = f"the verifier says: {value.get('verdict')}, {value.get('detail') or 'no reason given'}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split())
-
-
-_SIDES = tuple(
-    Column(side.upper(), lambda row, side=side: _diff_value(row[side]), narrowest=16) for side in "ab"
-)

@@ -22,7 +22,7 @@ from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..signals import on_ending
 from .arguments import Count, WholeNumber
-from .output import Column, print_line, print_note, print_table
+from .output import print_note
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
 
@@ -33,10 +33,6 @@ _IN_A_TERMINAL = (
     "Ctrl-C ends it.",
 )
 """For a person who started the server, and would see nothing."""
-_WORKERS = (
-    Column("PROCESS", "process", narrowest=8),
-    Column("SINCE", lambda row: f"{row['since_s']:.0f} s", align_right=True),
-)
 
 
 def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:
@@ -187,12 +183,4 @@ def _show_workers(common: Common) -> int:
         workers = [worker._asdict() for worker in await store.workers()]
         return {"store": store.name, "queue": await store.queue_status(), "workers": workers}
 
-    found = msgspec.to_builtins(common.do(look))
-
-    def draw() -> None:
-        print_table(_WORKERS, found["workers"])
-        queue = found["queue"]
-        waits = f", the first for {queue['oldest_s']:.1f} s" if queue["depth"] else ""
-        print_line(f"workers: {queue['workers']:,}; runs waiting: {queue['depth']:,}{waits}")
-
-    return common.show(found, draw)
+    return common.show(msgspec.to_builtins(common.do(look)))

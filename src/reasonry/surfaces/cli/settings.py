@@ -22,7 +22,7 @@ from ...engine.ports import provider_of
 from ...errors import UsageError
 from ..signals import on_ending
 from .arguments import ABOVE_0, Count, read_pairs, read_prompts
-from .output import Column, print_document, print_line, print_note, print_part, print_table
+from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
 
 T = TypeVar("T")
 
@@ -47,12 +47,18 @@ class OutputOptions:
         """Whether a program reads the output, and not a person."""
         return self.json or self.field is not None
 
-    def show(self, document: Any, text: str | Callable[[], object]) -> int:
-        """Print a document, or its text for people: a line, or what the function prints. Return the exit code 0."""
+    def show(self, document: Any, text: str | Callable[[], object] | None = None) -> int:
+        """Print a document, for people as a line or what a function prints, else a member a line.
+
+        Returns:
+            The exit code 0.
+        """
         if self.field is not None:
             print_part(document, self.field)
         elif self.json:
             print_document(document)
+        elif text is None:
+            print_record(document)
         elif isinstance(text, str):
             print_line(text)
         else:

@@ -69,16 +69,7 @@ def explain_choice(settings: RunSettings, problem: str | None) -> int:
     async def work(app: App) -> dict[str, Any]:
         return app.explain(settings.request(problem, DEFAULT_STRATEGY, (), None))
 
-    document = settings.do(work)
-
-    def draw() -> None:
-        print(f"{document['strategy']}: {document['why']}")
-        for each in document["considered"]:
-            reason = each["passed"] or each["why"] or "no"
-            print_note(f"  {each['kind']} → {each['strategy'] or 'none'} ({each['calls']} calls): {reason}")
-
-    settings.common.show(document, draw)
-    return 0
+    return settings.common.show(settings.do(work))
 
 
 async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> tuple[Result, bool]:

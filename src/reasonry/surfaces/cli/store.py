@@ -12,27 +12,15 @@ import msgspec
 
 from ...app.wiring import App
 from ...errors import UsageError
-from ...records import Backup, Finding, OnProgress, Store, StoreStats
+from ...records import Backup, Finding, OnProgress, Store
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from .. import present
-from .output import Column, print_line, print_note, print_table
+from .output import print_note
 from .settings import Common, run_async
 
 _MANY = 1_000
 """Runs and sessions whose check takes so long that its progress is shown."""
-_TALLIES = (
-    Column("WHAT", lambda row: f"{row['kind']}s"),
-    Column("OWNER", "owner", narrowest=8),
-    Column("STATUS", "status"),
-    Column("COUNT", lambda row: f"{row['count']:,}"),
-)
-_FINDINGS = (
-    Column("STATE", "state"),
-    Column("WHAT", "kind"),
-    Column("ID", lambda row: "" if row["kind"] == "file" else row["id"], narrowest=8),
-    Column("MESSAGE", "message", narrowest=20, wraps=True),
-)
 
 
 def verify_(*, all: bool = False, common: Common = Common()) -> int:
@@ -44,7 +32,7 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
         all: List undamaged parts too.
     """
     document = _document(common.do(_verify), every=all)
-    common.show(document, lambda: _show(document))
+    common.show(document)
     return 0 if document["whole"] else present.EXIT_CODES["store_corrupt"]
 
 
@@ -58,7 +46,7 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
         force: Write over a file that is there.
     """
     say = _note_progress("copied")
-    return _show_backup(common, "written to", lambda store: store.back_up(file, force=force, on_progress=say))
+    return _show_backup(common, lambda store: store.back_up(file, force=force, on_progress=say))
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
@@ -70,17 +58,14 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
         file: A file that `store backup` wrote.
     """
     say = _note_progress("copied")
-    return _show_backup(common, "restored from", lambda store: store.restore(file, on_progress=say))
+    return _show_backup(common, lambda store: store.restore(file, on_progress=say))
 
 
-def _show_backup(common: Common, action: str, work: Callable[[Store], Awaitable[Backup]]) -> int:
-    async def do(app: App) -> tuple[str, Backup]:
-        return app.store.name, await work(app.store)
+def _show_backup(common: Common, work: Callable[[Store], Awaitable[Backup]]) -> int:
+    async def do(app: App) -> dict[str, Any]:
+        return {"store": app.store.name, **msgspec.to_builtins(await work(app.store))}
 
-    store, backup = common.do(do)
-    counts = f"{backup.runs:,} runs and {backup.sessions:,} sessions, {backup.bytes:,} bytes"
-    document = {"store": store, **msgspec.to_builtins(backup)}
-    return common.show(document, f"{action} {backup.file}: {counts}, all whole")
+    return common.show(common.do(do))
 
 
 def copy_(source: str, target: str, /, *, owner: str | None = None, common: Common = Common()) -> int:
@@ -107,49 +92,19 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
                 await store.close()
 
     report = run_async(work())
-    common.show(msgspec.to_builtins(report), lambda: _show_copy(report, owner))
+    common.show(msgspec.to_builtins(report))
     if report.damage:
         return present.EXIT_CODES["store_corrupt"]
     return present.EXIT_CODES["conflict"] if report.conflicts else 0
 
 
-def _show_copy(report: CopyReport, owner: str | None) -> None:
-    for name, counts in (("runs", report.runs), ("sessions", report.sessions)):
-        numbers = msgspec.structs.asdict(counts).items()
-        parts = [f"{number:,} {_BECAME[key]}" for key, number in numbers if number]
-        print_line(f"{name}: {', '.join(parts) or 'none'}")
-    print_line(*(f"differs and was not copied: {name}" for name in report.conflicts))
-    print_line(*(f"damaged: {message}" for message in report.damage))
-    if not report.conflicts and not report.damage:
-        whose = "" if owner is None else f"of {owner!r} "
-        print_line(f"{report.target} has all {whose}of {report.source} and is whole")
-
-
-_BECAME = {
-    "new": "copied",
-    "continued": "brought up to date",
-    "same": "there already",
-    "differs": "not copied: other ones there have their ids",
-    "damaged": "not copied: damaged",
-}
-
-
 def stats_(*, common: Common = Common()) -> int:
     """Count what is kept, by status and owner, and say how much space it takes."""
 
-    async def work(app: App) -> tuple[str, StoreStats]:
-        return app.store.name, await app.store.stats()
+    async def work(app: App) -> dict[str, Any]:
+        return {"store": app.store.name, **msgspec.to_builtins(await app.store.stats())}
 
-    name, stats = common.do(work)
-    document = {"store": name, **msgspec.to_builtins(stats)}
-
-    def draw() -> None:
-        print_table(_TALLIES, document["tallies"])
-        print_line(f"{stats.lines:,} lines of journals and {stats.thoughts:,} thoughts")
-        free = "" if stats.free_bytes is None else f", of which {stats.free_bytes:,} bytes are empty"
-        print_line(f"{name} takes {stats.bytes:,} bytes{free}")
-
-    return common.show(document, draw)
+    return common.show(common.do(work))
 
 
 def vacuum_(*, common: Common = Common()) -> int:
@@ -161,9 +116,7 @@ def vacuum_(*, common: Common = Common()) -> int:
         after = await app.store.stats()
         return {"store": app.store.name, "bytes_before": before.bytes, "bytes": after.bytes}
 
-    document = common.do(work)
-    was = f"before it took {document['bytes_before']:,} bytes"
-    return common.show(document, f"{document['store']} takes {document['bytes']:,} bytes; {was}")
+    return common.show(common.do(work))
 
 
 def _note_progress(word: str) -> OnProgress | None:
@@ -206,11 +159,3 @@ def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
         "thoughts": sum(part.entries for part in kinds["session"]),
         "findings": [msgspec.to_builtins(finding) | {"state": finding.state} for finding in shown],
     }
-
-
-def _show(document: dict[str, Any]) -> None:
-    print_table(_FINDINGS, document["findings"])
-    for kind, entries in (("runs", "lines"), ("sessions", "thoughts")):
-        counts = [f"{number:,} {state}" for state, number in document[kind].items() if number]
-        print_line(f"{kind}: {', '.join(counts) or 'none'}; {document[entries]:,} {entries} checked")
-    print_line(f"the store {document['store']} is {'whole' if document['whole'] else 'DAMAGED'}")

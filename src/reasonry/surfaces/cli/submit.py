@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -28,7 +27,7 @@ from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
 from ...ids import now_ms
 from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow, Store
-from ...regular_files import read_regular_file
+from ...regular_files import read_problems, read_regular_file
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from .. import present
@@ -45,7 +44,6 @@ TOGETHER: Final = 100
 """Runs that are looked at at a time."""
 PATIENCE_S: Final = 60
 """A batch that runs for hours outlives a store that is started again."""
-SHOWN_FAULTS: Final = 10
 
 T = TypeVar("T")
 
@@ -124,7 +122,7 @@ def submit(
     async def work(app: App) -> Counter[str]:
         terms, job = settings.request(None, strategy, option, prompts=prompt), waiting.read(app.store)
         terms = replace(terms, participants=await app.equip(terms.participants, terms.budget))
-        problems = _read_lines(app, data, terms)
+        problems = read_problems(data, ProblemLine, partial(_read_line, app, terms), name=str(file))
         lines = {
             await _accept(app, number, order, key, job): line
             for number, (line, order, key) in problems.items()
@@ -194,42 +192,10 @@ def start_(
     return settings.common.show({"run_id": begun}, begun)
 
 
-def _read_lines(app: App, data: bytes, terms: RunRequest) -> dict[int, tuple[ProblemLine, Order, RequestKey]]:
-    """Return the problems of a file by the number of the line, each with its order and the key that it begins once by.
-
-    Args:
-        terms: The settings that all of them share.
-
-    Raises:
-        UsageError: Some cannot be run; they are named.
-    """
-    found, faults = dict[int, tuple[ProblemLine, Order, RequestKey]](), dict[int, str]()
-    numbers = dict[str, int]()
-    for number, text in enumerate(data.splitlines(), 1):
-        if not text.strip():
-            continue
-        try:
-            line = msgspec.json.decode(text, type=ProblemLine)
-            first = number if line.id is None else numbers.setdefault(f"{line.id}", number)
-            if first == number:
-                found[number] = (line, *_read_line(app, line, terms))
-            else:
-                faults[number] = f"its id is that of line {first}"
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            faults[number] = f"it is broken: {error}"
-        except UsageError as error:
-            faults[number] = str(error)
-    if faults:
-        shown = dict(islice(faults.items(), SHOWN_FAULTS))
-        more = [f"and {len(faults) - SHOWN_FAULTS} more"] if len(faults) > SHOWN_FAULTS else []
-        listed = "; ".join([*(f"line {number}: {why}" for number, why in shown.items()), *more])
-        raise UsageError(f"nothing was begun. {listed}", lines=[*shown])
-    if not found:
-        raise UsageError('the file holds no problem; a line is {"problem": …}', option="file")
-    return found
-
-
-def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, RequestKey]:
+def _read_line(
+    app: App, terms: RunRequest, number: int, line: ProblemLine
+) -> tuple[ProblemLine, Order, RequestKey]:
+    """Return a line with its order, in the settings that all share, and the key that it begins once by."""
     request = replace(
         terms,
         problem=line.problem,
@@ -241,7 +207,7 @@ def _read_line(app: App, line: ProblemLine, terms: RunRequest) -> tuple[Order, R
     asked = line, names, request.options, order.prompts, request.budget
     digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
     name = digest.hex() if line.id is None else f"{line.id}"
-    return order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
+    return line, order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
 
 
 async def _accept(app: App, number: int, order: Order, key: RequestKey, job: JobOptions) -> str:
