@@ -7,8 +7,10 @@ Schemas and readers are made from these Structs. The operator says what may be n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct, structs
 
 from ..core.budget import Amount, Budget, Count
@@ -50,48 +52,51 @@ class ListedParts(Struct, frozen=True, kw_only=True):
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
 
-class NewRun(ListedParts, frozen=True, kw_only=True):
-    """A run to begin: arguments of `coach` with the action `start`, and of `solve`."""
+class AskedRun(ListedParts, frozen=True, kw_only=True):
+    """A run to begin, as agents and requests ask for it."""
 
     problem: str | None = None
     """None: the first thought of the session."""
-    session_id: Annotated[str | None, Meta(description="Session whose thoughts come with the problem")] = None
+    session_id: str | None = None
+    """The session whose thoughts come with the problem."""
     strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
-    options: Options = {}
+    options: Options = msgspec.field(default_factory=dict)
+
+    def ask(self, **others: Any) -> RunRequest:
+        """Return what is asked for, with other members of the request."""
+        return RunRequest(
+            problem=self.problem,
+            session=self.session_id,
+            strategy=self.strategy,
+            options=self.options,
+            participants=self.participants(getattr(self, "model", None)),
+            **others,
+        )
+
+
+class NewRun(AskedRun, frozen=True, kw_only=True):
+    """Arguments of `coach` with the action `start`, and of `solve`."""
+
     max_calls: Count | None = None
     max_seconds: Amount | None = None
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
         limits = named_limits(self)
-        return RunRequest(
-            problem=self.problem,
-            session=self.session_id,
-            strategy=self.strategy,
-            options=self.options,
-            budget=Budget(**limits) if limits else None,
-            participants=self.participants(getattr(self, "model", None)),
-        )
+        return self.ask(budget=Budget(**limits) if limits else None)
 
 
-class RefuteClaims(ListedParts, frozen=True, kw_only=True):
-    """Arguments of `coach` with the action `refute`."""
+class RefuteClaims(NewRun, frozen=True, kw_only=True):
+    """Arguments of `coach` with the action `refute`; by default the text is the caller's current session."""
 
-    problem: str | None = None
-    """The plan or text; None: that of the session, or the claims alone."""
-    session_id: str | None = None
-    """None: the caller's current session, where nothing else is named."""
     claims: Annotated[
         tuple[str, ...], Meta(max_length=MAX_NAMES, description="refute: none: the weakest")
     ] = ()
-    max_calls: Count | None = None
-    max_seconds: Amount | None = None
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
         options = {"claims": list(self.claims)} if self.claims else {}
-        parts = {name: getattr(self, name) for name in self.__struct_fields__ if name != "claims"}
-        return NewRun(strategy=REFUTER, options=options, **parts).request()
+        return replace(super().request(), strategy=REFUTER, options=options)
 
     def names_a_text(self) -> bool:
         """Return whether the call says what is to be refuted."""
@@ -153,6 +158,7 @@ class ForkRun(ResumeRun, frozen=True, kw_only=True):
 class SolveCall(NewRun, frozen=True, kw_only=True):
     """Arguments of `solve`."""
 
+    session_id: Annotated[str | None, Meta(description="Session whose thoughts come with the problem")] = None
     model: str | None = None
     max_usd: Amount | None = None
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
@@ -163,7 +169,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
         return structs.replace(recorded, **limits) if limits else None
 
 
-CoachCall = NewRun | RefuteClaims | OneRun | OpenedRun | ListRuns
+CoachCall = NewRun | OneRun | OpenedRun | ListRuns
 COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
     "start": NewRun,
     "refute": RefuteClaims,

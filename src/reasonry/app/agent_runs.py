@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,7 +41,6 @@ _BATCH = 100
 _OPEN, _OTHERS = "open.", "other."
 """What a cursor of a list begins with: which of its parts the page ended in."""
 _MAX_NAMED_RUNS = 5
-_MAX_NAMED_QUESTIONS = 5
 _OF_HEADS = ("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "usage")
 """What a page says of a run as its record has it."""
 _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
@@ -97,59 +96,37 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
     return shown
 
 
-async def find_run(
-    engine: Engine, own: Sequence[str], *, only_open: bool, answered: Collection[str] = ()
-) -> str:
-    """Return the run that a call of a connection means which names none.
+async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
+    """Return the run that a call of a connection means which names none: the only open one.
 
     Args:
         own: The runs of the connection, latest last.
         only_open: Whether the call makes sense for an open run only; otherwise the latest one does where none is open.
-        answered: Ids of questions that the call answers; of several open runs the one in which they all wait is meant.
 
     Raises:
         UsageError: None or several may be meant; `choices` has the ids.
     """
     rows = await engine.store.rows(own)
     waiting = [row for row in rows if row.status == "active"]
-    if len(waiting) == 1:
-        return waiting[0].run_id
-    if waiting:
-        asked = {row.run_id: (await _open_questions(engine, row))[0] for row in waiting} if answered else {}
-        fits = [run_id for run_id, effect_ids in asked.items() if effect_ids.issuperset(answered)]
-        if len(fits) == 1:
-            return fits[0]
-        why = f"run_id is missing, and {len(waiting)} runs of this connection are open"
-        raise await _not_named(engine, why, waiting)
-    if rows and not only_open:
-        return rows[-1].run_id
-    raise await no_run_named(engine, "run_id is missing, and no run of this connection is open")
+    if len(waiting) > 1:
+        raise _not_named(f"run_id is missing, and {len(waiting)} runs of this connection are open", waiting)
+    if not waiting and (only_open or not rows):
+        raise await no_run_named(engine, "run_id is missing, and no run of this connection is open")
+    return (waiting or rows)[-1].run_id
 
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
     """Return the error of a call that names no run; it names the latest open runs of the store."""
-    return await _not_named(engine, why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
+    return _not_named(why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
 
 
-async def _open_questions(engine: Engine, row: RunRow) -> tuple[set[str], str]:
-    """Return the ids of the questions of a run that wait, and what to say of them and of where it is forked from."""
-    try:
-        run = (await engine.read_on(row.run_id)).run
-    except ReasonryError:
-        return set(), ""
-    ids = [pending.id for pending in handed_out(run)]
-    listed = ", ".join([*ids[:_MAX_NAMED_QUESTIONS], *(["…"] if len(ids) > _MAX_NAMED_QUESTIONS else [])])
-    forked = f"; forked_from {run.begun.forked_from}" if run.begun.forked_from else ""
-    return set(ids), f"{forked}; waiting: {listed or 'no question'}"
-
-
-async def _not_named(engine: Engine, why: str, rows: Sequence[RunRow]) -> UsageError:
-    shown = [
-        f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)}{(await _open_questions(engine, row))[1]})"
-        for row in rows[-_MAX_NAMED_RUNS:]
-    ]
-    named = f"pass one of these as run_id: {'; '.join(shown)}"
-    way = named if shown else "`start` one, or find one with `list`"
+def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
+    shown = [f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)})" for row in rows[-_MAX_NAMED_RUNS:]]
+    way = (
+        f"pass one of these as run_id: {'; '.join(shown)}"
+        if shown
+        else "`start` one, or find one with `list`"
+    )
     return UsageError(f"{why}; {way}", field="run_id", choices=[row.run_id for row in rows])
 
 

@@ -418,7 +418,7 @@ class UseCases:
 
         named = participants or Participants()
         performers, names = await self.pool.run_in_thread(
-            lambda: self._open_again(self.pool.reopen_all(named, run.participants), run.begun)
+            lambda: self._open_again(self._name_again(named, run.participants, coached=False), run.begun)
         )
         limit = dollar_limit(budget or run.budget, list(nested_options(run.begun.options)))
         check_priced(limit, performers.models, performers.prices)
@@ -472,26 +472,40 @@ class UseCases:
         participants: Participants,
         options: Mapping[str, Any],
         budget: Budget | None,
+        *,
+        coached: bool = False,
     ) -> tuple[Order, Performers]:
         """Check a fork as `order` checks a new run; what is not named is that of the run."""
+        begun = source.begun
 
         def order() -> tuple[Order, Performers]:
-            reopened = self.pool.reopen_all(participants, source.participants)
-            return self._order_fork(source.begun, reopened, options, budget or source.budget)
+            strategy = self.strategy(begun.strategy)
+            reopened = self._name_again(participants, source.participants, coached=coached)
+            complete = self.pool.attach_built_in(reopened, self._strategies_in(begun))
+            if "tools" not in options:
+                complete.check_recorded_tools(begun)
+            request = RunRequest(
+                problem=begun.problem,
+                session=begun.from_session,
+                strategy=strategy,
+                options={**begun.options, **with_preset(strategy, options)},
+                budget=budget or source.budget,
+                participants=complete,
+                form=begun.form,
+                prompts=begun.prompts,
+            )
+            order, performers = self.order(request)
+            return structs.replace(order, checks_form=begun.checks_form), performers
 
         return await self.pool.run_in_thread(order)
 
+    def _name_again(self, named: Participants, recorded: ParticipantNames, *, coached: bool) -> Participants:
+        """Return who works on a recorded run; where its caller answers, none of the models in its record is opened."""
+        if not coached:
+            return self.pool.reopen_all(named, recorded)
+        return self.pool.reopen_verifier(self.admit_again(named, recorded), recorded).with_caller()
+
     # -- steering
-
-    async def pause(self, run_id: str) -> None:
-        """Have whoever drives a run begin nothing new: what is in flight comes in, then the run stands still.
-
-        `resume` continues it.
-
-        Raises:
-            ConflictError: It has ended, is paused already, or waits for its caller anyway.
-        """
-        await self.engine.steer(run_id, Steered(paused=True))
 
     async def set_budget(self, run_id: str, budget: Budget) -> None:
         """Put other limits in place of those of an active run, whoever drives it.
@@ -513,27 +527,6 @@ class UseCases:
             return [Caller()], Prices()
         performers, _ = self.pool.open(self.pool.reopen_all(Participants(), names), "")
         return performers.models, performers.prices
-
-    def _order_fork(
-        self, begun: Begun, participants: Participants, options: Mapping[str, Any], budget: Budget
-    ) -> tuple[Order, Performers]:
-        """Check a fork as `order` checks a new run; options that are not named are those of the run."""
-        strategy = self.strategy(begun.strategy)
-        complete = self.pool.attach_built_in(participants, self._strategies_in(begun))
-        if "tools" not in options:
-            complete.check_recorded_tools(begun)
-        request = RunRequest(
-            problem=begun.problem,
-            session=begun.from_session,
-            strategy=strategy,
-            options={**begun.options, **with_preset(strategy, options)},
-            budget=budget,
-            participants=complete,
-            form=begun.form,
-            prompts=begun.prompts,
-        )
-        order, performers = self.order(request)
-        return structs.replace(order, checks_form=begun.checks_form), performers
 
     # -- answered by their caller
 
@@ -572,15 +565,9 @@ class UseCases:
         Returns:
             With where it stands, whether it is new; see `Engine.accept`.
         """
-        names = source.participants
-
-        def order() -> tuple[Order, Performers]:
-            reopened = self.pool.reopen_verifier(self.admit_again(named, names), names)
-            return self._order_fork(source.begun, reopened.with_caller(), options, budget)
-
         with self.fit_errors():
-            order_, performers = await self.pool.run_in_thread(order)
-        forked, written = await self.engine.fork(source, order_, at, reworded, key=key, drive=True)
+            order, performers = await self.order_fork(source, named, options, budget, coached=True)
+        forked, written = await self.engine.fork(source, order, at, reworded, key=key, drive=True)
         coach = self.coach(brief=brief)
         if written is None:
             return await coach.status(forked), False
@@ -608,9 +595,7 @@ class UseCases:
         """Return what opens the performers of a coached run: those of the record, but for the models."""
 
         def open_for(run: Run) -> Performers:
-            admitted = self.admit_again(named, run.participants)
-            reopened = self.pool.reopen_verifier(admitted, run.participants)
-            return self._open_again(reopened.with_caller(), run.begun)[0]
+            return self._open_again(self._name_again(named, run.participants, coached=True), run.begun)[0]
 
         return lambda run: self.pool.run_in_thread(lambda: open_for(run))
 

@@ -49,14 +49,6 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
     ]
 
 
-def answered_ids(raw: Any) -> set[str]:
-    """Return the ids of the questions that answers name, whatever shape they have; none where they name none."""
-    try:
-        return {effect_id for name, _ in _entries(_unwrap(raw)) for effect_id in _split_id(name)}
-    except _ShapeError:
-        return set()
-
-
 def joined_id(effect_ids: Sequence[str]) -> str:
     """Return the one id of questions that are equal: `e1..e5` where they follow one another, else all with commas."""
     numbers = [int(effect_id[1:]) if effect_id[1:].isdecimal() else -1 for effect_id in effect_ids]

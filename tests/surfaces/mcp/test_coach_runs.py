@@ -85,23 +85,6 @@ def test_the_only_question_is_answered_without_its_id(raw: Raw) -> None:
         raw.call("coach", action="cancel")
 
 
-def test_of_several_open_runs_the_one_whose_questions_are_answered_is_meant(raw: Raw) -> None:
-    first, second = (start(raw, f"What is {number} + 1?", options={"decompose": True}) for number in (1, 2))
-    decomposed = {first["questions"][0]["id"]: ANSWERS["step_decomposition"]}
-    refused = error(raw, action="answer", answers=decomposed)
-    assert set(refused["choices"]) == {first["run_id"], second["run_id"]}
-    assert f"waiting: {first['questions'][0]['id']}" in refused["message"]
-    further = raw.call("coach", action="answer", run_id=first["run_id"], answers=decomposed)
-    shown = raw.call(
-        "coach", action="answer", answers={further["questions"][0]["id"]: ANSWERS["sequential_reasoning"]}
-    )
-    assert shown["run_id"] == first["run_id"]
-    fork = raw.call("coach", action="fork", run_id=first["run_id"], at=0)
-    message = error(raw, action="answer", answers=decomposed)["message"]
-    assert f"forked_from {first['run_id']}" in message
-    assert fork["run_id"] in message
-
-
 def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     shown = start(raw)
     assert "`fork_at`" in error(raw, action="fork", run_id=shown["run_id"])["message"]

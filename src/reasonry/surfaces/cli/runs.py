@@ -18,6 +18,7 @@ from ...app.run_head import RunHead
 from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.text import clip
+from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
@@ -293,7 +294,7 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
     Any process on this store may drive the run; it stops within a second.
     """
-    paused, _ = common.do_on_run(run_id, lambda app, run_id: app.pause(run_id))
+    paused, _ = common.do_on_run(run_id, lambda app, run_id: app.engine.steer(run_id, Steered(paused=True)))
     done = f"paused; resume it with: reasonry runs resume {paused}"
     return common.show({"run_id": paused, "paused": True}, done)
 

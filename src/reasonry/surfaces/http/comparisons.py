@@ -65,9 +65,8 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
 
 
 _COMPARISON = "/api/comparisons/{comparison_id}"
-_CONFLICT = {409: "A run does not allow this as it stands; the message says why."}
 
 OPERATIONS = (
     Operation("GET", _COMPARISON, show_comparison, ComparisonDocument),
-    Operation("POST", f"{_COMPARISON}/again", run_again, ComparisonDocument, 201, _CONFLICT),
+    Operation("POST", f"{_COMPARISON}/again", run_again, ComparisonDocument, 201),
 )

@@ -36,6 +36,7 @@ _EVERYWHERE = {
     "internal_error": "The server's fault; its log has it under the request's id.",
     "store_unavailable": "The store does not answer, or the server has as much to do as it may.",
 }
+_CHANGING = {"conflict": "The run or session does not allow this as it stands; the message says why."}
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}
@@ -149,6 +150,7 @@ def _responses(operation: Operation, schema_of: Mapping[Any, Schema], summary: s
     content = {"content": {operation.media_type: schema}}
     error = {"content": {"application/json": {"schema": schema_of[ErrorDocument]}}}
     everywhere = _EVERYWHERE | ({} if operation.body is None else _WITH_BODY)
+    everywhere |= {} if operation.method == "GET" else _CHANGING
     responses = {http_status(code): {"description": about, **error} for code, about in everywhere.items()}
     for status, about in operation.others.items():
         brings = error if status >= 400 else content if status < 204 else {}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from ...app.agent_calls import MAX_NAMES, ListedParts, Options
+from ...app.agent_calls import MAX_NAMES, AskedRun, ListedParts, Options
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
@@ -26,7 +26,6 @@ from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
 from ...records import RunRow
-from ...strategies import DEFAULT_STRATEGY
 
 Document = dict[str, Any]
 
@@ -50,33 +49,19 @@ def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
     return structs.replace(recorded, **{name: value for name, value in named.items() if value is not UNSET})
 
 
-class StartRun(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartRun(AskedRun, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run to begin."""
 
     problem: Annotated[str, Meta(min_length=1, max_length=MAX_PROBLEM_CHARS)] | None = None
-    """None: the first thought of the session."""
-    session_id: str | None = None
-    """The session whose thoughts come with the problem."""
-    strategy: str = DEFAULT_STRATEGY
     mode: RunMode = "driven"
     model: str | None = None
-    options: Options = msgspec.field(default_factory=dict)
     prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
     """Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`: texts, never files."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
-        return RunRequest(
-            problem=self.problem,
-            session=self.session_id,
-            strategy=self.strategy,
-            options=self.options,
-            budget=self.budget,
-            participants=self.participants(self.model),
-            prompts=self.prompts,
-            coached=self.mode == "coached",
-        )
+        return self.ask(budget=self.budget, prompts=self.prompts, coached=self.mode == "coached")
 
 
 class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -303,8 +303,8 @@ async def delete_run(context: RequestContext, run_id: str) -> Response:
     return reply(await context.app.delete_run(run_id))
 
 
-_CONFLICT = {409: "The run does not allow this as it stands; the message says why."}
-_BEGUN = {200: "The run that the same request began before.", **_CONFLICT}
+_BEGUN = {200: "The run that the same request began before."}
+_CHANGED = {409: "The run's strategy has changed since, or is not installed."}
 _SAME = {304: "It is what the request says it has."}
 _OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
 IDEMPOTENCY_KEY = {"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS}}
@@ -316,15 +316,15 @@ OPERATIONS = (
     Operation("GET", "/api/runs", list_runs, RunListDocument),
     Operation("GET", "/api/runs/diff", compare_runs, DiffDocument),
     Operation("GET", _RUN, read_run, RunDocument),
-    Operation("DELETE", _RUN, delete_run, DeletedRunDocument, others=_CONFLICT),
+    Operation("DELETE", _RUN, delete_run, DeletedRunDocument),
     Operation("GET", f"{_RUN}/page", read_page, PageDocument, 200, _SAME, ETAG),
     Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
-    Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CONFLICT),
+    Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CHANGED),
     Operation("GET", f"{_RUN}/events", follow_run, Events, 200, _OVER, _LAST, media_type="text/event-stream"),
-    Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument, others=_CONFLICT),
-    Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument, others=_CONFLICT),
-    Operation("POST", f"{_RUN}/pause", pause_run, RunDocument, others=_CONFLICT),
-    Operation("POST", f"{_RUN}/resume", resume_run, RunDocument, others=_CONFLICT),
-    Operation("PATCH", f"{_RUN}/budget", set_limits, RunDocument, others=_CONFLICT),
+    Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument),
+    Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument),
+    Operation("POST", f"{_RUN}/pause", pause_run, RunDocument),
+    Operation("POST", f"{_RUN}/resume", resume_run, RunDocument),
+    Operation("PATCH", f"{_RUN}/budget", set_limits, RunDocument),
     Operation("POST", f"{_RUN}/fork", fork_run, RunDocument, 201, _BEGUN, IDEMPOTENCY_KEY),
 )

@@ -299,8 +299,6 @@ async def _show(context: RequestContext, action: str, call: Any) -> Response:
     return reply(await getattr(context.sessions, action)(call))
 
 
-_CHANGED = {409: "The session is the record of a run, or was changed at the same time."}
-_AT_WORK = {409: "A run that is at work writes it; cancel the run first."}
 _SAME = {304: "It is as it was; If-None-Match has its ETag."}
 ETAG = {"If-None-Match": {"type": "string"}}
 _SESSION = "/api/sessions/{session_id}"
@@ -312,8 +310,8 @@ OPERATIONS = (
     Operation("GET", "/api/search", search_thoughts, FoundThoughtsDocument),
     Operation("GET", _SESSION, read_session, SessionDocument),
     Operation("PATCH", _SESSION, keep_session, SessionHeadDocument),
-    Operation("DELETE", _SESSION, delete_session, DeletedSessionDocument, others=_AT_WORK),
-    Operation("POST", f"{_SESSION}/thoughts", add_thought, ThinkingReply, 201, _CHANGED),
+    Operation("DELETE", _SESSION, delete_session, DeletedSessionDocument),
+    Operation("POST", f"{_SESSION}/thoughts", add_thought, ThinkingReply, 201),
     Operation("GET", f"{_SESSION}/page", read_session_page, PageDocument, others=_SAME, headers=ETAG),
     Operation("GET", f"{_SESSION}/export", export_session, SessionExportDocument),
 )

@@ -30,7 +30,6 @@ from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...app.participants import Participants
 from ...core.budget import Budget
 from ...core.machine import Step
-from ...engine.answers import answered_ids
 from ...engine.engine import Order
 from ...engine.follow import Observer
 from ...engine.journal import CALLER
@@ -169,13 +168,12 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
     match call:
         case ListRuns():
             return await list_runs(engine, call)
-        case NewRun() | RefuteClaims():
+        case NewRun():
             document = await _begin(app, call, context)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
-            answered = answered_ids(call.answers) if isinstance(call, AnswerCoached) else ()
             named = call.run_id and await app.run_id(call.run_id, runs.ids)
-            run_id = named or await find_run(engine, runs.ids, only_open=only_open, answered=answered)
+            run_id = named or await find_run(engine, runs.ids, only_open=only_open)
             is_new = context.thinker is not None and run_id not in runs.ids
             if isinstance(call, AnswerCoached):
                 document = await app.coach_answer(
@@ -210,7 +208,7 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
             return await read_trace(app.engine, run_id, call)
 
 
-async def _begin(app: AgentApp, call: NewRun | RefuteClaims, context: CallContext) -> Document:
+async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and not call.names_a_text() and context.thinker is not None:
         call = structs.replace(call, session_id=context.thinker.current)
     document = await app.coach_start(call.request(), brief=True)

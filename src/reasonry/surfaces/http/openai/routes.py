@@ -360,7 +360,6 @@ _FAILURES = {
     502: "The model, a tool or what they said failed the run.",
     504: "The model or a tool did not answer in time.",
 }
-_ENDED = {409: "The run has ended, or has not."}
 _CHATS, _RESPONSES, _KEPT = "/v1/chat/completions", "/v1/responses", "/v1/responses/{response_id}"
 _POSTED = 200, _FAILURES, IDEMPOTENCY_KEY, read_fields
 
@@ -368,6 +367,6 @@ OPERATIONS = (
     Operation("POST", _CHATS, create_chat_completion, ChatCompletionDocument, *_POSTED),
     Operation("POST", _RESPONSES, create_response, ResponseDocument, *_POSTED),
     Operation("GET", _KEPT, read_response, ResponseDocument, checks_query=False),
-    Operation("DELETE", _KEPT, delete_response, DeletedResponseDocument, others=_ENDED),
-    Operation("POST", f"{_KEPT}/cancel", cancel_response, ResponseDocument, others=_ENDED),
+    Operation("DELETE", _KEPT, delete_response, DeletedResponseDocument),
+    Operation("POST", f"{_KEPT}/cancel", cancel_response, ResponseDocument),
 )
