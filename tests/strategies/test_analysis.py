@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1192,20 +1191,6 @@ def test_each_prompt_begins_as_the_one_before_it_as_far_as_that_is_history() -> 
         if one.facts["kind"] == "perform":
             history = one.prompt[: one.prompt.rindex("\n\nThe next task")]
     assert history.count("Accepted result") == 3
-
-
-def test_progress_is_small_and_says_where_the_tasks_stand() -> None:
-    seen: list[dict[str, Any]] = []
-    plans = [plan("What can Python do?", f"What can JavaScript do in {where}?") for where in "ABC"]
-    desk = Desk({"plan_generation": plans})
-    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {}))
-    while waiting := open_effects(step.snapshot):
-        assert ANALYSIS.progress is not None
-        seen.append(json.loads(msgspec.json.encode(ANALYSIS.progress(step.snapshot.state))))
-        step = advance(ANALYSIS, step.snapshot, waiting[0].id, desk.answer(waiting[0]))
-    assert seen[-1]["accepted"] == 2
-    assert seen[-1]["plans"] == [70, 70, 70]
-    assert max(len(json.dumps(one)) for one in seen) < 2_000
 
 
 def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_answer() -> None:

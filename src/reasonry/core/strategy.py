@@ -245,7 +245,6 @@ class Strategy(Generic[S, O]):
         begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
         conclude: state → conclusion so far.
         details: Type of its document.
-        progress: state → what a watcher may want to see (`nodes`, `tree`, …), as JSON data.
         aliases: Other names it goes by.
         resources: Built-in tools it uses where they are available.
         suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
@@ -269,7 +268,6 @@ class Strategy(Generic[S, O]):
     begin: Callable[[str, O], S] | None = None
     conclude: Callable[[S], Conclusion] = lambda _: Conclusion()
     details: type[Any] = Details
-    progress: Callable[[S], dict[str, Any]] | None = None
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     suits: tuple[str, ...] = ()

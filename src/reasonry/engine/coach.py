@@ -208,9 +208,12 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
 
 def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
     """Return the thoughts of a search that exact arithmetic or a verifier proved wrong, with the reason, by id."""
-    progress = run.strategy.progress
-    tree = () if progress is None else progress(run.snapshot.state).get("tree", ())
-    return {node["id"]: {"thought": node["text"], "reason": node["why"]} for node in tree if node.get("why")}
+    nodes = run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("nodes", {})
+    return {
+        name: {"thought": node["content"], "reason": node["why"]}
+        for name, node in nodes.items()
+        if node.get("why")
+    }
 
 
 def _question(pending: Pending) -> dict[str, Any]:

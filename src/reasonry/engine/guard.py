@@ -36,15 +36,18 @@ def limits_calls(budget: Budget) -> bool:
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
+def node_count(run: Run) -> int:
+    """Return how many nodes the tree of a run has."""
+    return run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("node_count", 0)
+
+
 def limit_reached(run: Run) -> Refusal | None:
     """Return which limit on what a run may hold is reached, if one is."""
-    budget, progress = run.budget, run.strategy.progress
+    budget = run.budget
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
         return Refusal("max_thoughts", f"the limit of {budget.thoughts} thoughts is reached")
-    if budget.nodes is not None and progress is not None:
-        nodes = progress(run.snapshot.state).get("nodes", 0)
-        if nodes >= budget.nodes:
-            return Refusal("max_nodes", f"the limit of {budget.nodes} nodes is reached")
+    if budget.nodes is not None and node_count(run) >= budget.nodes:
+        return Refusal("max_nodes", f"the limit of {budget.nodes} nodes is reached")
     return None
 
 

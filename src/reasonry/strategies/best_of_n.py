@@ -266,7 +266,6 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=BestOfNDetails,
-    progress=lambda state: {"drafts": len(state.drafts), "comparisons": sum(map(len, state.heats))},
     resources=(SANDBOX_TOOL,),
     stages=(
         problem_reception(

@@ -212,7 +212,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ChainOfThoughtDetails,
-    progress=lambda state: {"steps": len(state.steps), "max_steps": state.options.max_steps},
     suits=("anything",),
     stages=(
         problem_reception(

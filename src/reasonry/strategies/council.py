@@ -191,7 +191,6 @@ COUNCIL: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=CouncilDetails,
-    progress=lambda state: {"answers": len(state.drafts), "reviews": len(state.reviews)},
     stages=(
         problem_reception(("member_answers",), "Put the problem to each member in the same words."),
         Stage(

@@ -372,11 +372,6 @@ def _latest_thought(state: State) -> str | None:
     return state.log[state.places[state.latest - 1] - 1].text if state.latest else None
 
 
-def progress(state: State) -> dict[str, Any]:
-    """Return how many thoughts there are."""
-    return {"thoughts": state.generated, "max_thoughts": state.options.max_thoughts}
-
-
 def _decision(reply: Evaluation | Revision | Decision | HypothesisTest) -> Decision | None:
     """Return what a reply says of how to go on."""
     if reply.next is None:
@@ -459,7 +454,6 @@ LINEAR: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=LinearDetails,
-    progress=progress,
     stages=(
         problem_reception(
             ("initial_thought_planning",), "Say in your own words what is asked and what is given."

@@ -236,15 +236,6 @@ def conclusion_so_far(state: State) -> Conclusion:
     return Conclusion(final.text or latest, "max_thoughts", detail, document, certainty=certainty)
 
 
-def progress(state: State) -> dict[str, Any]:
-    """Return the plan as it stands."""
-    return {
-        "thoughts": len(state.thoughts),
-        "max_thoughts": state.options.max_thoughts,
-        "plan": format_plan(state.plan),
-    }
-
-
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
     try:
@@ -346,7 +337,6 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclusion_so_far,
     details=PlannedThinkingDetails,
-    progress=progress,
     suits=("composite",),
     calls=3,
     stages=(

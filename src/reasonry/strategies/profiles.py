@@ -191,7 +191,6 @@ class Profile(Struct, frozen=True):
             state=State if has_list else PlainState,
             conclude=profile.conclude,
             details=ProfileDetails,
-            progress=lambda state: {"entries": len(state.entries), "worked": len(state.worked)},
             stages=(
                 problem_reception(
                     (names[0],), "Say what is asked, what is given, and in which form the answer is wanted."

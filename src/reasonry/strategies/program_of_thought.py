@@ -178,7 +178,6 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ProgramOfThoughtDetails,
-    progress=lambda state: {"programs": len(state.drafts), "round": state.round},
     resources=(SANDBOX_TOOL,),
     stages=(
         problem_reception(

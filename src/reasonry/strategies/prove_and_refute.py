@@ -521,7 +521,6 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=lambda state: conclude_proofs(state) if state.solves else conclude_claims(state),
     details=ProveAndRefuteDetails,
-    progress=lambda state: {"proofs": len(state.drafts)} if state.solves else {"claims": len(state.claims)},
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(
         problem_reception(

@@ -301,7 +301,6 @@ REACT: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ReactDetails,
-    progress=lambda state: {"steps": len(state.turns), "max_steps": state.options.max_steps},
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),
     calls=2,

@@ -187,7 +187,6 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=RecursiveDetails,
-    progress=lambda state: {"programs": len(state.programs), "questions": state.asked},
     resources=(SANDBOX_TOOL,),
     suits=("long_input",),
     calls=7,

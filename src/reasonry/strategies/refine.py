@@ -150,7 +150,6 @@ REFINE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=RefineDetails,
-    progress=lambda state: {"round": state.round, "rounds": state.options.rounds},
     suits=("checked", "text"),
     calls=6,
     stages=(

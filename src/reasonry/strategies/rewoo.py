@@ -303,11 +303,6 @@ REWOO: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=RewooDetails,
-    progress=lambda state: {
-        "calls": len(state.calls),
-        "evidence": len(state.evidence),
-        "failed": len(state.failed),
-    },
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("planned_lookups",),
     calls=4,

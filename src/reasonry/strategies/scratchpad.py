@@ -180,11 +180,6 @@ def conclude(state: State) -> Conclusion:
     return conclude_answer(replace(final, text=answer), document)
 
 
-def progress(state: State) -> dict[str, Any]:
-    """Return how far the computation is."""
-    return {"steps": state.steps, "max_steps": state.options.max_steps, "state_variables": state.variables}
-
-
 def _question(state: State, kind: str, task: str) -> Ask:
     prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
     return Ask(prompt, SYSTEM, {"kind": kind, "problem": state.problem, "state_variables": state.variables})
@@ -207,7 +202,6 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ScratchpadDetails,
-    progress=progress,
     suits=("computation",),
     calls=2,
     stages=(

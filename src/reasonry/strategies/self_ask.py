@@ -248,11 +248,6 @@ def conclude(state: State) -> Conclusion:
     return conclude_answer(final, document)
 
 
-def progress(state: State) -> dict[str, Any]:
-    """Return how many sub-questions have been answered."""
-    return {"sub_questions": len(state.hops), "max_questions": state.options.max_questions}
-
-
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
     question = (reply.sub_question or "").strip() or None
     data = {} if question is None else {"subQuestion": question}
@@ -293,7 +288,6 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=SelfAskDetails,
-    progress=progress,
     resources=("search_documents",),
     suits=("multi_hop",),
     calls=3,

@@ -370,7 +370,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=SelfConsistencyDetails,
-    progress=lambda state: {"samples_used": state.drawn, "votes": conclude(state).document["votes"]},
     suits=("short_answer",),
     calls=4,
     stages=(

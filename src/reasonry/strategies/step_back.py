@@ -20,7 +20,7 @@ there, up to `max_repairs` times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -183,11 +183,6 @@ def conclude(state: State) -> Conclusion:
     return conclude_answer(final, document)
 
 
-def progress(state: State) -> dict[str, Any]:
-    """Return whether principle and answer are there."""
-    return {"principle": bool(state.principle), "steps": len(state.steps)}
-
-
 def _question(state: State, kind: str, task: str) -> Ask:
     prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "principle": state.principle, "answer": state.final.text}
@@ -210,7 +205,6 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=StepBackDetails,
-    progress=progress,
     suits=("science",),
     calls=2,
     stages=(

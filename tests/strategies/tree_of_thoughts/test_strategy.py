@@ -19,7 +19,7 @@ from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies.tree_of_thoughts import Options
 from reasonry.strategies.tree_of_thoughts.asks import EVALUATION_PROMPT, GENERATION_PROMPT
-from reasonry.strategies.tree_of_thoughts.result import progress
+from reasonry.strategies.tree_of_thoughts.result import conclude
 
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
 from ..walking import Walked
@@ -436,38 +436,36 @@ def test_scores_selection_answer_and_justification_are_recorded() -> None:
     assert "a" in justification.rpartition("beside it: ")[2]
 
 
-def test_the_live_tree_shows_thoughts_before_they_are_valued() -> None:
+def test_the_tree_so_far_shows_thoughts_before_they_are_valued() -> None:
     world = World({"b": 0.6})
     step = begin(TREE_OF_THOUGHTS, "P", Options())
-    assert progress(step.snapshot.state) == {
-        "nodes": 1,
-        "tree": [
-            {
-                "id": "node_1",
-                "parent": None,
-                "text": "P",
-                "score": None,
-                "depth": 0,
-                "on_path": True,
-                "refuted": False,
-            }
-        ],
-        "best": None,
+    shown = conclude(step.snapshot.state).document
+    assert (shown["tree"]["node_count"], shown["best"]) == (1, None)
+    assert shown["tree"]["nodes"] == {
+        "node_1": {
+            "id": "node_1",
+            "parent_id": None,
+            "content": "P",
+            "score": None,
+            "children": [],
+            "depth": 0,
+            "status": "open",
+        }
     }
     step = advance(TREE_OF_THOUGHTS, step.snapshot, "e1", world(step.effects[0]))
-    shown = progress(step.snapshot.state)
-    assert shown["nodes"] == 1
-    assert [(one["text"], one["score"]) for one in shown["tree"]] == [
+    shown = conclude(step.snapshot.state).document
+    assert shown["tree"]["node_count"] == 1
+    assert [(one["content"], one["score"]) for one in shown["tree"]["nodes"].values()] == [
         ("P", None),
         ("a", None),
         ("b", None),
         ("c", None),
     ]
     step = advance(TREE_OF_THOUGHTS, step.snapshot, "e2", world(step.effects[0]))
-    shown = progress(step.snapshot.state)
-    assert shown["nodes"] == 4
-    assert shown["best"] == {"id": "node_3", "text": "b", "score": 0.6}
-    assert [one["id"] for one in shown["tree"] if one["on_path"]] == ["node_1", "node_3"]
+    shown = conclude(step.snapshot.state).document
+    assert shown["tree"]["node_count"] == 4
+    assert (shown["best"]["content"], shown["best"]["score"]) == ("b", 0.6)
+    assert shown["best"]["path_ids"] == ["node_1", "node_3"]
 
 
 def test_every_stage_has_a_phase() -> None:

@@ -56,7 +56,7 @@ from .questions import (
     ScoreReply,
     SynthesisReply,
 )
-from .result import AnalysisDetails, conclude, progress
+from .result import AnalysisDetails, conclude
 from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
@@ -80,7 +80,6 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=AnalysisDetails,
-    progress=progress,
     stages=(
         problem_reception(
             ("complexity_analysis", "plan_generation"),

@@ -10,7 +10,7 @@ from ...core.bodies import Conclusion
 from ...core.details import AnswerDetails
 from .plain_text import result_text
 from .questions import DecisionReply, texts
-from .state import Iteration, Plan, State, at_work, is_broke, iteration_id, plan_id
+from .state import Iteration, Plan, State, is_broke, iteration_id, plan_id
 
 
 def accepted_text(state: State) -> str | None:
@@ -116,26 +116,3 @@ def _data(reply: Any) -> dict[str, Any] | None:
         return None
     values = {name: getattr(reply, name) for name in reply.__struct_fields__}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def progress(state: State) -> dict[str, Any]:
-    """Return where the analysis stands, small enough to be shown at each step."""
-    now = state.now
-    return {
-        "iteration": state.number,
-        "max_iterations": state.options.iterations[1],
-        "complexity_level": now.complexity.complexity_level if now.complexity else None,
-        "plans": [plan.score for plan in now.plans],
-        "selected_plan": None if now.selected is None else now.selected + 1,
-        "tasks": [
-            {
-                "resource_name": task.resource_name,
-                "query": task.task_query[:80],
-                "status": task.status,
-                "at": task.at,
-            }
-            for task in at_work(state)
-        ],
-        "accepted": len(state.accepted),
-        "spent_usd": round(state.spent_usd, 6),
-    }

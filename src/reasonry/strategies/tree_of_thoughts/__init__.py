@@ -61,7 +61,7 @@ from .asks import (
     scores_of,
     unscored_thoughts,
 )
-from .result import TreeDetails, conclude, progress
+from .result import TreeDetails, conclude
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, prune_best, why_stop
 
@@ -385,7 +385,6 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     begin=begin,
     conclude=conclude,
     details=TreeDetails,
-    progress=progress,
     suits=("number_puzzle", "search"),
     calls=11,
     stages=(

@@ -150,26 +150,3 @@ def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
         "best_node_id": None if chosen is None else chosen.id,
         "depth_reached": max(node.depth for node in nodes),
     }
-
-
-def progress(state: State) -> dict[str, Any]:
-    """Return the tree for a watcher, thoughts that are not yet valued included."""
-    chosen = state.chosen
-    on_path = {step.id for step in path_to(state.nodes, chosen.id)} if chosen else {ROOT}
-    return {
-        "nodes": len(state.nodes),
-        "tree": [
-            {
-                "id": node.id,
-                "parent": node.parent,
-                "text": node.content,
-                "score": node.score,
-                "depth": node.depth,
-                "on_path": node.id in on_path,
-                "refuted": node.refuted,
-                **({"why": node.why} if node.refuted else {}),
-            }
-            for node in (*state.nodes.values(), *state.fresh)
-        ],
-        "best": None if chosen is None else {"id": chosen.id, "text": chosen.content, "score": chosen.score},
-    }

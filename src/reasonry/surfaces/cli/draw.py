@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from ..web.page import PageNode
+
 _LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
 _FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
@@ -187,54 +189,49 @@ def _table(rows: Sequence[str]) -> Any:
 # -- a tree of thoughts
 
 
-def tree_of(nodes: Sequence[Document], problem: str, limit: int) -> Tree | Text:
+def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
     """Return the tree to be drawn.
 
     Args:
-        nodes: `id`, `parent`, `text`, `score` and `on_path`, oldest first.
+        nodes: Parents first.
         limit: How many nodes to draw; those that lead to the best one always are.
     """
     from rich.text import Text
     from rich.tree import Tree
 
-    shown = {node["id"] for node in nodes[-limit:]} | {node["id"] for node in nodes if node["on_path"]}
+    shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if _is_on_path(node)}
     places: dict[str | None, Tree] = {}
     for node in nodes:
-        if node["parent"] is None:
-            places[node["id"]] = Tree(_one_line(clip(problem, _LABEL_CHARS), "bold"))
-        elif node["id"] in shown and node["parent"] in places:
-            places[node["id"]] = places[node["parent"]].add(_label(node))
+        if node.parent is None:
+            places[node.id] = Tree(_one_line(clip(problem, _LABEL_CHARS), "bold"))
+        elif node.id in shown and node.parent in places:
+            places[node.id] = places[node.parent].add(_label(node))
     return next(iter(places.values()), Text(""))
+
+
+def _is_on_path(node: PageNode) -> bool:
+    return node.state in ("on_path", "answer")
 
 
 def print_tree(trace: Document) -> None:
     """Print the tree of a run, if its document has one, or one inside a sample."""
     from ..web.run_nodes import first_nodes
 
-    found = first_nodes(trace, trace["problem"], ()).values()
-    if not any(node.kind == "thought" for node in found):
+    nodes = [*first_nodes(trace, trace["problem"], ()).values()]
+    if not any(node.kind == "thought" for node in nodes):
         return
-    nodes = [
-        {
-            "id": node.id,
-            "parent": node.parent,
-            "text": node.text or node.score_text,
-            "score": node.score,
-            "on_path": node.state in ("on_path", "answer"),
-        }
-        for node in found
-    ]
     print_inert_lines(draw_lines(open_console(), tree_of(nodes, trace["problem"], MAX_DRAWN)))
     if len(nodes) > MAX_DRAWN:
         print_line(f"… of {len(nodes)} nodes; --json has them all")
 
 
-def _label(node: Document) -> Text:
+def _label(node: PageNode) -> Text:
     """Return the score and the beginning of a node's text, drawn as an answer is."""
-    score, text = node["score"], clip(plain_latex(_HEADING_MARK.sub("", node["text"])), _LABEL_CHARS)
+    score = node.score
+    text = clip(plain_latex(_HEADING_MARK.sub("", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
     label = _one_line("  … " if score is None else f"{score:.2f} ", style)
-    return label.append_text(drawn_line(text, "bold green" if node["on_path"] else ""))
+    return label.append_text(drawn_line(text, "bold green" if _is_on_path(node) else ""))
 
 
 def _one_line(text: str, style: str) -> Text:

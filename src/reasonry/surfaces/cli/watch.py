@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,14 +15,19 @@ from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Pending, Step
 from ...core.text import clip
 from ...engine.follow import Observer, StreamedText
+from ...engine.guard import node_count
+from ...engine.result import result_of
 from ...engine.run import Run
 from .. import present
 from ..run_report import thought_title, whole_thought
+from ..web.run_nodes import first_nodes
 from .draw import tree_of
 from .output import print_note
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from ..web.page import PageNode
 
 MAX_ROWS = 40
 DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
@@ -73,7 +78,8 @@ class Live(Lines):
 
         super().__init__(model, why, budget)
         self.run: Run | None = None
-        self.has_tree = False
+        self.run_id = ""
+        self.nodes: Sequence[PageNode] = ()
         self.in_flight: dict[str, str] = {}
         """The stages of what is asked."""
         self.streams: dict[str, StreamedText] = {}
@@ -86,6 +92,11 @@ class Live(Lines):
         )
 
     @property
+    def has_tree(self) -> bool:
+        """Whether the run, or one inside it, has a tree."""
+        return any(node.kind == "thought" for node in self.nodes)
+
+    @property
     def latest(self) -> str:
         """The end of the answer that came in last, as far as it may be shown."""
         return next(reversed(self.streamed.values()), "")
@@ -93,7 +104,7 @@ class Live(Lines):
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
-        self.run = run
+        self.run, self.run_id = run, run_id
 
     def asked(self, pending: Pending) -> None:
         """See `Observer`."""
@@ -112,7 +123,8 @@ class Live(Lines):
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
-        self.run, self.has_tree = run, self.has_tree or bool(progress_of(run)["tree"])
+        document = result_of(self.run_id, "", run).document()
+        self.run, self.nodes = run, [*first_nodes(document, run.begun.problem, ()).values()]
         if self.has_tree:
             self.thoughts += len(step.thoughts)
         else:
@@ -130,8 +142,8 @@ class Live(Lines):
         if self.run is None:
             return Text("")
         parts: list[RenderableType] = []
-        if tree := progress_of(self.run)["tree"]:
-            parts = [tree_of(tree, self.run.begun.problem, MAX_ROWS)]
+        if self.has_tree:
+            parts = [tree_of(self.nodes, self.run.begun.problem, MAX_ROWS)]
         if self.run.snapshot.status == "active":
             # The notes after the run have its counts.
             parts += [self._asking(), self._counts(self.run)]
@@ -166,7 +178,7 @@ class Live(Lines):
             "usd": usage.usd or 0,
             "seconds": run.snapshot.at_ms / 1000,
             "thoughts": len(run.thoughts),
-            "nodes": progress_of(run).get("nodes", 0),
+            "nodes": node_count(run),
         }
         table = Table.grid(padding=(0, 1))
         for unit, done in spent.items():
@@ -175,16 +187,6 @@ class Live(Lines):
                 bar = ProgressBar(total=limit, completed=min(done, limit), width=24, complete_style=style)
                 table.add_row(Text(f"{unit:>8}"), bar, Text(f"{done:g} / {limit:g}"))
         return table
-
-
-def progress_of(run: Run) -> dict[str, Any]:
-    """Return what the strategy shows of itself, with the tree of the first run inside it that has one."""
-    children = (waiting.child for waiting in run.snapshot.pending if waiting.child is not None)
-    inside = [(run.strategies[child.strategy].progress, child.state) for child in children]
-    trees = (shown["tree"] for show, state in inside if show and (shown := show(state)).get("tree"))
-    show = run.strategy.progress
-    own = show(run.snapshot.state) if show else {}
-    return {"tree": next(trees, None), **own}
 
 
 @contextmanager
