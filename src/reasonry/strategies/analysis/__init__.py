@@ -26,8 +26,8 @@ with what earlier iterations brought; with nothing accepted it fails; a task who
 retries. At the cost limit, what was accepted is brought together with what was kept back for that. Every way to the
 end leads through the decision, which is not asked when it is settled already. A verifier looks at the answer, which is
 the focused value where one is wanted; one that it proves wrong is asked for again, with the reason. Where no reply can
-be read, the decision is to stop, the accepted results stand in for the synthesis, and the value is the only one the
-final answer names: unchecked.
+be read, the decision is to stop, the accepted results stand in for the synthesis, and the final answer for the value,
+if it is one: unchecked.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     title="Analysis pipeline",
     source="this project",
     summary="Plans, executes and judges tasks, then answers in one word if you want: for decisions in programs.",
-    version=5,
+    version=6,
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
-from ...core.bodies import Body, EffectFailed, Move, Thought, fail, go, request
+from ...core.bodies import Body, Move, Thought, fail, go
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.problem import subject_of
 from ...reading import parse
 from ...reading.fit import Unreadable
-from .planning import plans_due
 from .questions import (
     CAPTION_FIELD,
     DECIDE,
@@ -31,7 +30,7 @@ from .state import (
     Iteration,
     State,
     affordable,
-    book_costs,
+    ask,
     end_work,
     is_broke,
     question,
@@ -51,16 +50,15 @@ def decide(s: State) -> Body:
     """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
     if s.ended is not None or not affordable(s, 1):
         return _close(s if s.ended else end_work(s, "cost_limit", COST_LIMIT))
-    try:
-        answers = yield request(s, _decision(s))
-    except EffectFailed as lost:
-        if lost.failure.code != UNREADABLE or not s.accepted:
-            raise
-        s = replace(book_costs(s, lost.answers), unchecked=f"{UNDECIDED}: {lost.failure.message}")
+    s, (answer,) = yield from ask(s, _decision(s))
+    if isinstance(answer, Failed):
+        if answer.code != UNREADABLE or not s.accepted:
+            return fail(s, "error", answer.message, answer.code)
+        s = replace(s, unchecked=f"{UNDECIDED}: {answer.message}")
         return _close(end_work(s, "success", UNDECIDED), Thought(f"Unchecked: {s.unchecked}"))
-    reply: DecisionReply = answers[0].value
+    reply: DecisionReply = answer.value
     text = decision_text(reply, s.number)
-    s = book_costs(with_iteration(replace(s, history=(*s.history, text)), decision=reply), answers)
+    s = with_iteration(replace(s, history=(*s.history, text)), decision=reply)
     thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
     minimum, maximum = s.options.iterations
     enforced = s.options.enforce_iterations and s.number < minimum
@@ -81,13 +79,12 @@ def _decision(state: State) -> Ask:
 
 
 def _continue(state: State, thought: Thought) -> Move:
-    """Back to the first stage, if there is room for all of them."""
-    state = replace(state, iterations=(*state.iterations, Iteration()))
+    """Back to the first stage, if there is room for it and a plan."""
     sizes_up = state.options.complexity_analysis
-    if plans_due(state) and room(state) >= sizes_up + 1:
-        return go(state, "complexity_analysis" if sizes_up else "plan_generation", thought)
-    state = replace(state, iterations=state.iterations[:-1])
-    return _close(end_work(state, "cost_limit", COST_LIMIT), thought)
+    if room(state) < sizes_up + 1:
+        return _close(end_work(state, "cost_limit", COST_LIMIT), thought)
+    state = replace(state, iterations=(*state.iterations, Iteration()))
+    return go(state, "complexity_analysis" if sizes_up else "plan_generation", thought)
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
@@ -125,8 +122,7 @@ def synthesize(s: State) -> Body:
     if not is_broke(s):
         none, field = "" if s.accepted else NOTHING_ACCEPTED, CAPTION_FIELD if s.options.image else ""
         task = _after_objections(s, SYNTHESIZE.format(none=none, field=field))
-        (answer,) = yield request(s, question(s, "synthesis", task, kept=1), give_failures=True)
-        s = book_costs(s, (answer,))
+        s, (answer,) = yield from ask(s, question(s, "synthesis", task), closes=True)
     made = _stand_in(s, answer) if isinstance(answer, Failed) else answer.value
     before = s.unchecked
     if isinstance(answer, Failed) and answer.code == UNREADABLE:
@@ -143,7 +139,7 @@ def synthesize(s: State) -> Body:
     s = _propose(s, final)
     s, thoughts = yield from verify_answer(s, (str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=room(s) + 1 >= 1)
+        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=room(s) >= 1)
     return go(s, "final_response", *thoughts)
 
 
@@ -202,11 +198,10 @@ def focus(s: State) -> Body:
     """One allowed value ← Focus(answer), which is then what is verified; without one the run has failed."""
     if is_broke(s):
         return fail(s, "focused_answer_failed", COST_LIMIT)
-    (answer,) = yield request(s, _focus(s), give_failures=True)
-    s = book_costs(s, (answer,))
+    s, (answer,) = yield from ask(s, _focus(s), closes=True)
     if isinstance(answer, Failed):
-        value = _named_value(s) if answer.code == UNREADABLE else None
-        why = f"the value is the only one the final answer names; no reply could be read: {answer.message}"
+        value = _stated_value(s) if answer.code == UNREADABLE else None
+        why = f"the value is the final answer's; no reply could be read: {answer.message}"
         final = None if value is None else s.final.fall_back(str(value), why)
         if final is None:
             detail = f"no focused answer was to be had: {answer.message}"
@@ -219,15 +214,15 @@ def focus(s: State) -> Body:
     reasoning = str(s.synthesis.answer) if s.synthesis else ""
     s, thoughts = yield from verify_answer(s, (reasoning,), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, focused=None), can_ask=room(s) + 2 >= 1)
+        return repair_or_fail(replace(s, focused=None), can_ask=room(s) >= 0)
     return go(s, "final_response", *thoughts)
 
 
-def _named_value(state: State) -> str | int | float | None:
-    """Return the value the final answer names; None where it names none clearly, or is itself unchecked."""
+def _stated_value(state: State) -> str | int | float | None:
+    """Return the value that the final answer is; None if it is none, or is itself unchecked."""
     if state.focus is None or state.synthesis is None or state.unchecked:
         return None
-    return state.focus.value_named_in(str(state.synthesis.final_answer))
+    return state.focus.value(str(state.synthesis.final_answer))
 
 
 def _focus(state: State) -> Ask:
@@ -239,7 +234,7 @@ def _focus(state: State) -> Ask:
     task = _after_objections(state, task)
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
     form = state.focus.form
-    return question(state, "focus", task, with_history=False, kept=2, form=form, facts=facts)
+    return question(state, "focus", task, with_history=False, form=form, facts=facts)
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:

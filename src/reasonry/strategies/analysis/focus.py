@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 
 from ...patterns import lazy_pattern
-from ...reading.prose import stated_answer
 
 WORDS: dict[str, tuple[str, ...]] = {
     "yes/no": ("Yes", "No"),
@@ -38,16 +37,6 @@ _CHOICE = lazy_pattern(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = lazy_pattern(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
 _OPENING = lazy_pattern(r"[,.:;!\n–—]| - ")
-_DENIES = lazy_pattern(
-    r"\b(?:no|not|none|never|neither|nor|cannot|without|unless|or|unknown|about|over|under|at least|at most|more"
-    r"|less)\b|n['’]t\b|[<>~≈±]",
-    re.IGNORECASE,
-)
-"""What takes a number back, or leaves it open."""
-_SCALED = lazy_pattern(
-    r"\s*(?:%|‰|per ?cent\b|[a-z](?![a-z])|hundred|thousand|million|billion|dozen|\^|/)", re.IGNORECASE
-)
-"""What makes another number of the one before it."""
 
 
 class Focus(Struct, frozen=True):
@@ -90,23 +79,6 @@ class Focus(Struct, frozen=True):
         opening = _OPENING.split(text.strip(), maxsplit=1)
         return self.value(opening[0].strip()) if self.words and len(opening) > 1 else None
 
-    def value_named_in(self, text: str) -> str | int | float | None:
-        """Return the one value that a sentence gives; None if it gives none, several, or may deny the one it names.
-
-        A word counts only as the whole text, as what the text opens with before a comma or the like, or as the answer
-        it states: the `no` of "there is no objection" and the word of "not accepted" are no values.
-        """
-        if not self.words:
-            return _only_number(text)
-        whole_words = ((word, rf"(?<!\w){re.escape(word)}(?!\w)") for word in self.words)
-        named = [word for word, pattern in whole_words if re.search(pattern, text, re.IGNORECASE)]
-        if len(named) != 1:
-            return None
-        stated = stated_answer(text)
-        opening = _OPENING.split(text.strip(), maxsplit=1)[0]
-        found = {self.value(part) for part in (text, opening, stated) if isinstance(part, str)} - {None}
-        return found.pop() if len(found) == 1 else None
-
 
 def focus_of(written: str) -> Focus | None:
     """Return the focused answer a type asks for; None for `none`.
@@ -138,17 +110,6 @@ def _fault(words: tuple[str, ...]) -> str | None:
     if len(words) > MAX_CHOICES or max(map(len, words)) > MAX_CHOICE_CHARS:
         return f"at most {MAX_CHOICES} choices of at most {MAX_CHOICE_CHARS} characters"
     return None
-
-
-def _only_number(text: str) -> int | float | None:
-    """Return the number of a text that has no other digit, no scale or per cent after it, and denies nothing."""
-    found = _NUMBER.search(text)
-    if found is None or _DENIES.search(text) or _SCALED.match(text[found.end() :]):
-        return None
-    around = text[: found.start()], text[found.end() :]
-    is_word = around[0][-1:].isalnum()
-    has_others = any(character.isnumeric() for part in around for character in part)
-    return None if is_word or has_others else _number(found[0].rstrip("."))
 
 
 def _number(raw: object) -> int | float | None:

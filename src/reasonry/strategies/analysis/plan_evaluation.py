@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...core.bodies import Body, Thought, request
+from ...core.bodies import Body, Thought
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.strategy import inlined_schema
@@ -25,7 +25,7 @@ from .questions import EVALUATE, EVALUATE_ALONE, EvaluationReply, ScoreReply
 from .state import (
     State,
     affordable,
-    book_costs,
+    ask,
     plan_id,
     plan_letter,
     question,
@@ -48,9 +48,8 @@ def choose_plan(s: State) -> Body:
     drawn, size = 0, questions_of_a_round(s, len(s.now.plans))
     while due := affordable(s, votes_due(s, ballots, drawn) * size) // size:
         rounds = range(drawn, drawn + due)
-        questions = [ask for sample in rounds for ask in _questions(s, sample, due * size)]
-        replies = yield request(s, *questions, give_failures=True)
-        s, drawn = book_costs(s, replies), drawn + due
+        s, replies = yield from ask(s, *(each for sample in rounds for each in _questions(s, sample)))
+        drawn += due
         for start in range(0, len(replies), size):
             scores = _scores_of_round(replies[start : start + size])
             s = _book_scores(s, scores)
@@ -81,16 +80,14 @@ def _verdicts(state: State) -> list[Thought]:
 # -- the questions
 
 
-def _questions(state: State, sample: int, together: int) -> list[Ask]:
+def _questions(state: State, sample: int) -> list[Ask]:
     """Return the questions of one round of scores."""
     if state.options.judge_plans == "together":
-        return [_question_of_all(state, sample, together)]
-    return [
-        _question_of_one(state, number, sample, together) for number in range(1, len(state.now.plans) + 1)
-    ]
+        return [_question_of_all(state, sample)]
+    return [_question_of_one(state, number, sample) for number in range(1, len(state.now.plans) + 1)]
 
 
-def _question_of_all(state: State, sample: int, together: int) -> Ask:
+def _question_of_all(state: State, sample: int) -> Ask:
     """Ask for all plans; each vote is shown them in another order, since judges favour places."""
     count = len(state.now.plans)
     order = [(place + sample) % count + 1 for place in range(count)]
@@ -100,19 +97,10 @@ def _question_of_all(state: State, sample: int, together: int) -> Ask:
         f'{{"plan": "{plan_letter(n)}", "reason": "{reason}", "overall_score": 0 to 100}}'
         for n, reason in zip(order, reasons, strict=True)
     )
-    form = f'{{"evaluations": [{", ".join(shown)}]}}'
-    task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=form)
-    facts = {"candidates": count}
-    return question(
-        state,
-        "score",
-        task,
-        sample=sample,
-        together=together,
-        by="judge",
-        form=_form_of_all(count),
-        facts=facts,
-    )
+    wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
+    task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=wanted)
+    facts, form = {"candidates": count}, _form_of_all(count)
+    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts)
 
 
 def _form_of_all(count: int) -> dict[str, Any]:
@@ -123,21 +111,12 @@ def _form_of_all(count: int) -> dict[str, Any]:
     return form
 
 
-def _question_of_one(state: State, number: int, sample: int, together: int) -> Ask:
-    task = EVALUATE_ALONE.format(resources=resources_shown(state), plan=state.now.plans[number - 1].text)
+def _question_of_one(state: State, number: int, sample: int) -> Ask:
+    plan = state.now.plans[number - 1]
+    task = EVALUATE_ALONE.format(resources=resources_shown(state), plan=plan.text)
     form, facts = inlined_schema(ScoreReply), {"candidate": number}
-    draft = state.now.plans[number - 1].draft
-    return question(
-        state,
-        "score",
-        task,
-        sample=sample,
-        together=together,
-        by="judge",
-        form=form,
-        facts=facts,
-        about=plan_id(state.number, draft) if draft else "",
-    )
+    about = plan_id(state.number, plan.draft) if plan.draft else ""
+    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts, about=about)
 
 
 # -- the replies

@@ -13,10 +13,9 @@ from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.strategy import inlined_schema
-from ...core.toolcard import ToolCard, card_named, cards_text, no_such_tool
+from ...core.toolcard import card_named, cards_text, no_such_tool
 from ...reading import parse
 from ...reading.fit import Unreadable
-from ...reading.json_in_text import json_values
 from .questions import (
     ANGLES,
     ANY_LEVEL,
@@ -24,7 +23,6 @@ from .questions import (
     DEPENDS,
     DEPENDS_FIELD,
     LEAN,
-    MAX_TASKS,
     PLAN,
     TASKS,
     Complexity,
@@ -38,7 +36,7 @@ from .state import (
     Plan,
     State,
     Task,
-    book_costs,
+    ask,
     documents_shown,
     end_work,
     is_unmeasured,
@@ -93,12 +91,8 @@ class Overview(Struct, frozen=True):
 
 def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
-    unmeasured = is_unmeasured(s)
-    (answer,) = yield request(s, _complexity_question(s), give_failures=True)
-    s = book_costs(s, (answer,))
-    if unmeasured and (fault := _unusable(answer)):
-        (answer,) = yield request(s, _complexity_question(s, fault), give_failures=True)
-        s = book_costs(s, (answer,))
+    task = COMPLEXITY.format(documents=documents_shown(s), setbacks=_before(s))
+    s, (answer,) = yield from ask(s, question(s, "complexity", task))
     if isinstance(answer, Failed):
         return fail(s, "error", answer.message, answer.code)
     found: Complexity = answer.value
@@ -108,16 +102,6 @@ def size_up(s: State) -> Body:
     if plans_due(s):
         return go(s, "plan_generation", thought)
     return go(end_work(s, "cost_limit", COST_LIMIT), "iteration_decision", thought)
-
-
-def _complexity_question(state: State, fault: str = "") -> Ask:
-    task = COMPLEXITY.format(documents=documents_shown(state), setbacks=_before(state, fault))
-    return question(state, "complexity", task)
-
-
-def _unusable(answer: Reply | Failed) -> str:
-    """Why a reply could not be used; empty if it could, or if there was none."""
-    return answer.message if isinstance(answer, Failed) and answer.code == "output_invalid" else ""
 
 
 def complexity_text(found: Complexity, number: int) -> str:
@@ -137,18 +121,13 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 def draft_plans(s: State) -> Body:
     """P_1 … P_k ← Plan(q, H), side by side, as far as they can be paid; one is carried out as it is."""
-    asked, fault = 0, ""
+    asked = 0
     failures: list[Failed] = []
     thoughts: list[Thought] = []
     while due := plans_due(s, asked):
-        unmeasured, numbers = is_unmeasured(s), range(asked + 1, asked + due + 1)
-        questions = [_plan_question(s, number, due, fault) for number in numbers]
-        answers = yield request(s, *thoughts, *questions, give_failures=True)
-        s, thoughts = book_costs(s, answers), []
-        fault = _unusable(answers[0]) if unmeasured else ""
-        if fault:
-            continue
-        asked += due
+        numbers = range(asked + 1, asked + due + 1)
+        s, answers = yield from ask(s, *thoughts, *(_plan_question(s, number) for number in numbers))
+        asked, thoughts = asked + due, []
         failures = [answer for answer in answers if isinstance(answer, Failed)]
         plans = [
             Plan(answer.value.tasks, draft=number)
@@ -203,20 +182,13 @@ def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
     return fail(state, reason, detail, last.code)
 
 
-def _plan_question(state: State, number: int, together: int, fault: str) -> Ask:
+def _plan_question(state: State, number: int) -> Ask:
     form = inlined_schema(PlanReply)
     names = [card.name for card in resources(state.options)]
     form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
-    return question(
-        state,
-        "plan",
-        _plan_task(state, number, fault),
-        sample=number - 1,
-        together=together,
-        form=form,
-        facts={"candidate": number},
-        about=plan_id(state.number, number),
-    )
+    task, facts = _plan_task(state, number), {"candidate": number}
+    about = plan_id(state.number, number)
+    return question(state, "plan", task, sample=number - 1, form=form, facts=facts, about=about)
 
 
 def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
@@ -225,8 +197,6 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
     A plan that can be carried out and only has too few or too many tasks is taken at the last try.
     """
     reading = parse.read_form(replies[-1], PlanReply)
-    if isinstance(reading, Unreadable):
-        reading = _read_task_texts(state, replies[-1]) or reading
     if isinstance(reading, Unreadable):
         return reading
     cards, tasks = resources(state.options), list[PlannedTask]()
@@ -245,24 +215,6 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
     if fault and len(replies) <= ask.retries:
         return Unreadable(fault, is_doubt=True)
     return PlanReply(tuple(tasks)), reading[1]
-
-
-def _read_task_texts(state: State, text: str) -> tuple[PlanReply, str] | None:
-    """Read a plan whose tasks are texts, `knowledge: who wrote it`; None if any names no resource there is."""
-    cards = resources(state.options)
-    for value, mode in json_values(text):
-        listed = value.get("tasks") if isinstance(value, dict) else value
-        if isinstance(listed, list) and 0 < len(listed) <= MAX_TASKS:
-            tasks = [_task_in_text(cards, item) for item in listed]
-            found = tuple(task for task in tasks if task is not None)
-            return (PlanReply(found), mode) if len(found) == len(tasks) else None
-    return None
-
-
-def _task_in_text(cards: Sequence[ToolCard], item: Any) -> PlannedTask | None:
-    name, _, query = item.partition(":") if isinstance(item, str) else ("", "", "")
-    card = card_named(cards, name)
-    return PlannedTask(card.name, query.strip()) if card is not None and query.strip() else None
 
 
 def _count_fault(state: State, count: int) -> str:
@@ -284,7 +236,7 @@ def _task_counts(state: State) -> tuple[int, int]:
     return TASKS[level] if level else ANY_LEVEL
 
 
-def _plan_task(state: State, number: int, fault: str) -> str:
+def _plan_task(state: State, number: int) -> str:
     fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     return PLAN.format(
@@ -295,13 +247,12 @@ def _plan_task(state: State, number: int, fault: str) -> str:
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
-        setbacks=_before(state, fault),
+        setbacks=_before(state),
     )
 
 
-def _before(state: State, fault: str) -> str:
-    fault = f"\nYour last reply could not be used: {fault}.\n" if fault else ""
-    return setbacks(state, range(1, state.number)) + fault
+def _before(state: State) -> str:
+    return setbacks(state, range(1, state.number))
 
 
 def select_plan(state: State, index: int) -> State:

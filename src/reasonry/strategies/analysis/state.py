@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...core.answering import AnswerOptions, AnswerState
-from ...core.effects import Ask
+from ...core.answering import UNREADABLE, AnswerOptions, AnswerState
+from ...core.bodies import Request, Thought, request
+from ...core.effects import Ask, Effect
 from ...core.events import Failed, Reply
 from ...core.evidence import passages_text
 from ...core.toolcard import ToolCard
@@ -369,22 +370,17 @@ def question(
     kind: str,
     task: str,
     *,
-    sample: int = 0,
-    together: int = 1,
     with_history: bool = True,
-    by: Literal["writer", "judge"] = "writer",
-    form: dict[str, Any] | None = None,
-    kept: int = 0,
     facts: dict[str, Any] | None = None,
     about: str = "",
+    **parts: Any,
 ) -> Ask:
     """Return a question: query, context and history first, what is to be done last.
 
     Args:
-        about: Of the result document; the iteration at work if nothing is said.
-        together: How many questions go out at the same time; what can be spent is shared among them.
         with_history: Whether the analysis history is shown.
-        kept: How many of the calls kept back for the end are this one's to use.
+        about: Of the result document; the iteration at work if nothing is said.
+        parts: Others of the question: `by`, `form`, `sample`.
     """
     head = f"Query: {state.problem}"
     if state.options.context:
@@ -393,19 +389,40 @@ def question(
         "\n\n".join([head, *(state.history if with_history else ()), task]),
         SYSTEM,
         {"kind": kind, "problem": state.problem, "iteration": state.number, **(facts or {})},
-        by=by,
-        sample=sample,
-        retries=0 if is_unmeasured(state) else int(max(0, min(RE_ASKS, (room(state) + kept) / together - 1))),
         temperature=state.options.temperature,
-        form=form,
         about=about or iteration_id(state.number),
+        **parts,
     )
 
 
 # -- what may be spent
 
 
-def book_costs(state: State, answers: tuple[Any, ...]) -> State:
+def ask(
+    state: State, *items: Effect | Thought, closes: bool = False
+) -> Generator[Request, Any, tuple[State, tuple[Any, ...]]]:
+    """Ask side by side, and book what it cost; return the state after it, and the answers with failures among them.
+
+    What can be spent is shared among the questions, so that each may be asked again. The first call of a run with a
+    limit goes out alone, and is asked again when it is known what it cost.
+
+    Args:
+        closes: A call that is kept back for the end may be used.
+    """
+    count, is_first = sum(isinstance(each, Ask) for each in items), is_unmeasured(state)
+    retries = 0 if is_first else max(0, min(RE_ASKS, (room(state) + closes) / max(1, count) - 1))
+    effects = [replace(each, retries=int(retries)) if isinstance(each, Ask) else each for each in items]
+    answers = yield request(state, *effects, give_failures=True)
+    state = _book_costs(state, answers)
+    lost = answers[0] if is_first and count else None
+    if isinstance(lost, Failed) and lost.code == UNREADABLE and affordable(state, 1):
+        fault = f"\n\nYour last reply could not be used: {lost.message}."
+        again = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
+        return (yield from ask(state, *again))
+    return state, answers
+
+
+def _book_costs(state: State, answers: Sequence[Any]) -> State:
     """Book what answers have cost, those that could not be used included."""
     spent, dearest, calls = state.spent_usd, state.dearest_usd, state.calls
     for answer in answers:
@@ -418,18 +435,13 @@ def book_costs(state: State, answers: tuple[Any, ...]) -> State:
 
 
 def room(state: State) -> float:
-    """Return how many calls can still go out, with what the end needs kept back.
-
-    The first call of a run with a limit goes out alone: only then is it known what a call costs.
-    """
+    """Return how many calls can still go out, with what the end needs kept back."""
     limit = state.options.cost_limit
-    if limit is None:
+    if limit is None or (state.calls and state.dearest_usd == 0):
         return math.inf
     if state.calls == 0:
         return 1.0
-    if state.dearest_usd == 0:
-        return math.inf
-    kept = 1 if state.focus is None else 2
+    kept = (state.synthesis is None) + (state.focus is not None)
     return (limit - state.spent_usd) / state.dearest_usd - kept + 1e-9
 
 

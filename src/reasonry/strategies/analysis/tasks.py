@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.bodies import Body, Move, Thought, go, request, stay
-from ...core.effects import Ask, CallTool
+from ...core.bodies import Body, Move, Thought, go, stay
+from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.json_schema import faults
 from ...core.strategy import inlined_schema
@@ -61,8 +61,8 @@ from .state import (
     State,
     Task,
     affordable,
+    ask,
     at_work,
-    book_costs,
     end_work,
     question,
     resources,
@@ -80,9 +80,6 @@ REPLIES: dict[str, type[Struct]] = {
 
 JUDGED_REPLIES = REPLIES | {"knowledge": JudgedKnowledgeReply, "logic_kernel": JudgedLogicReply}
 """The same where the model judges what it brings; what a program brings is known only when it has run."""
-
-MAX_REQUESTS = 16
-"""Requests of one round of task execution in which attempts may begin; the round after it goes on."""
 
 SHORTEST_QUOTE = 8
 """Characters; shorter texts are words that a reason may need."""
@@ -106,13 +103,8 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    asks = {
-        "task_execution": _asks_first,
-        "query_conversion": _is_converted,
-        "quality_evaluation": _votes_due,
-    }
-    costs = all(asks[to](state, task) for task in _tasks_at(state, to))
-    if costs and not affordable(state, 1):
+    is_free = to == "quality_evaluation" and not all(_votes_due(state, task) for task in _tasks_at(state, to))
+    if not (is_free or affordable(state, 1)):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
@@ -173,29 +165,23 @@ def _errors(task: Task) -> str:
 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
-    ready = [task for task in _tasks_at(s, "query_conversion") if not _is_converted(s, task)]
+    ready = [task for task in _tasks_at(s, "query_conversion") if task.resource_name in TAKES_THE_QUERY]
     s = with_tasks(s, *(replace(task, at="task_execution") for task in ready))
     tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: affordable(s, len(tasks))]
     if not tasks:
         return move_on(s, "query_conversion")
-    questions = [_conversion(s, task, len(tasks)) for task in tasks]
-    answers = yield request(s, *questions, give_failures=True)
+    s, answers = yield from ask(s, *(_conversion(s, task) for task in tasks))
     changed = [
         _book_failure(s, task, answer)
         if isinstance(answer, Failed)
         else replace(task, tool_input=answer.value, at="task_execution")
         for task, answer in zip(tasks, answers, strict=True)
     ]
-    return move_on(with_tasks(book_costs(s, answers), *changed), "query_conversion", *_failures(changed))
+    return move_on(with_tasks(s, *changed), "query_conversion", *_failures(changed))
 
 
-def _is_converted(_: State, task: Task) -> bool:
-    """Whether somebody is asked to write a task as the input of its resource."""
-    return task.resource_name not in TAKES_THE_QUERY
-
-
-def _conversion(state: State, task: Task, together: int) -> Ask:
+def _conversion(state: State, task: Task) -> Ask:
     card = card_named(resources(state.options), task.resource_name)
     assert card is not None, "checked when the plan was read"
     properties = card.parameters.get("properties") or {}
@@ -207,7 +193,7 @@ def _conversion(state: State, task: Task, together: int) -> Ask:
         example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(state, "convert", text, together=together, facts=facts, about=task.id)
+    return question(state, "convert", text, facts=facts, about=task.id)
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -242,99 +228,50 @@ def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] |
 
 
 def execute(s: State) -> Body:
-    """R ← resource(x), the tasks at work side by side.
-
-    A round goes on while a tool has yet to run what a model wrote; tasks that failed begin another attempt meanwhile.
-    """
-    under_way: dict[int, tuple[Attempt, CallTool | None]] = {}
-    thoughts: list[Thought] = []
-    for number in range(MAX_REQUESTS + 1):
-        turn = _turn(s, under_way, may_begin=number < MAX_REQUESTS)
-        effects = [call or _performance(s, task, len(turn)) for task, _, call in turn]
-        answers = yield request(s, *thoughts, *effects, give_failures=True)
-        changed: list[Task] = []
-        under_way = {}
-        for (task, attempt, _), answer in zip(turn, answers, strict=True):
+    """R ← resource(x): one attempt at each of the tasks at work, side by side."""
+    left, under_way = affordable(s, len(s.tasks)), list[tuple[Attempt, Effect]]()
+    for task in _tasks_at(s, "task_execution"):
+        asks = task.resource_name in BUILT_IN
+        if left or not asks:
+            left -= asks
+            attempt = ATTEMPTS.get(task.resource_name, _call)(s, task)
+            under_way.append((attempt, next(attempt)))
+    changed: list[Task] = []
+    while under_way:
+        s, answers = yield from ask(s, *(effect for _, effect in under_way))
+        before, under_way = under_way, []
+        for (attempt, _), answer in zip(before, answers, strict=True):
             try:
-                under_way[task.number] = attempt, attempt.send(answer)
+                under_way.append((attempt, attempt.send(answer)))
             except StopIteration as end:
                 changed.append(end.value)
-        s, thoughts = with_tasks(book_costs(s, answers), *changed), [*_results(changed), *_failures(changed)]
-        if not under_way:
-            break
-    return move_on(s, "task_execution", *thoughts)
+    changed.sort(key=lambda task: task.number)
+    return move_on(with_tasks(s, *changed), "task_execution", *_results(changed), *_failures(changed))
 
 
-Attempt = Generator[CallTool | None, Any, Task]
-"""One attempt at a task: yields the tool calls it wants, None for what the model is to write; returns the task."""
-
-
-def _turn(
-    state: State, under_way: dict[int, tuple[Attempt, CallTool | None]], *, may_begin: bool
-) -> list[tuple[Task, Attempt, CallTool | None]]:
-    """Return the tasks that go on now, with what each wants; of the questions, those that can be paid."""
-    turn: list[tuple[Task, Attempt, CallTool | None]] = []
-    tasks = _tasks_at(state, "task_execution")
-    questions = sum(task.number not in under_way and _asks_first(state, task) for task in tasks)
-    left = affordable(state, questions)
-    for task in tasks:
-        if task.number in under_way:
-            turn.append((task, *under_way[task.number]))
-        elif may_begin and (left > 0 or not _asks_first(state, task)):
-            left -= _asks_first(state, task)
-            attempt = _attempt(state, task)
-            turn.append((task, attempt, next(attempt)))
-    return turn
-
-
-def _looks_up(state: State, task: Task) -> bool:
-    """Whether the user's documents are searched first; those that can be shown whole are not."""
-    is_due = task.resource_name == "knowledge" and task.passages is None
-    return is_due and state.passages is None and RETRIEVER in state.tool_names
-
-
-def _asks_first(state: State, task: Task) -> bool:
-    """Whether an attempt begins with a question rather than a tool call."""
-    return task.resource_name in BUILT_IN and not _looks_up(state, task)
-
-
-def _attempt(state: State, task: Task) -> Attempt:
-    if _looks_up(state, task):
-        return _look_up(state, task)
-    ways = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
-    return ways.get(task.resource_name, _call)(state, task)
-
-
-def _look_up(state: State, task: Task) -> Attempt:
-    """Find passages in the user's documents; what is known is asked for after that."""
-    found = yield CallTool(RETRIEVER, {"query": task.text}, about=task.id)
-    if isinstance(found, Failed):
-        return _book_failure(state, task, found)
-    passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
-    return replace(task, passages=[] if passages is None else passages)
+Attempt = Generator[Effect, Any, Task]
+"""One attempt at a task: yields what it asks of the model or of a tool, one after another; returns the task."""
 
 
 def _answer(state: State, task: Task) -> Attempt:
-    """Have the model say what is known."""
-    written = yield None
+    """Find passages in the user's documents, unless they can be shown whole, and have the model say what is known."""
+    if task.passages is None and state.passages is None and RETRIEVER in state.tool_names:
+        found = yield CallTool(RETRIEVER, {"query": task.text}, about=task.id)
+        if isinstance(found, Failed):
+            return _book_failure(state, task, found)
+        passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
+        task = replace(task, passages=[] if passages is None else passages)
+    passages = list(state.passages) if task.passages is None and state.passages is not None else task.passages
+    written = yield _performance(state, task, passages)
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
-    passages = _passages(state, task)
-    with_passages = {} if passages is None else {"passages": passages}
     task, result = _own_verdict(task, written.value)
-    return _hand_over(task, {**result, **with_passages})
-
-
-def _passages(state: State, task: Task) -> Any:
-    """Return what `knowledge` is shown of the documents: all of them, or what was found; None: there are none."""
-    if task.passages is None and state.passages is not None:
-        return list(state.passages)
-    return task.passages
+    return _hand_over(task, result if passages is None else {**result, "passages": passages})
 
 
 def _deduce(state: State, task: Task) -> Attempt:
     """Have the model deduce, and a formal claim of it checked; a check that failed says nothing."""
-    written = yield None
+    written = yield _performance(state, task)
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
     judged, result = _own_verdict(task, written.value)
@@ -358,7 +295,7 @@ def _own_verdict(task: Task, written: dict[str, Any]) -> tuple[Task, dict[str, A
 
 def _compute(state: State, task: Task) -> Attempt:
     """Have the model write a program, and run it."""
-    written = yield None
+    written = yield _performance(state, task)
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
     task = replace(task, program=written.value["code"])
@@ -374,6 +311,10 @@ def _call(state: State, task: Task) -> Attempt:
     if isinstance(returned, Failed):
         return _book_failure(state, replace(task, at="query_conversion"), returned)
     return _hand_over(task, returned.value)
+
+
+ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
+"""How a built-in resource is used; any other is a tool."""
 
 
 def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
@@ -402,31 +343,21 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
     ]
 
 
-def _performance(state: State, task: Task, together: int) -> Ask:
+def _performance(state: State, task: Task, passages: Any = None) -> Ask:
     checks = CHECKER in state.tool_names
     sandbox = card_named(state.options.tools, "py_executor")
-    found = _passages(state, task) if task.resource_name == "knowledge" else None
-    passages = "" if found is None else PASSAGES.format(passages=found_text(found))
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
-        passages=passages,
+        passages="" if passages is None else PASSAGES.format(passages=found_text(passages)),
         formal=FORMAL if checks else "",
         field=FORMAL_FIELD if checks else "",
         judged=JUDGED if state.options.judge_own_results else "",
         verdict=VERDICT_FIELDS if state.options.judge_own_results else "",
         sandbox=(sandbox.description if sandbox else "") or SANDBOX,
     )
-    facts = {"resource": task.resource_name, "task": task.text}
-    return question(
-        state,
-        "perform",
-        text,
-        together=together,
-        form=inlined_schema(_reply_form(state, task.resource_name)),
-        facts=facts,
-        about=task.id,
-    )
+    facts, form = {"resource": task.resource_name, "task": task.text}, _reply_form(state, task.resource_name)
+    return question(state, "perform", text, form=inlined_schema(form), facts=facts, about=task.id)
 
 
 def _reply_form(state: State, resource: str) -> type[Struct]:
@@ -450,15 +381,13 @@ def judge(s: State) -> Body:
     Nobody is asked where whoever brought the result has judged it and one vote is enough.
     """
     due = _ballots_due(s)
-    questions = [_judgement(s, task, sample, len(due)) for task, sample in due]
-    answers = yield request(s, *questions, give_failures=True)
+    s, answers = yield from ask(s, *(_judgement(s, task, sample) for task, sample in due))
     judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
         judged[task.number] = _add_vote(judged[task.number], answer)
     settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(s, task)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
-    s = with_tasks(book_costs(s, answers), *(judged | settled).values())
-    s = replace(s, history=(*s.history, *accepted))
+    s = replace(with_tasks(s, *(judged | settled).values()), history=(*s.history, *accepted))
     return move_on(s, "quality_evaluation", *(_verdict(task) for task in settled.values()))
 
 
@@ -485,16 +414,14 @@ def _votes_due(state: State, task: Task) -> int:
     return votes_due(state, task.verdicts, task.votes_drawn)
 
 
-def _judgement(state: State, task: Task, sample: int, together: int) -> Ask:
+def _judgement(state: State, task: Task, sample: int) -> Ask:
     text = QUALITY.format(
         resource=task.resource_name,
         query=task.task_query,
         result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(
-        state, "quality", text, sample=sample, together=together, by="judge", facts=facts, about=task.id
-    )
+    return question(state, "quality", text, sample=sample, by="judge", facts=facts, about=task.id)
 
 
 def _add_vote(task: Task, answer: Reply | Failed) -> Task:
