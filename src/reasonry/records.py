@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
@@ -21,14 +20,6 @@ class Line(Struct, frozen=True):
     seq: int
     body: bytes
     digest: bytes
-
-
-class Checkpoint(Struct, frozen=True):
-    """The folded state of a run after line `seq` of its journal, whose digest is `digest`. Opaque to the store."""
-
-    seq: int
-    digest: bytes
-    body: bytes
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
@@ -180,14 +171,6 @@ class RunStore(Protocol):
         """
         ...
 
-    async def run_begun_with(self, key: RequestKey, owner: str = "") -> str | None:
-        """Return the id of the run that the same request of the owner has begun, if it has begun one.
-
-        Raises:
-            ConflictError: `idempotency_conflict`: the owner has used the key for another request.
-        """
-        ...
-
     async def append(
         self,
         run_id: str,
@@ -227,16 +210,20 @@ class RunStore(Protocol):
         """
         ...
 
-    async def tail(self, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
-        """Return a run's latest checkpoint and the lines after it; without one, the whole journal.
+    async def tail(self, run_id: str) -> tuple[Line | None, list[Line]]:
+        """Return a run's latest checkpoint, see `keep`, and the lines after it; without one, the whole journal.
 
         Raises:
             NotFoundError: There is no such run.
         """
         ...
 
-    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
-        """Replace the checkpoint of a run; a cache, which may be lost at any time. Raises `lease_lost` as `append`."""
+    async def keep(self, run_id: str, checkpoint: Line) -> None:
+        """Replace the checkpoint of a run; a cache, which may be lost at any time. Raises `lease_lost` as `append`.
+
+        Args:
+            checkpoint: A line of the journal, but for its body: that is the folded state of the run after this line.
+        """
         ...
 
     async def runs(
@@ -247,14 +234,6 @@ class RunStore(Protocol):
 
     async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids of runs that begin with `prefix`, in the order of their characters."""
-        ...
-
-    async def usage_since(self, since_ms: int, owner: str | None = None) -> UsageTotal:
-        """Return what the runs whose row was written since then have spent, those of all owners or one."""
-        ...
-
-    async def usage_by(self, group: UsageGroup, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-        """Return the same in groups: by the day the row was last written, by strategy, model, owner or outcome."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -286,27 +265,8 @@ class RunStore(Protocol):
         """
         ...
 
-    async def deaths_of(self, run_id: str) -> int:
-        """Return what `drive` would give, without taking the lease."""
-        ...
-
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
         """Return which of these runs have somebody who lives and holds their lease, this store object included."""
-        ...
-
-    async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return the job of each owner that has waited longest, and that nobody drives, the oldest first.
-
-        Where no workers share the store, one process at a time drives its jobs: the first that asks this, until it
-        ends or closes the store. The others have nothing to do.
-
-        Args:
-            skip: Runs that are left out.
-        """
-        ...
-
-    async def queue_status(self) -> QueueStatus:
-        """Return how the jobs of the store stand."""
         ...
 
     async def close(self) -> None:
@@ -519,7 +479,7 @@ class WholeRun(Struct, frozen=True):
 
     row: RunRow
     lines: tuple[Line, ...]
-    checkpoint: Checkpoint | None = None
+    checkpoint: Line | None = None
     request: RequestKey | None = None
     """Of the request that began it."""
 
@@ -594,85 +554,7 @@ class Store(RunStore, SessionStore, Protocol):
     Attributes:
         name: As written after `--store`.
         durable: Whether acknowledged writes outlive the process.
-        has_workers: Whether any number of workers share its jobs; else one process drives them, see `waiting`.
     """
 
     name: str
     durable: bool
-    has_workers: bool
-
-    @property
-    def answered_s(self) -> float:
-        """When it last got somewhere with what it was asked, by the monotonic clock: it works, however slowly."""
-        ...
-
-    def of_owner(self, owner: str) -> Store:
-        """Return this store as one owner sees it, for whom nothing of another exists; only this one is closed."""
-        ...
-
-    def verify(self) -> AsyncGenerator[Finding]:
-        """Verify everything that is kept, changing nothing; first the file, then each run and session.
-
-        Each is checked in a transaction of its own, so that others can continue writing.
-        """
-        ...
-
-    async def read_whole(
-        self, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
-    ) -> list[tuple[int, Whole | Damaged]]:
-        """Return the next runs or sessions in the order they were created, each with its position.
-
-        Each is read in one transaction. There may be fewer than `limit` where they are large; none: there are no more.
-
-        Args:
-            after: The position of the last one read before; 0: begin with the first.
-            owner: Whose; None: everybody's.
-        """
-        ...
-
-    async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
-        """Write runs and sessions that another store has kept, in one transaction and in their order.
-
-        What is there under the same id stays, but an earlier state of the same run or session is continued.
-        The caller checks the digests of lines.
-
-        Raises:
-            StoreError: `store_corrupt`: what is there under one of the ids is damaged; nothing was written.
-        """
-        ...
-
-    async def stats(self) -> StoreStats:
-        """Return how much is kept."""
-        ...
-
-    async def vacuum(self) -> None:
-        """Give the space of what was deleted back to the disk.
-
-        Raises:
-            StoreError: `store_busy | store_full`: it cannot be done now; nothing is lost.
-        """
-        ...
-
-    async def back_up(
-        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
-    ) -> Backup:
-        """Copy a snapshot of everything to a file; others can continue reading and writing.
-
-        Args:
-            force: Overwrite an existing file.
-
-        Raises:
-            ConflictError: The file exists.
-            StoreError: `store_corrupt`: something in the store is damaged, and no backup was made.
-        """
-        ...
-
-    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Replace everything that is kept by a backup. After an error the store is unchanged.
-
-        Raises:
-            UsageError: There is no such file.
-            StoreError: `store_corrupt | store_newer`: the file is not an undamaged store that this version can use;
-                `store_busy`: someone has the store open.
-        """
-        ...

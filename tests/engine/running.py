@@ -60,7 +60,7 @@ async def fork(
         checks_form=begun.checks_form,
         prompts=begun.prompts,
     )
-    return (await engine.fork(source, order or own, at, reworded)).run_id
+    return (await engine.accept(order or own, source.fork(at, reworded))).run_id
 
 
 async def trace_of(engine: Engine, run_id: str) -> dict[str, Any]:

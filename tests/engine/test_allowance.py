@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.budget import NOTHING, Refusal, Usage
+from reasonry.core.effects import Ask
 from reasonry.engine.allowance import DAY_MS, LOOK_EVERY_MS, Allowance
+from reasonry.engine.guard import BudgetExhausted, Pause
+from reasonry.engine.ports import Question
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +36,13 @@ async def pause(waiting: Awaitable[bool]) -> bool:
     return await asyncio.wait_for(waiting, 0.01)
 
 
+async def take(part: Allowance, pause: Pause) -> Usage | Refusal:
+    try:
+        return await part.reserve(Question("e1", "stage", Ask("?")), 1, pause)
+    except BudgetExhausted as exhausted:
+        return exhausted.refusal
+
+
 COSTS = st.lists(st.tuples(st.integers(0, 2), st.floats(0.1, 2.0), st.booleans()), max_size=60)
 
 
@@ -52,7 +62,7 @@ async def test_the_limit_is_passed_by_one_call_at_most(
             spent, dearest = spent + usd, max(dearest, usd)
             continue
         try:
-            outcome = await part.take(1, pause)
+            outcome = await take(part, pause)
         except TimeoutError:
             continue
         if isinstance(outcome, Usage):
@@ -69,7 +79,7 @@ async def test_many_at_once_spend_the_limit_and_no_more() -> None:
     async def spend() -> None:
         nonlocal calls
         while True:
-            reserved = await part.take(1, wait)
+            reserved = await take(part, wait)
             if isinstance(reserved, Refusal):
                 assert reserved.reason == "max_usd_a_day"
                 return
@@ -84,24 +94,24 @@ async def test_many_at_once_spend_the_limit_and_no_more() -> None:
 async def test_what_other_processes_have_recorded_counts_and_a_day_begins_anew() -> None:
     world = World()
     part = world.allowance(1.0)
-    first = await part.take(1, pause)
+    first = await take(part, pause)
     assert isinstance(first, Usage)
     part.settle(first, [Usage(usd=0.2)])
     world.recorded, world.now_ms = 1.5, world.now_ms + LOOK_EVERY_MS
-    refusal = await part.take(1, pause)
+    refusal = await take(part, pause)
     assert isinstance(refusal, Refusal)
     assert "1 US dollars a day is reached (1.5 spent)" in refusal.detail
     assert part.refusal() == refusal
     world.recorded, world.now_ms = 0.0, world.now_ms + DAY_MS
-    assert isinstance(await part.take(1, pause), Usage)
+    assert isinstance(await take(part, pause), Usage)
 
 
 async def test_one_who_gives_up_leaves_nothing_set_aside() -> None:
     part = World().allowance(1.0)
     # Nothing is known of what a call takes: one goes at a time.
-    first = await part.take(1, pause)
+    first = await take(part, pause)
     assert isinstance(first, Usage)
     with pytest.raises(TimeoutError):
-        await part.take(1, pause)
+        await take(part, pause)
     part.settle(first, [NOTHING])
-    assert isinstance(await part.take(1, pause), Usage)
+    assert isinstance(await take(part, pause), Usage)

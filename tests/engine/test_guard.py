@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 from hypothesis import given, settings
@@ -23,10 +24,18 @@ def guard(**limits: float) -> BudgetGuard:
     return BudgetGuard(Ledger(Budget(**limits)))  # pyright: ignore
 
 
+async def wait(waiting: Awaitable[bool]) -> bool:
+    return await waiting
+
+
+async def reserve(guard: BudgetGuard, question: Question = QUESTION) -> Usage:
+    return await guard.reserve(question, 1, wait)
+
+
 async def spend(guard: BudgetGuard, usage: Usage, latency_s: float = 0.0) -> bool:
     """Make one call; return whether the budget covered it."""
     try:
-        estimate = await guard.reserve(QUESTION)
+        estimate = await reserve(guard)
     except BudgetExhausted:
         return False
     await asyncio.sleep(latency_s)
@@ -43,27 +52,29 @@ async def test_calls_wanted_at_once_get_what_is_left_and_no_more() -> None:
 
 async def test_the_first_call_goes_alone_where_its_price_is_not_known() -> None:
     limited = guard(tokens=1000)
-    first = await limited.reserve(QUESTION)
-    second = asyncio.create_task(limited.reserve(QUESTION))
+    first = await reserve(limited)
+    second = asyncio.create_task(reserve(limited))
     await asyncio.sleep(0.005)
     assert not second.done()
     limited.settle(first, [Usage(output_tokens=10)])
     assert (await second).tokens == 10
-    third = await asyncio.wait_for(limited.reserve(QUESTION), 1)
+    third = await asyncio.wait_for(reserve(limited), 1)
     assert third.tokens == 10
 
 
 async def test_a_call_that_fails_lets_the_next_one_go() -> None:
     limited = guard(usd=1.0)
-    first = await limited.reserve(QUESTION)
-    second = asyncio.create_task(limited.reserve(QUESTION))
+    first = await reserve(limited)
+    second = asyncio.create_task(reserve(limited))
     await asyncio.sleep(0)
     limited.settle(first, [Usage()])
     await asyncio.wait_for(second, 1)
 
 
 async def test_a_long_prompt_is_estimated_by_its_length() -> None:
-    estimate = await guard(tokens=10_000).reserve(Question("e1", "stage", Ask("x" * 4_000, system="y" * 400)))
+    estimate = await reserve(
+        guard(tokens=10_000), Question("e1", "stage", Ask("x" * 4_000, system="y" * 400))
+    )
     assert estimate.tokens == 1_100
 
 

@@ -185,10 +185,9 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
             lines = await app.store.lines(result.run_id)
             with pytest.raises(UsageError, match="llama is not known"):
                 await app.resume(result.run_id, Participants(model=UNKNOWN))
+            source = await app.engine.recorded_run(result.run_id)
             with pytest.raises(UsageError, match="max_usd is a limit on dollars"):
-                await app.fork(
-                    await app.engine.recorded_run(result.run_id), 1, Participants(model=UNKNOWN), {}, DEAR
-                )
+                await app.order_fork(source, Participants(model=UNKNOWN), {}, DEAR)
             assert await app.store.lines(result.run_id) == lines
             assert len(await app.store.runs()) == 1
 

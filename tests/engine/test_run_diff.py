@@ -94,9 +94,9 @@ async def test_a_fork_is_compared_from_its_point_on() -> None:
     async with App("memory", environ={}) as app:
         run = await solve(app, "abc")
         model = ScriptedModel.of(*[{"stage": "walk", "reply": word} for word in "abzy"])
-        fork = await app.fork(
-            await app.engine.recorded_run(run), 2, Participants(model=model), {"most": 4}, None
-        )
+        source = await app.engine.recorded_run(run)
+        order, performers = await app.order_fork(source, Participants(model=model), {"most": 4}, None)
+        fork = await app.solve(order, performers, fork=source.fork(2))
         document = await diff(app, fork.run_id, run)
         other = await diff(app, run, fork.run_id)
     assert document["fork"] == {"of": "b", "at": 2}

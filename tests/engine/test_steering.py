@@ -13,8 +13,8 @@ from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Stopped
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import FoldedLine
-from reasonry.engine.journal import Steered
+from reasonry.engine.follow import Observer
+from reasonry.engine.journal import Entry, Steered
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
@@ -58,15 +58,15 @@ def same(trace: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-class Steersman:
+class Steersman(Observer):
     """Has something done to a drive once its journal has so many lines."""
 
     def __init__(self, at: int, wanted: Steered | Stopped) -> None:
         self.at, self.wanted, self.done = at, wanted, list[asyncio.Task[bool]]()
-        self.control = Control(self.see)
+        self.control = Control()
 
-    def see(self, lines: Sequence[FoldedLine]) -> None:
-        if lines[-1].seq >= self.at and not self.done:
+    def note_lines(self, seq: int, entries: Sequence[Entry]) -> None:
+        if seq >= self.at and not self.done:
             self.done.append(asyncio.ensure_future(self.control.want(self.wanted)))
 
 
@@ -83,7 +83,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
         engine, run_id = await begin(strategy, options)
         answering, steersman = model(), Steersman(at, Steered(paused=True))
         async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(answering), control=steersman.control)
+            result = await opened.drive(Performers(answering), steersman, control=steersman.control)
         if result.status == "active":
             paused += 1
             assert result.termination.reason == "paused"
@@ -108,13 +108,13 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
         engine, run_id = await begin(strategy, options, Budget(calls=at))
         raised = Steersman(2, Steered(Budget(calls=1_000)))
         async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(model()), control=raised.control)
+            result = await opened.drive(Performers(model()), raised, control=raised.control)
         assert await raised.done[0] is False or (result.answer, result.status) == (whole.answer, whole.status)
         # Lowered: no call goes out beyond it, but for those that are in flight.
         engine, run_id = await begin(strategy, options)
         answering, lowered = model(), Steersman(at, Steered(Budget(calls=2)))
         async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(answering), control=lowered.control)
+            result = await opened.drive(Performers(answering), lowered, control=lowered.control)
         assert result.usage.calls == sum(answering.asked.values())
         assert result.status != "active"
         if result.usage.calls < whole.usage.calls:

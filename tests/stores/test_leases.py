@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from reasonry.errors import ConflictError
-from reasonry.records import Checkpoint, Store
+from reasonry.records import Line, Store
 from reasonry.stores import open_store
 from tests.forked import ForkedProcess
 
@@ -164,7 +164,7 @@ async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Cal
         for write in (
             lambda: hanging.store.append("r", [line(3)]),
             lambda: hanging.store.append("r", [], run_row("r", status="failed")),
-            lambda: hanging.store.keep("r", Checkpoint(1, line(1).digest, b"old")),
+            lambda: hanging.store.keep("r", Line(1, b"old", line(1).digest)),
         ):
             with pytest.raises(ConflictError) as caught:
                 await hanging.do(write)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reasonry.errors import ConflictError, ReasonryError
-from reasonry.records import KEY_LIFE_MS, Checkpoint, RequestKey, SessionChange, Store, UsageTotal
+from reasonry.records import KEY_LIFE_MS, Line, RequestKey, SessionChange, Store, UsageTotal
 from reasonry.stores import open_store
 
 from .samples import line, run_row, session_row, thoughts
@@ -35,7 +35,7 @@ CALLS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
     "lines": lambda store, name: store.lines(name),
     "tail": lambda store, name: store.tail(name),
     "append": lambda store, name: store.append(name, [line(2)], run_row(name)),
-    "keep": lambda store, name: store.keep(name, Checkpoint(1, bytes(16), b"{}")),
+    "keep": lambda store, name: store.keep(name, Line(1, b"{}", bytes(16))),
     "runs": lambda store, name: store.runs(before=name),
     "run_ids": lambda store, name: store.run_ids(name),
     "delete_run": lambda store, name: store.delete_run(name),

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
 from reasonry.records import (
-    Checkpoint,
     Line,
     SessionChange,
     SessionRow,
@@ -63,7 +62,7 @@ class TestRuns:
         lines = await store.lines("r")
         assert await store.tail("r") == (None, lines)
         for seq in (2, 5, 3):
-            checkpoint = Checkpoint(seq, lines[seq - 1].digest, b"state %d" % seq)
+            checkpoint = Line(seq, b"state %d" % seq, lines[seq - 1].digest)
             await store.keep("r", checkpoint)
             assert await store.tail("r") == (checkpoint, lines[seq:])
         await store.delete_run("r")

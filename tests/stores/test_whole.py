@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from reasonry.errors import ConflictError, UsageError
 from reasonry.records import (
     KEY_LIFE_MS,
-    Checkpoint,
     Line,
     RequestKey,
     RunRow,
@@ -100,7 +99,7 @@ RUNS = st.builds(
     WholeRun,
     ROWS,
     LINES,
-    st.none() | st.builds(Checkpoint, COUNT, st.binary(max_size=16), st.binary(max_size=40)),
+    st.none() | st.builds(Line, COUNT, st.binary(max_size=40), st.binary(max_size=16)),
     KEYS,
 )
 SESSIONS = st.builds(
@@ -183,7 +182,7 @@ class TestWhatIsThere:
         await store.write_whole([a_run("q"), a_run("r", 2)])
         later = replace(
             a_run("r", 4, status="done", answer="24", updated_at_ms=2_000),
-            checkpoint=Checkpoint(3, line(3).digest, b"x"),
+            checkpoint=Line(3, b"x", line(3).digest),
         )
         assert await store.write_whole([later]) == ["continued"]
         assert await wholes(store, "run") == [a_run("q"), later]

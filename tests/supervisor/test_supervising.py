@@ -17,7 +17,7 @@ from reasonry.ids import now_ms
 from reasonry.masking import SECRETS
 from reasonry.records import JobOptions, RequestKey
 from reasonry.supervisor import Jobs, Supervisor
-from reasonry.supervisor.run_events import Feed
+from reasonry.supervisor.run_events import Feed, FeedReader
 
 from ..engine.playing import STRATEGIES, CountingModel
 from .test_watching import order, read
@@ -31,6 +31,19 @@ def app(path: Path, **policy: Any) -> App:
 
 def reopening(model: CountingModel) -> Any:
     return lambda recorded: Participants(model=model)
+
+
+async def fork(
+    supervisor: Supervisor,
+    app: App,
+    run_id: str,
+    at: int,
+    participants: Participants,
+    key: RequestKey | None = None,
+) -> tuple[str, bool]:
+    source = await app.engine.recorded_run(run_id)
+    order, performers = await app.order_fork(source, participants, {}, None)
+    return await supervisor.start(app, order, performers, source.fork(at), key=key)
 
 
 async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_event_once(folder: Path) -> None:
@@ -186,13 +199,11 @@ async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder:
                 here, order(steps=1), Performers(model), key=RequestKey("another", b"d", now_ms())
             )
         await supervisor.cancel(here, begun)
-        fork = {"key": RequestKey("f", b"f" * 32, now_ms())}
-        forked, is_new = await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork)  # pyright: ignore
+        key = RequestKey("f", b"f" * 32, now_ms())
+        forked, is_new = await fork(supervisor, here, begun, 0, Participants(model=model), key)
         assert is_new
-        assert await supervisor.fork(here, await here.engine.recorded_run(begun), 0, **fork) == (
-            forked,
-            False,
-        )  # pyright: ignore
+        again = await fork(supervisor, here, begun, 0, Participants(model=model), key)
+        assert again == (forked, False)
         await supervisor.cancel(here, forked)
 
 
@@ -259,39 +270,37 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         await supervisor.resume(here, run_id, budget=Budget(calls=100))
         whole = await supervisor.wait(here, run_id)
         assert whole.usage.calls == 20
-        forked, is_new = await supervisor.fork(here, await here.engine.recorded_run(run_id), 15)
+        forked, is_new = await fork(supervisor, here, run_id, 15, Participants(model=model))
         assert is_new
         assert (await supervisor.wait(here, forked)).answer == whole.answer
         assert model.calls == 25
 
 
-async def read_pieces(feed: Feed) -> list[str]:
-    return [event.data["text"] async for event in feed.read(0, text=True)]
+def read_pieces(reader: FeedReader) -> list[str]:
+    return [event.data["text"] for event in reader.take_passing(0)]
 
 
 async def test_the_pieces_a_reader_gets_are_the_same_whichever_keys_are_kept() -> None:
-    async def said() -> list[str]:
-        feed = Feed("run", "session", 0, text=True)
+    def said() -> list[str]:
+        feed, reader = Feed(0, text=True), FeedReader(text=True)
         for guess in ("sk-guess-CANARX", "sk-guess-CANARY", "sk-guess-CANARZ", "done"):
             feed.text("e1", guess)
             feed.text("e1", "\n")
-        feed.close()
-        return await read_pieces(feed)
+        feed.admit(reader)
+        return read_pieces(reader)
 
-    before = await said()
+    before = said()
     SECRETS.keep("sk-guess-CANARYab9Kd2Qx7")
-    assert await said() == before
+    assert said() == before
 
 
 async def test_a_reader_who_comes_in_the_middle_of_a_key_sees_nothing_of_it() -> None:
     SECRETS.keep("sk-middle-0123456789abcdef")
-    feed = Feed("run", "session", 0)
+    feed, reader = Feed(0), FeedReader(text=True)
     feed.text("e1", "it is sk-middle-01")
-    reading = asyncio.create_task(read_pieces(feed))
-    await asyncio.sleep(0)
+    feed.admit(reader)
     feed.text("e1", "23456789abcdef and more ")
-    feed.close()
-    assert await reading == ["*** and more "]
+    assert read_pieces(reader) == ["*** and more "]
 
 
 async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> None:

@@ -94,8 +94,7 @@ async def test_a_run_driven_elsewhere_is_followed_from_its_journal(folder: Path)
         assert "idle" in {event.kind for event in events}
 
 
-async def test_a_slow_reader_misses_no_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasonry.supervisor.run_events.KEPT_LINES", 5)
+async def test_a_slow_reader_misses_no_line(folder: Path) -> None:
     async with app(folder) as here:
         supervisor = Supervisor(here)
         run_id, _ = await supervisor.start(here, order(steps=40), Performers(CountingModel(latency_s=0.001)))

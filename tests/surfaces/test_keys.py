@@ -107,7 +107,7 @@ async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: st
         async with App(str(tmp_path / "s.db"), environ={"REASONRY_API_KEY": KEY}) as app:
             for go_on in (
                 app.resume(run_id),
-                app.fork(await app.engine.recorded_run(run_id), 0, Participants(), {}, None),
+                app.order_fork(await app.engine.recorded_run(run_id), Participants(), {}, None),
             ):
                 with pytest.raises(UsageError, match="REASONRY_API_KEY is sent only") as caught:
                     await go_on

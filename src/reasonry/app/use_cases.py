@@ -22,7 +22,7 @@ from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.engine import Engine, OpenRun, Order, RecordedRun
 from ..engine.follow import Observer
-from ..engine.fork import check_rewordings
+from ..engine.fork import Fork, check_rewordings
 from ..engine.journal import Begun, ParticipantNames, Steered
 from ..engine.named_prices import Prices, check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
@@ -366,9 +366,13 @@ class UseCases:
 
     # -- driven by models
 
-    async def solve(self, order: Order, performers: Performers, observer: Observer | None = None) -> Result:
-        """Accept a run and drive it to its end."""
-        async with self.engine.begin(order) as opened:
+    async def solve(
+        self, order: Order, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
+    ) -> Result:
+        """Accept a run, with what it takes over of another, and drive it to its end."""
+        async with self.engine.begin(order, fork) as opened:
+            if fork is not None:
+                rewind(performers, opened.run, fork.participants)
             return await opened.drive(performers, observer)
 
     async def resume(
@@ -432,23 +436,6 @@ class UseCases:
         complete = self.pool.attach_built_in(participants, self._strategies_in(begun))
         complete.check_recorded_tools(begun)
         return self.pool.open(complete, without_quoted(begun.problem))
-
-    async def fork(
-        self,
-        source: RecordedRun,
-        at: int,
-        participants: Participants,
-        options: Mapping[str, Any],
-        budget: Budget | None,
-        observer: Observer | None = None,
-        reworded: Mapping[str, str] | None = None,
-    ) -> Result:
-        """Start a new run from a point of another and drive it; `at` and `reworded` as in `Engine.fork`."""
-        order, performers = await self.order_fork(source, participants, options, budget)
-        run_id, written = await self.engine.fork(source, order, at, reworded, drive=True)
-        async with self.engine.open(run_id, written=written) as opened:
-            rewind(performers, opened.run, source.participants)
-            return await opened.drive(performers, observer)
 
     async def heads(self, rows: Sequence[RunRow]) -> list[RunHead]:
         """Return runs as lists show them."""
@@ -560,14 +547,14 @@ class UseCases:
         reworded: Mapping[str, str] | None = None,
         key: RequestKey | None = None,
     ) -> tuple[dict[str, Any], bool]:
-        """Start a coached run from a point of another; `named` as in `coach_answer`, `reworded` as in `Engine.fork`.
+        """Start a coached run from a point of another, see `RecordedRun.fork`; `named` as in `coach_answer`.
 
         Returns:
             With where it stands, whether it is new; see `Engine.accept`.
         """
         with self.fit_errors():
             order, performers = await self.order_fork(source, named, options, budget, coached=True)
-        forked, written = await self.engine.fork(source, order, at, reworded, key=key, drive=True)
+        forked, written = await self.engine.accept(order, source.fork(at, reworded), key=key, drive=True)
         coach = self.coach(brief=brief)
         if written is None:
             return await coach.status(forked), False

@@ -8,7 +8,7 @@ import copy
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..core.problem import with_quoted
 from ..core.registry import find_strategy
@@ -25,6 +25,9 @@ from .installed import installed_strategies
 from .participants import PerformerPool
 from .run_thoughts import new_rows, quote_thoughts
 from .use_cases import RunRequest, UseCases
+
+if TYPE_CHECKING:
+    from ..stores.row_store import RowStore
 
 
 class App(UseCases):
@@ -51,7 +54,8 @@ class App(UseCases):
 
             self._owns_store = True
             store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
-        self.store = store_spec
+        self.store = cast("RowStore", store_spec)
+        """A store that was handed in may lack what only servers and operators need."""
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, new_rows, self._tell_verdicts)

@@ -10,6 +10,7 @@ Rule 3: a refusal is data (`Refusal`), not an exception: a run that meets its li
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -139,55 +140,44 @@ class Ledger(Struct, frozen=True):
 
         What one takes must be known for that: until then, with a limit on tokens or dollars, it is one.
         """
-        budget, expected = self.budget, self.estimate(tokens)
-        limits = (
-            (budget.tokens, self.spent.tokens, self.reserved.tokens, expected.tokens),
-            (budget.usd, self.spent.usd or 0, self.reserved.usd or 0, expected.usd or 0),
-        )
-        for limit, spent, reserved, each in limits:
-            if limit is None:
-                continue
+        expected = self.estimate(tokens)
+        for _, limit, _, count in self._limits():
             if self.largest.calls == 0:
                 return 1
-            room = (limit - spent) / HEADROOM - reserved
+            room, each = (limit - count(self.spent)) / HEADROOM - count(self.reserved), count(expected)
             # What has no price cannot pass a limit on dollars.
             samples = min(samples, int(room / each)) if each else samples
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
         """Set the estimate aside, or say which limit forbids the call."""
-        budget, taken = self.budget, self.spent + self.reserved
-        if (
-            budget.calls is not None
-            and self.spent.calls + self.reserved.calls + estimate.calls > budget.calls
-        ):
-            return Refusal("max_calls", f"the limit of {budget.calls} calls is reached", wait=False)
-        limits = (
-            ("max_tokens", budget.tokens, self.spent.tokens, taken.tokens, estimate.tokens, "tokens"),
-            ("max_usd", budget.usd, self.spent.usd or 0, taken.usd or 0, estimate.usd or 0, "US dollars"),
-        )
-        for reason, limit, spent, used, wanted, unit in limits:
-            if limit is None:
-                continue
+        calls, taken = self.budget.calls, self.spent + self.reserved
+        if calls is not None and taken.calls + estimate.calls > calls:
+            return Refusal("max_calls", f"the limit of {calls} calls is reached", wait=False)
+        for reason, limit, unit, count in self._limits():
+            spent = count(self.spent)
             if spent >= limit:
                 return Refusal(reason, f"the limit of {limit:g} {unit} is reached ({spent:g} spent)")
             unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
-            if self.reserved.calls and (unmeasured or spent + HEADROOM * (used - spent + wanted) > limit):
+            wanted = count(taken) - spent + count(estimate)
+            if self.reserved.calls and (unmeasured or spent + HEADROOM * wanted > limit):
                 return Refusal(reason, f"calls in flight may use up the {limit:g} {unit}", wait=True)
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
         """Return which limit is passed by what is spent and what is coming in, if one is."""
-        total = self.spent + coming
-        for reason, limit, used, unit in (
-            ("max_tokens", self.budget.tokens, total.tokens, "tokens"),
-            ("max_usd", self.budget.usd, total.usd or 0, "US dollars"),
-        ):
-            if limit is not None and used > limit:
-                return Refusal(
-                    reason, f"the limit of {limit:g} {unit} was passed by a reply, which was cut off"
-                )
+        for reason, limit, unit, count in self._limits():
+            if count(self.spent + coming) > limit:
+                detail = f"the limit of {limit:g} {unit} was passed by a reply, which was cut off"
+                return Refusal(reason, detail)
         return None
+
+    def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
+        """Yield the limits on what is known only afterwards: reason, limit, unit, and how usage counts."""
+        if self.budget.tokens is not None:
+            yield "max_tokens", self.budget.tokens, "tokens", lambda usage: usage.tokens
+        if self.budget.usd is not None:
+            yield "max_usd", self.budget.usd, "US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
         """Give the reservation back and book what was really spent."""

@@ -31,6 +31,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ..errors import InvalidStrategyError
 from ..patterns import lazy_pattern
@@ -82,14 +83,9 @@ def read_table(text: str, where: str = "the table") -> Strategy[Any, Any]:
                 f"{where}: {name[:60]!r} is no name: lower case letters, digits and underscores, at most 60"
             )
     try:
-        return Strategy(
-            name=table.name,
-            title=table.title or table.name.replace("_", " ").capitalize(),
-            source=table.source,
-            summary=table.summary,
-            stages=tuple(_stage(stage, where) for stage in table.stages),
-            aliases=tuple(table.aliases),
-        )
+        title = table.title or table.name.replace("_", " ").capitalize()
+        stages = tuple(_stage(stage, where) for stage in table.stages)
+        return Strategy(table.name, title, table.source, table.summary, stages, aliases=tuple(table.aliases))
     except InvalidStrategyError as error:
         raise InvalidStrategyError(f"{where}: {error.message}") from None
 
@@ -100,16 +96,7 @@ def _stage(written: _Stage, where: str) -> Stage[Any]:
             raise InvalidStrategyError(
                 f"{where}: stage {written.name!r} names {name!r} as optional, but has no such field"
             )
-    return Stage(
-        written.name,
-        to=tuple(written.to),
-        repeats=written.repeats,
-        description=written.description,
-        guidance=written.guidance,
-        fields=tuple(
-            Field(name, schema, required=name not in written.optional)
-            for name, schema in written.fields.items()
-        ),
-        compares=written.compares,
-        tested_by=written.tested_by,
-    )
+    parts: dict[str, Any] = {name: value for name, value in asdict(written).items() if name != "optional"}
+    fields = [Field(name, schema, name not in written.optional) for name, schema in written.fields.items()]
+    parts |= {"to": tuple(written.to), "fields": tuple(fields)}
+    return Stage(**parts)

@@ -14,9 +14,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
+from ..core.budget import NOTHING, Budget, Ledger, Refusal
 from ..errors import StoreError
-from .guard import LedgerKeeper
+from .guard import BudgetGuard
 
 DAY_MS: Final = 86_400_000
 
@@ -25,11 +25,8 @@ LOOK_EVERY_MS: Final = 1_000
 REASON: Final = "max_usd_a_day"
 """Why a run ends that meets the limit."""
 
-Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
-"""Waits for something, unless it is not to be waited for any more."""
 
-
-class Allowance(LedgerKeeper):
+class Allowance(BudgetGuard):
     """What one process knows of an owner's day.
 
     Args:
@@ -70,31 +67,9 @@ class Allowance(LedgerKeeper):
     def refusal(self) -> Refusal | None:
         """Return why nothing more may be begun today, if so; as of the last look at the store."""
         reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
-        return _of_the_day(reserved) if isinstance(reserved, Refusal) else None
+        return self.word(reserved) if isinstance(reserved, Refusal) else None
 
-    async def take(self, samples: int, pause: Pause) -> Usage | Refusal:
-        """Set aside what a request for so many samples may take, once it may go out; or say why it may not.
-
-        Raises:
-            StoreError: The store does not answer.
-        """
-        while True:
-            await self.catch_up()
-            estimate = self.ledger.estimate(0, samples)
-            reserved = self.ledger.reserve(estimate)
-            if isinstance(reserved, Ledger):
-                self.ledger = reserved
-                return estimate
-            if not reserved.wait:
-                return _of_the_day(reserved)
-            self.changed.clear()
-            await pause(self.changed.wait())
-
-    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note what a reply that streams in has taken so far; return the limit if it is passed by now."""
-        refusal = super().watch(reply, so_far)
-        return None if refusal is None else _of_the_day(refusal)
-
-
-def _of_the_day(refusal: Refusal) -> Refusal:
-    return replace(refusal, reason=REASON, detail=refusal.detail.replace("US dollars", "US dollars a day"))
+    def word(self, refusal: Refusal) -> Refusal:
+        """See `BudgetGuard`."""
+        detail = refusal.detail.replace("US dollars", "US dollars a day")
+        return replace(refusal, reason=REASON, detail=detail)

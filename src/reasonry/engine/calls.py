@@ -1,8 +1,8 @@
 """Performing effects: the world's side of a run. Everything that goes wrong here comes back as an event.
 
-A call to a model is a list of layers around one request, in the order of `Calls.ask`. A layer is
-`(call, send) -> Sent`: it may answer by itself, wait, or send more than once. It takes and returns values; what it
-wants the layers inside it to know, it puts into the call that it sends on.
+A call to a model passes through layers, one function each, which call each other from the outside in: single flight,
+samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes
+down. A layer takes and returns values.
 Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
 machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
 """
@@ -24,14 +24,14 @@ from ..core.effects import Ask, CallTool, RunStrategy, Verify
 from ..core.events import Answered, Event, Failed, ToolReturned, Verified
 from ..core.machine import Pending
 from ..core.problem import without_quoted
-from ..errors import ModelError, ReasonryError
+from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
 from ..reading.json_in_text import without_surrogates
 from ..reading.no_answer import Endless
 from .control import Control, Held
 from .follow import Observer
-from .guard import Booking, BudgetExhausted, BudgetGuard, LedgerKeeper, limits_calls
-from .policy import Performers, Policy
+from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
+from .policy import CountedCall, Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, SamplingModel, provider_of
 from .telemetry import span
 
@@ -45,28 +45,17 @@ MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
 
 
-class Call(Struct, frozen=True):
-    """A question on its way to a model."""
-
-    model: Model
-    question: Question
-    samples: int = 1
-    estimate_tokens: int = 0
-
-
 class Sent(Struct, frozen=True):
-    """What came of a call, or of one request: answers, a failure for good, or an error.
+    """What came of one request: answers, or an error.
 
     Attributes:
-        spent: What a request took, sample by sample.
+        spent: What it took, sample by sample.
     """
 
-    came: Sequence[Answered] | Failed | BaseException
-    spent: Sequence[Usage] = (NOTHING,)
+    came: Sequence[Answered] | BaseException
+    spent: Sequence[Usage]
 
 
-Send = Callable[[Call], Awaitable[Sent]]
-Layer = Callable[[Call, Send], Awaitable[Sent]]
 Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
 """Asks a question for so many samples; what comes back may be fewer."""
 
@@ -93,11 +82,12 @@ class Calls:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
         control = control or Control()
         self.gate, self.allowance = control.gate, control.allowance
+        self.keepers = (guard, self.allowance) if self.allowance else (guard,)
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}
         """What the requests took that went out for effects not answered yet, as far as can be seen."""
-        self._flights: dict[object, asyncio.Future[Sent]] = {}
+        self._flights: dict[object, asyncio.Future[Answered | Failed]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
@@ -131,97 +121,71 @@ class Calls:
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        layers: tuple[Layer, ...] = (
-            self._share_flight,
-            self._gather_samples,
-            self._warm_cache,
-            self._retry,
-            self._take_slot,
-            self._reserve_budget,
-            self._reserve_allowance,
-            self._wait_for_rate,
-            self._write_down,
-        )
-        # Put together again for each call: kept, it would be a cycle that only the garbage collector finds.
-        send: Send = self._request
-        for layer in reversed(layers):
-            send = _wrap(layer, send)
-        came = (await send(Call(model, question))).came
+        came = await self._share_flight(model, question)
         self.in_flight.pop(pending.id, None)
-        assert not isinstance(came, BaseException), "raised where it is not tried again"
-        return came if isinstance(came, Failed) else came[0]
+        return came
 
     # -- the layers, outermost first
 
-    async def _share_flight(self, call: Call, send: Send) -> Sent:
+    async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
         """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
         # Equal are model, question, form, sample, and the run inside the run.
-        inside = call.question.id.rpartition("/")[0]
-        key = inside, call.model.name, msgspec.json.encode(replace(call.question.ask, about=""))
+        inside = question.id.rpartition("/")[0]
+        key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
         flight = self._flights.get(key)
         if flight is not None:
-            came = (await asyncio.shield(flight)).came
-            assert not isinstance(came, BaseException), "raised where it is not tried again"
-            if isinstance(came, Failed):
-                return Sent(replace(came, usage=NOTHING))
-            return Sent([replace(answer, usage=NOTHING) for answer in came])
+            return replace(await asyncio.shield(flight), usage=NOTHING)
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
-            sent = await send(call)
+            came = await self._draw(model, question)
         except BaseException as error:
             flight.set_exception(error)
             flight.exception()
             raise
         else:
-            flight.set_result(sent)
-            return sent
+            flight.set_result(came)
+            return came
         finally:
             del self._flights[key]
 
-    async def _gather_samples(self, call: Call, send: Send) -> Sent:
-        """Send samples of one question as one request, if the model takes that."""
-        if not takes_samples(call.model):
-            return await send(call)
+    async def _draw(self, model: Model, question: Question) -> Answered | Failed:
+        """Draw a sample; those of one question go out as one request, if the model takes that."""
+        draw = functools.partial(self._warm_cache, model, question)
+        if not takes_samples(model):
+            return _first(await draw(1))
+        key = model.name, msgspec.json.encode(replace(question.ask, sample=0, about=""))
+        return await self._batch.ask(key, model, draw)
 
-        async def draw(samples: int) -> Sequence[Answered] | Failed:
-            came = (await send(replace(call, samples=samples))).came
-            assert not isinstance(came, BaseException), "raised where it is not tried again"
-            return came
-
-        key = call.model.name, msgspec.json.encode(replace(call.question.ask, sample=0, about=""))
-        came = await self._batch.ask(key, call.model, draw)
-        return Sent(came if isinstance(came, Failed) else [came])
-
-    async def _warm_cache(self, call: Call, send: Send) -> Sent:
+    async def _warm_cache(
+        self, model: Model, question: Question, samples: int
+    ) -> Sequence[Answered] | Failed:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
-        ask = call.question.ask
-        head = f"{ask.system}\n{ask.prompt}"[:WARM_PREFIX_CHARS]
+        head = f"{question.ask.system}\n{question.ask.prompt}"[:WARM_PREFIX_CHARS]
         wanted = self.policy.cache_warmup
         if wanted is None:
-            wanted = getattr(call.model, "caches_prompts", False)
+            wanted = getattr(model, "caches_prompts", False)
         if not wanted or len(head) < WARM_PREFIX_CHARS:
-            return await send(call)
-        warming = self._warmings.get((call.model.name, head))
+            return await self._retry(model, question, samples)
+        warming = self._warmings.get((model.name, head))
         if warming is not None:
             await warming.wait()
-            return await send(call)
-        warming = self._warmings[call.model.name, head] = asyncio.Event()
+            return await self._retry(model, question, samples)
+        warming = self._warmings[model.name, head] = asyncio.Event()
         try:
-            return await send(call)
+            return await self._retry(model, question, samples)
         finally:
             warming.set()
 
-    async def _retry(self, call: Call, send: Send) -> Sent:
+    async def _retry(self, model: Model, question: Question, samples: int) -> Sequence[Answered] | Failed:
         """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
         attempt, tried, lost = 1, list[str](), NOTHING
         while True:
-            sent = await send(call)
+            sent = await self._send(model, question, samples)
             came = sent.came
-            assert not isinstance(came, Failed), "what fails for good is decided here"
             if not isinstance(came, BaseException):
                 first, *others = came
                 first = replace(first, usage=first.usage + lost, tried=tuple(tried))
-                return Sent([self._as_recorded(answer) for answer in (first, *others)])
+                return [self._as_recorded(answer) for answer in (first, *others)]
             if not isinstance(came, ModelError):
                 try:
                     raise came
@@ -231,68 +195,54 @@ class Calls:
             lost += sent.spent[0]
             degraded = bool(came.details.get("degraded")) and len(tried) < MAX_FALLBACKS
             if not (came.retryable and (degraded or attempt < self.policy.max_attempts)):
-                return Sent(Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried)))
+                return Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))
             pause = self._pause_s(attempt, came.retry_after_s)
-            self.observer.retrying(call.question.id, came.message, pause)
+            self.observer.retrying(question.id, came.message, pause)
             tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
             attempt += not degraded
             await self.gate.wait(asyncio.sleep(pause))
 
-    async def _take_slot(self, call: Call, send: Send) -> Sent:
-        """Keep to `max_concurrency`."""
-        async with self.slots:
-            return await send(call)
-
-    async def _reserve_budget(self, call: Call, send: Send) -> Sent:
-        """Set an estimate of what the request takes aside, and book what it took."""
-        samples = self.guard.fitting(call.question, call.samples) if takes_samples(call.model) else 1
-        estimate = await self.guard.reserve(call.question, samples)
-        question = self.guard.with_room(call.question, estimate, samples)
-        call = replace(call, question=question, samples=samples, estimate_tokens=estimate.tokens)
-        sent = await self._book(self.guard, estimate, call, send)
-        self.guard.note_prompt(question, sent.spent[0])
-        return sent
-
-    async def _reserve_allowance(self, call: Call, send: Send) -> Sent:
-        """Do the same with what the run's owner may spend in a day.
+    async def _send(self, model: Model, question: Question, samples: int) -> Sent:
+        """Send a request once it may go out, and book what it took.
 
         Raises:
-            BudgetExhausted: It is used up.
+            BudgetExhausted: The run's budget, or what its owner may spend in a day, does not cover it.
+            Held: The drive is to halt.
         """
-        if self.allowance is None:
-            return await send(call)
-        estimate = await self.allowance.take(call.samples, self.gate.wait)
-        if isinstance(estimate, Refusal):
-            raise BudgetExhausted(estimate)
-        return await self._book(self.allowance, estimate, call, send)
-
-    async def _book(self, keeper: LedgerKeeper, estimate: Usage, call: Call, send: Send) -> Sent:
         spent: Sequence[Usage] = (NOTHING,)
-        try:
-            sent = await send(call)
-            spent = sent.spent
-            return sent
-        finally:
-            keeper.settle(estimate, spent, self._reply_key(call))
+        estimates = list[Usage]()
+        async with self.slots:
+            samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
+            try:
+                for keeper in self.keepers:
+                    estimates.append(await keeper.reserve(question, samples, self.gate.wait))
+                question = self.guard.with_room(question, estimates[0], samples)
+                counted = await self._wait_for_rate(model, question, estimates[0].tokens)
+                before = await self._write_down(question.id)
+                sent = await self._request(model, question, samples)
+                spent = sent.spent
+            finally:
+                for keeper, estimate in zip(self.keepers, estimates, strict=False):
+                    keeper.settle(estimate, spent, self._reply_key(question))
+        self.in_flight[question.id] = before + spent[0]
+        self.guard.note_prompt(question, spent[0])
+        counted.tokens = sum(usage.tokens for usage in spent) or counted.tokens
+        return sent
 
-    async def _wait_for_rate(self, call: Call, send: Send) -> Sent:
+    async def _wait_for_rate(self, model: Model, question: Question, tokens: int) -> CountedCall:
         """Keep to the provider's rate limits."""
 
         def pausing(pause_s: float) -> None:
-            reason = f"the rate limit of {provider_of(call.model.name)} is reached"
-            self.observer.retrying(call.question.id, reason, pause_s)
+            reason = f"the rate limit of {provider_of(model.name)} is reached"
+            self.observer.retrying(question.id, reason, pause_s)
 
-        limit = self.policy.rates.of(call.model.name)
+        limit = self.policy.rates.of(model.name)
         if limit.requests is None and limit.tokens is None:
-            return await send(call)
-        counted = await self.gate.wait(limit.wait(call.estimate_tokens, pausing))
-        sent = await send(call)
-        counted.tokens = sum(usage.tokens for usage in sent.spent) or call.estimate_tokens
-        return sent
+            return CountedCall(0, tokens)
+        return await self.gate.wait(limit.wait(tokens, pausing))
 
-    async def _write_down(self, call: Call, send: Send) -> Sent:
-        """Note that the request goes out, durably where a limit must survive a crash; note what it took."""
-        effect_id = call.question.id
+    async def _write_down(self, effect_id: str) -> Usage:
+        """Note that a request goes out, durably where a limit must survive a crash; return what others took before."""
         before = self.in_flight.get(effect_id, NOTHING)
         self.in_flight[effect_id] = before + Usage()
         try:
@@ -302,96 +252,96 @@ class Calls:
         except Held:
             self.in_flight[effect_id] = before
             raise
-        sent = await send(call)
-        self.in_flight[effect_id] = before + sent.spent[0]
-        return sent
+        return before
 
     # -- the request
 
-    async def _request(self, call: Call) -> Sent:
-        """Send the request, and book what it took, whatever comes of it."""
-        booking = Booking(call.model, call.question, self.performers.prices, self._limits_replies)
+    async def _request(self, model: Model, question: Question, samples: int) -> Sent:
+        """Send the request, and find what it took, whatever comes of it."""
+        booking = Booking(model, question, self.performers.prices, self._limits_replies)
         try:
-            answers = booking.of_answers(await self._listen(call, booking), call.samples)
+            answers = booking.of_answers(await self._listen(model, question, samples, booking), samples)
         except BaseException as error:
             return Sent(error, (booking.of_failure(error),))
         return Sent(answers, [answer.usage for answer in answers])
 
-    async def _listen(self, call: Call, booking: Booking) -> Sequence[Answered]:
+    async def _listen(
+        self, model: Model, question: Question, samples: int, booking: Booking
+    ) -> Sequence[Answered]:
         """Return the answers; cut off a reply that comes too late, passes a limit or repeats itself without end.
 
         Raises:
             BudgetExhausted: The answer was cut off as it streamed in.
             ModelError: The model gave no answer.
         """
-        question = call.question
-        watched = functools.partial(self._limit_passed, call) if self._limits_replies else None
+        watched = functools.partial(self._limit_passed, question) if self._limits_replies else None
         in_time = asyncio.timeout(question.timeout_s)
         listener = _Listener(booking, in_time, watched)
         try:
             async with in_time:
-                return await self._ask_model(call, listener)
+                return await self._ask_model(model, question, samples, listener)
         except TimeoutError as error:
             if listener.passed is not None:
                 raise BudgetExhausted(listener.passed) from None
             if listener.endless.is_heard:
-                text, model = "".join(listener.pieces), call.model.name
-                return [Answered(text, usage=booking.so_far, model=model, truncated=True)]
-            message = f"{call.model.name} did not answer within {question.timeout_s or 0:g} s"
+                text = "".join(listener.pieces)
+                return [Answered(text, usage=booking.so_far, model=model.name, truncated=True)]
+            message = f"{model.name} did not answer within {question.timeout_s or 0:g} s"
             late = ModelError(message, code="provider_timeout", retryable=True)
             raise BrokenReplyError(late, booking.so_far) from error
         except (ReasonryError, *NOT_FAILURES):
             raise
         except BaseException as error:
-            raise ModelError(f"{call.model.name} failed: {type(error).__name__}: {error}") from error
+            raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
 
-    def _limit_passed(self, call: Call, so_far: Usage) -> Refusal | None:
-        keepers = (self.guard, self.allowance) if self.allowance else (self.guard,)
-        passed = [keeper.watch(self._reply_key(call), so_far) for keeper in keepers]
+    def _limit_passed(self, question: Question, so_far: Usage) -> Refusal | None:
+        passed = [keeper.watch(self._reply_key(question), so_far) for keeper in self.keepers]
         return next(filter(None, passed), None)
 
-    def _reply_key(self, call: Call) -> object:
+    def _reply_key(self, question: Question) -> object:
         """Return what tells a reply from those to the other questions of this run, and of others."""
-        return id(self), call.question.id
+        return id(self), question.id
 
-    async def _ask_model(self, call: Call, listener: _Listener) -> Sequence[Answered]:
+    async def _ask_model(
+        self, model: Model, question: Question, samples: int, listener: _Listener
+    ) -> Sequence[Answered]:
         """Ask the model in a span; several samples are never streamed."""
 
         def heard(piece: str) -> None:
             listener.hear_reply(piece)
-            self.observer.text(call.question.id, piece)
+            self.observer.text(question.id, piece)
 
         on_text: OnText | None = heard if self.observer.wants_text else None
-        question = replace(call.question, on_hidden=listener.hear if on_text else None)
-        with span(call.model.name, call.question, call.samples) as note:
-            if call.samples > 1 and takes_samples(call.model):
-                answers: Sequence[Answered] = await call.model.answer_many(question, call.samples)
+        with span(model.name, question, samples) as note:
+            if samples > 1 and takes_samples(model):
+                answers: Sequence[Answered] = await model.answer_many(question, samples)
             else:
-                answers = [await call.model.answer(question, on_text)]
+                put = replace(question, on_hidden=listener.hear if on_text else None)
+                answers = [await model.answer(put, on_text)]
             if not answers:
-                raise ModelError(f"{call.model.name} gave no answer at all", retryable=True)
+                raise ModelError(f"{model.name} gave no answer at all", retryable=True)
             note(answers)
             return answers
 
     # -- tools and verifiers
 
     async def _call_tool(self, effect: CallTool) -> Event:
-        if self.performers.tools is None:
-            return Failed("tool_error", f"there is no tool {effect.tool!r} in this run", at_ms=self.at_ms())
+        tools, limit_s = self.performers.tools, self.policy.tool_timeout_s
         try:
-            async with asyncio.timeout(self.policy.tool_timeout_s):
-                value = await self.performers.tools.call(effect.tool, effect.arguments)
+            if tools is None:
+                raise ToolError(f"there is no tool {effect.tool!r} in this run")
+            async with asyncio.timeout(limit_s):
+                value = await tools.call(effect.tool, effect.arguments)
+            return ToolReturned(value, at_ms=self.at_ms())
         except TimeoutError:
-            message = f"{effect.tool} did not return within {self.policy.tool_timeout_s:g} s"
-            return Failed("tool_timeout", message, at_ms=self.at_ms())
+            failure = ToolError(f"{effect.tool} did not return within {limit_s:g} s", code="tool_timeout")
         except ReasonryError as error:
-            return Failed(error.code, error.message, at_ms=self.at_ms())
+            failure = error
         except NOT_FAILURES:
             raise
         except BaseException as error:
-            message = f"{effect.tool} failed: {type(error).__name__}: {error}"
-            return Failed("tool_error", message, at_ms=self.at_ms())
-        return ToolReturned(value, at_ms=self.at_ms())
+            failure = ToolError(f"{effect.tool} failed: {type(error).__name__}: {error}")
+        return Failed(failure.code, failure.message, at_ms=self.at_ms())
 
     async def _verify(self, effect: Verify) -> Event:
         if self.performers.verifier is None:
@@ -465,10 +415,6 @@ class _Listener:
 
     def _cut(self) -> None:
         self._in_time.reschedule(asyncio.get_running_loop().time())
-
-
-def _wrap(layer: Layer, send: Send) -> Send:
-    return lambda call: layer(call, send)
 
 
 # -- independent samples of one question, gathered so that they go out as one request where the model can do that

@@ -7,20 +7,16 @@ Rule 2: where a drive is to halt, nothing new goes out: the gate is closed. What
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from ..core.events import Stopped
 from ..errors import ConflictError
 from .allowance import Allowance
-from .follow import FoldedLine
 from .journal import CALLER, Steered
 from .run import Run
 
 T = TypeVar("T")
-
-OnWritten = Callable[[Sequence[FoldedLine]], None]
-"""Told of lines of the journal once they are durable; must return quickly and not raise."""
 
 
 class Held(Exception):
@@ -75,15 +71,14 @@ class Control:
         allowance: What the run's owner may spend in a day, whichever run it is for; None: there is no limit.
     """
 
-    def __init__(
-        self, on_written: OnWritten = lambda lines: None, allowance: Allowance | None = None
-    ) -> None:
-        self.on_written, self.allowance, self.gate = on_written, allowance, CallGate()
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allowance, self.gate = allowance, CallGate()
         self.is_draining = self.is_cut = False
         """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done once something is wanted that the drive has not looked at."""
-        self._wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        self.wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        """What is to be written down, and who waits for that."""
         self._is_over = False
 
     async def want(self, entry: Steered | Stopped) -> bool:
@@ -94,7 +89,7 @@ class Control:
         if self._is_over:
             return False
         done = asyncio.get_running_loop().create_future()
-        self._wanted.append((entry, done))
+        self.wanted.append((entry, done))
         self.wake()
         return await done
 
@@ -108,16 +103,10 @@ class Control:
         if not self.news.done():
             self.news.set_result(None)
 
-    def take_wanted(self) -> list[tuple[Steered | Stopped, asyncio.Future[bool]]]:
-        """Return what is wanted and has not been taken, for the drive."""
-        self.news = asyncio.get_running_loop().create_future()
-        wanted, self._wanted = self._wanted, []
-        return wanted
-
     def close(self) -> None:
         """Say that the drive has ended; what is still wanted is not written down by it."""
         self._is_over = True
-        for _, done in self.take_wanted():
+        for _, done in self.wanted:
             if not done.done():
                 done.set_result(False)
 

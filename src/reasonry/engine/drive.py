@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -15,8 +15,8 @@ from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
 from .calls import Calls
-from .control import Control, Held, check_steering
-from .follow import FoldedLine, Observer
+from .control import Control, Held
+from .follow import Observer
 from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls, refuse_call
 from .journal import CallIntended, Entry, Settled, Steered
 from .policy import Performers, Policy
@@ -134,38 +134,23 @@ class Drive:
 
     async def _take_orders(self) -> None:
         """Do what is wanted of the drive."""
-        for entry, done in self.control.take_wanted():
-            if self.run.snapshot.status != "active":
-                done.set_result(False)
-                continue
-            try:
-                if isinstance(entry, Steered):
-                    check_steering(self.journal.row.run_id, self.run, entry)
-            except ConflictError as error:
-                done.set_exception(error)
-                continue
-            is_written = False
-            try:
-                if isinstance(entry, Steered):
-                    await self._steer(entry)
-                else:
-                    await self._stop(entry.reason, entry.detail)
-                is_written = True
-            finally:
-                done.set_result(is_written)
+        self.control.news = asyncio.get_running_loop().create_future()
+        while self.control.wanted and self.run.snapshot.status == "active":
+            entry, done = self.control.wanted[0]
+            if isinstance(entry, Stopped):
+                await self._stop(entry.reason, entry.detail)
+            else:
+                # Where calls are limited from now on, those in flight are written down as well.
+                is_limited = limits_calls(entry.budget or Budget())
+                unwritten = self._calls_to_count(self.calls.sent) if is_limited else []
+                async with self.writing:
+                    await self._write([entry, *unwritten])
+            del self.control.wanted[0]
+            if not done.done():
+                done.set_result(True)
         if self.control.is_cut:
             await self._leave()
         self._apply_terms()
-
-    async def _steer(self, entry: Steered) -> None:
-        """Write down other limits, or a pause or its end.
-
-        Where calls are limited from now on, those in flight are written down as well.
-        """
-        budget = entry.budget or Budget()
-        unwritten = [] if not limits_calls(budget) else self._calls_to_count(self.calls.sent)
-        async with self.writing:
-            await self._write([entry, *unwritten])
 
     def _apply_terms(self) -> None:
         """Continue as the limits, and whether the run is paused, now say."""
@@ -200,12 +185,10 @@ class Drive:
             Whether there was something, and it was nothing but steering. What this drive could not write because of it
             is to be written again.
         """
-        first = self.journal.chain.seq + 1
         came = await self.journal.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
-        lines = [self.journal.note(entry)._replace(seq=seq) for seq, entry in enumerate(came, first)]
-        self.control.on_written(lines)
+        self.watch.note_lines(self.journal.chain.seq, came)
         self.control.wake()
         return True
 
@@ -272,32 +255,31 @@ class Drive:
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
-        steps, lines = list[Step](), list[FoldedLine]()
-        for entry in entries:
+        steps, folded, waiting = list[Step](), list[Entry](), deque(entries)
+        while waiting:
+            entry = waiting.popleft()
             if isinstance(entry, Settled) and entry.id in self.cancelled:
                 # What came in before was enough: the answer is not taken, but what was asked is counted.
                 calls = {entry.id or "": getattr(entry.event, "usage", NOTHING).calls}
-                lines += self._count_calls(calls)
+                waiting.extendleft(self._calls_to_count(calls))
                 continue
             step = self.run.apply(entry)
-            taken = self.run.events[-1] if isinstance(entry, Settled) else entry
-            lines.append(self.journal.note(taken, step))
+            folded.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
             if step is not None:
                 steps.append(step)
                 await self._cut_off(step.cancelled)
-                lines += self._count_calls(
-                    {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
-                )
+                cut = {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
+                waiting.extendleft(self._calls_to_count(cut))
 
-        def on_written(written: Sequence[FoldedLine]) -> None:
+        def on_written(seq: int, written: Sequence[Entry]) -> None:
             del self.unwritten[:unwritten]
-            self.intended.update(line.entry.id for line in written if isinstance(line.entry, CallIntended))
-            self.control.on_written(written)
+            self.intended.update(entry.id for entry in written if isinstance(entry, CallIntended))
+            self.watch.note_lines(seq, written)
 
         # What the owner has spent today is read from the rows.
-        has_steered = any(isinstance(line.entry, Steered) for line in lines)
-        await self.journal.append(
-            lines,
+        has_steered = any(isinstance(entry, Steered) for entry in folded)
+        await self.journal.write(
+            *folded,
             says_row=self.control.allowance is not None or has_steered,
             is_use=any(step.thoughts for step in steps),
             on_written=on_written,
@@ -324,14 +306,6 @@ class Drive:
             for effect_id, number in calls.items()
             for _ in range(number - self.intended[effect_id])
         ]
-
-    def _count_calls(self, calls: Mapping[str, int]) -> list[FoldedLine]:
-        """Count calls whose answer is not taken."""
-        lines: list[FoldedLine] = []
-        for entry in self._calls_to_count(calls):
-            self.run.apply(entry)
-            lines.append(self.journal.note(entry))
-        return lines
 
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
@@ -367,11 +341,10 @@ class Drive:
         calls = Counter(self.calls.sent)
         for settled in self.unwritten:
             calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
-        unrecorded = self._count_calls(calls)
-        if unrecorded:
-            # Where somebody else has taken the run over, it is theirs to write.
-            with suppress(ConflictError):
-                await self.journal.append(unrecorded, says_row=False, is_use=False)
+        # Where somebody else has taken the run over, it is theirs to write.
+        with suppress(ConflictError):
+            async with self.writing:
+                await self._write(self._calls_to_count(calls))
 
     def _seconds_left(self) -> float | None:
         seconds = self.run.budget.seconds

@@ -25,7 +25,7 @@ from ..core.text import first_words
 from ..errors import ConflictError
 from ..ids import new_id, now_ms
 from ..masking import SECRETS
-from ..records import Checkpoint, JobOptions, Line, RequestKey, RunRow, SessionRow, Store
+from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
 from .control import Control, check_steering
 from .drive import Drive
@@ -112,9 +112,9 @@ class Engine:
     # -- accepting
 
     @asynccontextmanager
-    async def begin(self, order: Order) -> AsyncGenerator[OpenRun]:
+    async def begin(self, order: Order, fork: Fork | None = None) -> AsyncGenerator[OpenRun]:
         """Write a run down and open it, without reading it back. See `accept` and `open`."""
-        run_id, written = await self.accept(order, drive=True)
+        run_id, written = await self.accept(order, fork, drive=True)
         async with self.open(run_id, written=written) as opened:
             yield opened
 
@@ -136,8 +136,8 @@ class Engine:
 
         Raises:
             UsageError: The budget is not valid.
-            ConflictError: What it takes over does not fit it; `idempotency_conflict`: the key was used for another
-                request.
+            ConflictError: What it takes over does not fit it, or a question with another text is not open then;
+                `idempotency_conflict`: the key was used for another request.
         """
         check_budget(order.budget)
         run_id, now = new_id(), now_ms()
@@ -353,43 +353,6 @@ class Engine:
                 if error.code == "lease_lost":
                     raise
 
-    async def fork(
-        self,
-        source: RecordedRun,
-        order: Order,
-        at: int,
-        reworded: Mapping[str, str] | None = None,
-        *,
-        job: JobOptions | None = None,
-        key: RequestKey | None = None,
-        drive: bool = False,
-    ) -> Accepted:
-        """Write a run down that begins at a point of another; what it returns, and the rest, is as in `accept`.
-
-        Args:
-            at: How many of the run's events the new one starts with; their answers are read again.
-            reworded: Other texts of questions that are open at that point, by their ids.
-
-        Raises:
-            ConflictError: The run has no such event, or its answers do not fit the new options; or there is no such
-                question at that point.
-        """
-        check_rewordings(reworded or {})
-        run_id = source.row.run_id
-        taken = [
-            entry
-            for entry in source.entries
-            if isinstance(entry, Settled) and not isinstance(entry.event, Stopped)
-        ]
-        if not 0 <= at <= len(taken):
-            raise ConflictError(
-                f"run {run_id} can be forked at a number from 0 to {len(taken)}, not at {at}", field="at"
-            )
-        copied = [replace(settled, reading=None) for settled in taken[:at]]
-        texts = {**source.begun.reworded, **(reworded or {})}
-        fork = Fork(run_id, copied, texts, [*(reworded or {})])
-        return await self.accept(order, fork, job=job, key=key, drive=drive)
-
     async def _take_right(self, row: RunRow, held: AsyncExitStack) -> int:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
         until = time.monotonic() + QUEUE_S
@@ -419,6 +382,28 @@ class RecordedRun(NamedTuple):
     begun: Begun
     budget: Budget
     participants: ParticipantNames
+
+    def fork(self, at: int, reworded: Mapping[str, str] | None = None) -> Fork:
+        """Return what a run takes over that begins at a point of this one.
+
+        Args:
+            at: How many of the run's events the new one starts with; their answers are read again.
+            reworded: Other texts of questions that are open at that point, by their ids.
+
+        Raises:
+            UsageError: There is no such text, or it is too long.
+            ConflictError: The run has no such event.
+        """
+        check_rewordings(reworded or {})
+        events = [entry for entry in self.entries if isinstance(entry, Settled)]
+        taken = [replace(each, reading=None) for each in events if not isinstance(each.event, Stopped)]
+        if not 0 <= at <= len(taken):
+            raise ConflictError(
+                f"run {self.row.run_id} can be forked at a number from 0 to {len(taken)}, not at {at}",
+                field="at",
+            )
+        texts = {**self.begun.reworded, **(reworded or {})}
+        return Fork(self.row.run_id, self.participants, taken[:at], texts, [*(reworded or {})])
 
 
 class Accepted(NamedTuple):
@@ -564,5 +549,5 @@ class OpenRun(RunJournal):
         if state is not None:
             self.kept = self.chain.seq
             body = msgspec.json.encode(state)
-            checkpoint = Checkpoint(self.chain.seq, self.chain.digest, body)
+            checkpoint = Line(self.chain.seq, body, self.chain.digest)
             await self.store.keep(self.row.run_id, checkpoint)

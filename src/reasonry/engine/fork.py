@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ..core.effects import Ask
 from ..core.problem import check_characters
 from ..errors import ConflictError, ReasonryError, TooLargeError, UsageError
-from .journal import Entry, Resumed, Settled
+from .journal import Entry, ParticipantNames, Resumed, Settled
 from .run import Run
 
 MAX_QUESTION_CHARS: Final = 400_000
@@ -24,12 +24,14 @@ class Fork(NamedTuple):
     """What a run takes over.
 
     Attributes:
+        participants: Who worked on the other run.
         taken: The events it starts with.
         reworded: Texts that questions have in place of the strategy's, by their ids; those of `run_id` included.
         asked_anew: Those of them that must be open after the events.
     """
 
     run_id: str
+    participants: ParticipantNames
     taken: Sequence[Settled]
     reworded: Mapping[str, str]
     asked_anew: Sequence[str]

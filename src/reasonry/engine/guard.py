@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -21,6 +21,9 @@ UNMEASURED = 1.5
 
 LEAST_ROOM = 16
 """Tokens that a reply may take where less is left: no provider takes a smaller limit."""
+
+Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
+"""Waits for something, unless it is not to be waited for any more."""
 
 
 class BudgetExhausted(Exception):
@@ -57,8 +60,11 @@ def refuse_call(run: Run) -> Refusal | None:
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
-class LedgerKeeper:
-    """Holds a ledger, and books what calls take: what is set aside, what streams in, and what came."""
+class BudgetGuard:
+    """Holds a ledger, with what a run has spent before, a crash included; books what calls take.
+
+    What is set aside, what streams in, and what came.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -66,26 +72,6 @@ class LedgerKeeper:
         """Set when there may be room again for a call that waits."""
         self._coming: dict[object, Usage] = {}
         """What replies that stream in are estimated to have taken so far."""
-
-    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note what a reply that streams in has taken so far; return the limit that is passed by now, if one is."""
-        self._coming[reply] = so_far
-        return self.ledger.passed_by(sum(self._coming.values(), NOTHING))
-
-    def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
-        """Book what was really spent, sample by sample, in place of an estimate; the reply is watched no longer."""
-        self._coming.pop(reply, None)
-        for usage in actual:
-            self.ledger = self.ledger.settle(estimate, usage)
-            estimate = NOTHING
-        self.changed.set()
-
-
-class BudgetGuard(LedgerKeeper):
-    """Holds the ledger of one run, with what it has spent before, a crash included."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
         self._dearest: float | None = None
         """The most tokens that a prompt took for each one that it was thought to take."""
 
@@ -94,24 +80,26 @@ class BudgetGuard(LedgerKeeper):
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 
+    async def catch_up(self) -> None:
+        """Take in what is spent elsewhere."""
+
+    def word(self, refusal: Refusal) -> Refusal:
+        """Return a refusal as it is told."""
+        return refusal
+
     def fitting(self, question: Question, samples: int) -> int:
         """Return how many samples of a question one request may draw: see `Ledger.fitting`; each needs some room."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
-    def note_prompt(self, question: Question, spent: Usage) -> None:
-        """Learn from what a prompt took how many tokens prompts take that look like so many."""
-        if spent.input_tokens and not spent.estimated_tokens:
-            dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
-            self._dearest = max(self._dearest or 0.0, dear)
-
-    async def reserve(self, question: Question, samples: int = 1) -> Usage:
-        """Set an estimate aside for one call; waits while calls in flight may still leave room.
+    async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
+        """Set an estimate aside for one request; waits while calls in flight may still leave room.
 
         Raises:
-            BudgetExhausted: The budget does not cover the call.
+            BudgetExhausted: The request is not covered.
         """
         while True:
+            await self.catch_up()
             estimate = self.ledger.estimate(estimate_tokens(question.prompt), samples)
             outcome = self.ledger.reserve(estimate)
             if isinstance(outcome, Ledger) and self._room(question, samples, 1.0) < LEAST_ROOM:
@@ -122,9 +110,9 @@ class BudgetGuard(LedgerKeeper):
                 self.ledger = outcome
                 return estimate
             if not outcome.wait:
-                raise BudgetExhausted(outcome)
+                raise BudgetExhausted(self.word(outcome))
             self.changed.clear()
-            await self.changed.wait()
+            await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
         """Return a question whose replies may take no more than the budget leaves besides the prompt.
@@ -137,6 +125,26 @@ class BudgetGuard(LedgerKeeper):
         if wanted is None or wanted <= room:
             return question
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
+
+    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
+        """Note what a reply that streams in has taken so far; return the limit that is passed by now, if one is."""
+        self._coming[reply] = so_far
+        passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
+        return passed and self.word(passed)
+
+    def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
+        """Book what was really spent, sample by sample, in place of an estimate; the reply is watched no longer."""
+        self._coming.pop(reply, None)
+        for usage in actual:
+            self.ledger = self.ledger.settle(estimate, usage)
+            estimate = NOTHING
+        self.changed.set()
+
+    def note_prompt(self, question: Question, spent: Usage) -> None:
+        """Learn from what a prompt took how many tokens prompts take that look like so many."""
+        if spent.input_tokens and not spent.estimated_tokens:
+            dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
+            self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
         """Return how many tokens the budget leaves for each reply to a question.

@@ -89,17 +89,13 @@ class Record:
             [{"result": self.result, "trace": self.head}],
             ({name: entries} for name, entries in self.read_chunks(LISTS)),
         )
-        deflate, packed, waiting = None, list[bytes](), bytearray()
+        deflate, packed, waiting = zlib.compressobj(), list[bytes](), bytearray()
         for line in lines:
             waiting += msgspec.json.encode(line) + b"\n"
             # Each call lets other threads run and then waits for them.
             if len(waiting) >= INFLATED_BYTES:
-                deflate = deflate or zlib.compressobj()
                 packed.append(deflate.compress(waiting))
                 waiting.clear()
-        # A short window needs little memory, which is most of the time a short record takes.
-        if deflate is None:
-            deflate = zlib.compressobj(wbits=12, memLevel=5) if len(waiting) <= 4096 else zlib.compressobj()
         return b"".join([*packed, deflate.compress(waiting), deflate.flush()])
 
 

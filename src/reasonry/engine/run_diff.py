@@ -78,13 +78,9 @@ def _sides(values: list[Any]) -> Document:
 
 def _describe(run: Record) -> Document:
     result, end = run.result, run.result.termination
+    named = ("run_id", "session_id", "strategy", "model", "outcome", "status")
     return {
-        "run_id": result.run_id,
-        "session_id": result.session_id,
-        "strategy": result.strategy,
-        "model": result.model,
-        "outcome": result.outcome,
-        "status": result.status,
+        **{name: getattr(result, name) for name in named},
         "reason": end.reason,
         "detail": end.detail,
         "created_at_ms": run.head["created_at_ms"],

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.machine import Step
 from ..ids import now_ms
 from ..records import JobOptions, RunRow, Store, ThoughtRow, Use
 from . import journal
-from .follow import FoldedLine, note_step
 from .journal import Chain, Entry
 from .record import Rows, ending
 from .result import Result, outcome_of, result_of, row_after
@@ -50,41 +48,29 @@ class RunJournal:
         """Where the run stands."""
         return result_of(self.row.run_id, self.row.session_id, self.run)
 
-    def note(self, entry: Entry, step: Step | None = None) -> FoldedLine:
-        """Return an entry that has just been folded in, with what came of it, to be written down."""
-        return note_step(0, entry, self.run, step)
-
-    async def write(self, *entries: Entry, job: JobOptions | None = None) -> None:
-        """Write down entries that are folded in; see `append`."""
-        await self.append([self.note(entry) for entry in entries], job=job)
-
-    async def append(
+    async def write(
         self,
-        folded: Sequence[FoldedLine],
-        *,
+        *entries: Entry,
         says_row: bool = True,
         is_use: bool = True,
         job: JobOptions | None = None,
-        on_written: Callable[[Sequence[FoldedLine]], Any] = lambda lines: None,
+        on_written: Callable[[int, Sequence[Entry]], Any] = lambda seq, entries: None,
     ) -> None:
-        """Write down lines that are folded in, and what the end of the run adds to them.
+        """Write down entries that are folded in, and what the end of the run adds to them.
 
         A write once begun is finished even if this task is cancelled meanwhile.
 
         Args:
             says_row: Whether lists show the run as it now is; is_use: whether it counts as use of the session. The end
                 of a run is both.
-            on_written: Told of the lines, with their numbers, once they are durable.
+            on_written: Told of the entries once they are durable, with the number of the last line.
         """
         now = now_ms()
-        entries = [line.entry for line in folded]
         if self.run.snapshot.status != "active" and not self.run.is_whole:
             # Its record has the whole history.
             before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
             self.run = fold([*before, *entries], self.run.strategies)
         ended = [] if self.run.ended else ending(self.row, self.run)
-        last = [self.note(entry)._replace(result=self.result) for entry in ended]
-        numbered = [line._replace(seq=seq) for seq, line in enumerate([*folded, *last], self.chain.seq + 1)]
         lines = self.chain.lines([*entries, *ended])
         use = self._use(now) if is_use or ended else None
         says_row = says_row or bool(ended) or outcome_of(self.run) != self.row.outcome
@@ -98,7 +84,7 @@ class RunJournal:
             if writing.exception() is None:
                 self.chain.extend(lines)
                 self.row = row or self.row
-                on_written(numbered)
+                on_written(self.chain.seq, entries)
 
     async def reload(self) -> list[Entry]:
         """Read and fold the journal once more; return the entries that somebody else has written meanwhile."""

@@ -101,9 +101,6 @@ def carried_context() -> dict[str, str]:
 @contextmanager
 def span(model: str, question: Question, samples: int = 1) -> Generator[Callable[[Sequence[Answered]], None]]:
     """Trace one request; what is yielded takes its answers, to note their usage."""
-    if not is_traced():
-        yield lambda answers: None
-        return
     asked = _request(model, question, samples)
     with trace_work(f"chat {asked['gen_ai.request.model']}", "CLIENT", asked) as traced:
         yield lambda answers: traced.note(_response(answers))

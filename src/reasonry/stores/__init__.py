@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..extras import check_extra
-from ..records import Store
+
+if TYPE_CHECKING:
+    from .row_store import RowStore
 
 _CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _FOREIGN = re.compile(
@@ -17,7 +20,7 @@ _FOREIGN = re.compile(
 in its name."""
 
 
-def open_store(spec: str | None = None) -> Store:
+def open_store(spec: str | None = None) -> RowStore:
     """Return the store that a user names.
 
     A file is opened and checked when it is first used, not here.
@@ -59,7 +62,7 @@ def open_store(spec: str | None = None) -> Store:
         raise UsageError(message, choices=_CHOICES) from error
 
 
-def open_pair(source: str, target: str) -> tuple[Store, Store]:
+def open_pair(source: str, target: str) -> tuple[RowStore, RowStore]:
     """Return the stores of a copy, by their names.
 
     Raises:

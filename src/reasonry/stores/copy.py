@@ -12,7 +12,8 @@ from msgspec import Struct, field
 
 from ..engine import journal
 from ..errors import StoreError
-from ..records import Damaged, OnProgress, Store, Whole, WholeKind, WholeRun
+from ..records import Damaged, OnProgress, Whole, WholeKind, WholeRun
+from .row_store import RowStore
 from .whole_rows import KINDS
 
 BATCH = 20
@@ -46,8 +47,8 @@ class CopyReport(Struct):
 
 
 async def copy_store(
-    source: Store,
-    target: Store,
+    source: RowStore,
+    target: RowStore,
     *,
     owner: str | None = None,
     batch: int = BATCH,
@@ -73,7 +74,9 @@ async def copy_store(
     return report
 
 
-async def _copy_page(target: Store, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport) -> None:
+async def _copy_page(
+    target: RowStore, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport
+) -> None:
     wholes, counts = list[Whole](), Counter[str]()
     for found in page:
         try:

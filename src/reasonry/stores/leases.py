@@ -287,7 +287,7 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> int:
-    """Return how many holders have died with the lease of a run; see `Store`."""
+    """Return what `RunStore.drive` would give, without taking the lease."""
     found = _read(tx, HELD, run_id)
     return found[-1] + (found[0] is not None and not _find_holder(tx, found))
 

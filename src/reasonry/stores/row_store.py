@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from ..errors import StoreError, UsageError
 from ..records import (
     Backup,
-    Checkpoint,
     Finding,
     JobOptions,
     Line,
@@ -67,18 +66,18 @@ class Database(Protocol):
         return 0, 0
 
     async def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`."""
+        """See `RowStore`."""
         yield Finding("file", self.name)
 
     async def vacuum(self) -> None:
-        """See `Store`."""
+        """See `RowStore`."""
 
     async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """See `Store`."""
+        """See `RowStore`."""
         raise _kept_nowhere()
 
     async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
-        """See `Store`."""
+        """See `RowStore`."""
         raise _kept_nowhere()
 
     async def close(self) -> None:
@@ -113,12 +112,13 @@ def writes(
 
 
 class RowStore:
-    """A store whose methods are transactions over rows.
+    """A store whose methods are transactions over rows: a `Store`, and what servers and operators need besides.
 
     Args:
         database: Runs the transactions.
 
     Attributes:
+        has_workers: Whether any number of workers share its jobs; else one process drives them, see `waiting`.
         owner: The owner whose runs and sessions alone exist here; None: the operator, for whom all exist.
     """
 
@@ -131,7 +131,7 @@ class RowStore:
         self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
     def of_owner(self, owner: str) -> RowStore:
-        """Return this store as one owner sees it; whoever opened this one closes it."""
+        """Return this store as one owner sees it, for whom nothing of another exists; only this one is closed."""
         scoped = copy.copy(self)
         scoped.owner = owner
         return scoped
@@ -146,7 +146,7 @@ class RowStore:
 
     @property
     def answered_s(self) -> float:
-        """See `Store`."""
+        """When it last got somewhere with what it was asked, by the monotonic clock: it works, however slowly."""
         return self._database.answered_s
 
     def _own(self, work: Work[T]) -> Work[T]:
@@ -220,7 +220,7 @@ class RowStore:
         if lease is not None and is_over:
             self._leases.note_end(run_id, lease)
 
-    async def keep(self, run_id: str, checkpoint: Checkpoint) -> None:
+    async def keep(self, run_id: str, checkpoint: Line) -> None:
         """See `Store`."""
         lease = self._leases.lease_of(run_id)
         await self.write(lambda tx: run_rows.keep(tx, run_id, checkpoint, lease))
@@ -253,7 +253,14 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """See `Store`."""
+        """Return the job of each owner that has waited longest, and that nobody drives, the oldest first.
+
+        Where no workers share the store, one process at a time drives its jobs: the first that asks this, until it
+        ends or closes the store. The others have nothing to do.
+
+        Args:
+            skip: Runs that are left out.
+        """
 
         def look(tx: sql.Tx) -> list[RunRow]:
             if not leases.take_jobs(tx, self._leases.holder):
@@ -275,25 +282,46 @@ class RowStore:
     write_whole = writes(whole_rows.write)
 
     async def stats(self) -> StoreStats:
-        """See `Store`."""
+        """Return how much is kept."""
         return await self.read(lambda tx: whole_rows.stats(tx, *self._database.space(tx)))
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`."""
+        """Verify everything that is kept, changing nothing; first the file, then each run and session.
+
+        Each is checked in a transaction of its own, so that others can continue writing.
+        """
         return self._whole.verify()
 
     async def vacuum(self) -> None:
-        """See `Store`."""
+        """Give the space of what was deleted back to the disk.
+
+        Raises:
+            StoreError: `store_busy | store_full`: it cannot be done now; nothing is lost.
+        """
         await self._whole.vacuum()
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Store`."""
+        """Copy a snapshot of everything to a file; others can continue reading and writing.
+
+        Args:
+            force: Overwrite an existing file.
+
+        Raises:
+            ConflictError: The file exists.
+            StoreError: `store_corrupt`: something in the store is damaged, and no backup was made.
+        """
         return await self._whole.back_up(file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """See `Store`."""
+        """Replace everything that is kept by a backup. After an error the store is unchanged.
+
+        Raises:
+            UsageError: There is no such file.
+            StoreError: `store_corrupt | store_newer`: the file is not an undamaged store that this version can use;
+                `store_busy`: someone has the store open.
+        """
         return await self._whole.restore(file, on_progress)
 
     @property

@@ -15,7 +15,6 @@ from msgspec.structs import astuple, replace
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
     KEY_LIFE_MS,
-    Checkpoint,
     Line,
     RequestKey,
     RunFilters,
@@ -155,7 +154,11 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the run that the same request has begun, if it has begun one; see `Store`."""
+    """Return the run that the same request of the owner has begun, if it has begun one.
+
+    Raises:
+        ConflictError: `idempotency_conflict`: the owner has used the key for another request.
+    """
     if not 1 <= len(key.key) <= MAX_KEY_CHARS:
         raise UsageError(
             f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
@@ -221,7 +224,7 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
     return _lines(tx, _find(tx, run_id), after)
 
 
-def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
+def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
     """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
     stored = _find(tx, run_id)
     checkpoint = _checkpoint(tx, stored.key)
@@ -233,21 +236,21 @@ def tail(tx: Tx, run_id: str) -> tuple[Checkpoint | None, list[Line]]:
     return None, _lines(tx, stored)
 
 
-def keep(tx: Tx, run_id: str, checkpoint: Checkpoint, lease: Lease | None) -> None:
+def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
     """Keep a checkpoint of a run in place of an earlier one."""
     key = key_of(tx, run_id)
     leases.check(tx, key, run_id, lease)
     _set_checkpoint(tx, key, checkpoint)
 
 
-def _set_checkpoint(tx: Tx, key: int, checkpoint: Checkpoint) -> None:
+def _set_checkpoint(tx: Tx, key: int, checkpoint: Line) -> None:
     tx.execute(sql.SET_CHECKPOINT, (key, checkpoint.seq, checkpoint.digest, pack(checkpoint.body)))
 
 
-def _checkpoint(tx: Tx, key: int) -> Checkpoint | None:
+def _checkpoint(tx: Tx, key: int) -> Line | None:
     found = tx.execute(sql.CHECKPOINT, (key,)).fetchone()
     try:
-        return None if found is None else Checkpoint(found[0], found[1], unpack(found[2]))
+        return None if found is None else Line(found[0], unpack(found[2]), found[1])
     except ValueError:
         return None
 
@@ -333,13 +336,17 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return what runs whose row was written since then have spent together."""
+    """Return what the runs whose row was written since then have spent together, those of all owners or one."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the same in groups; None: all together, if there are any."""
+    """Return the same in groups: by the day the row was last written, by strategy, model, owner or outcome.
+
+    Args:
+        group: None: all together, if there are any.
+    """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
     return [UsageTotal(name_day(which) if group == "day" else which, *sums) for which, *sums in found]

@@ -29,7 +29,14 @@ _READ: dict[WholeKind, Callable[[Tx, int], Whole]] = {
 def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Damaged]]:
-    """Return the next runs or sessions; see `Store`."""
+    """Return the next runs or sessions in the order they were created, each with its position.
+
+    Each is read in one transaction. There may be fewer than `limit` where they are large; none: there are no more.
+
+    Args:
+        after: The position of the last one read before; 0: begin with the first.
+        owner: Whose; None: everybody's.
+    """
     sql.check_operator(tx.owner)
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
@@ -55,7 +62,14 @@ def _size(whole: Whole) -> int:
 
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
-    """Write runs and sessions of another store; see `Store`."""
+    """Write runs and sessions that another store has kept, in one transaction and in their order.
+
+    What is there under the same id stays, but an earlier state of the same run or session is continued.
+    The caller checks the digests of lines.
+
+    Raises:
+        StoreError: `store_corrupt`: what is there under one of the ids is damaged; nothing was written.
+    """
     sql.check_operator(tx.owner)
     return [
         _write_run(tx, whole) if isinstance(whole, WholeRun) else _write_session(tx, whole)

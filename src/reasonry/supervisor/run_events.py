@@ -1,29 +1,35 @@
 """What followers of a run are told: each line of its journal as a document, and what passes between the lines.
 
-The feed of a drive tells it to any number of readers at their own pace. Lines are kept once for all readers, the latest
-of them; who falls behind continues from the journal. What passes (pieces of answers) is kept for each reader, up to a
-bound; beyond it the oldest is left out, and the reader is told how much.
+Lines are read from the journal. What passes between them (pieces of answers) the feed of a drive tells to any number of
+readers at their own pace: it is kept for each, up to a bound; beyond it the oldest is left out, and the reader is told
+how much.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct
 
 from ..core.budget import Usage
 from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
+from ..core.registry import Registry
 from ..core.text import beginning
-from ..engine.follow import FoldedLine, Observer, StreamedText
+from ..engine import journal
+from ..engine.follow import Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
 from ..engine.record import record_of
 from ..engine.result import Result
-from ..engine.run import Performed
+from ..engine.run import Performed, Run
+from ..errors import ReasonryError
 from ..masking import SECRETS
+from ..records import RunRow, RunStore
 
 MAX_TEXT_CHARS: Final = 16_000
 """Of a text in an event; the run's trace has it whole."""
@@ -31,7 +37,6 @@ MAX_TEXT_CHARS: Final = 16_000
 MAX_ENTRIES: Final = 500
 """Of a list in an event."""
 
-KEPT_LINES: Final = 1_000
 KEPT_PIECES: Final = 2_000
 
 Data = dict[str, Any]
@@ -43,7 +48,7 @@ class RunEvent(Struct, frozen=True):
     Args:
         id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
         kind: `begun`, `answered`, …
-        result: What came of the run, whole, where it has just ended here; not in the document.
+        result: What came of the run, whole, where it has ended; not in the document.
     """
 
     id: int | None
@@ -56,22 +61,74 @@ class RunEvent(Struct, frozen=True):
         return {"id": self.id, "kind": self.kind, "data": self.data}
 
 
-def event_of(line: FoldedLine, run_id: str, session_id: str) -> RunEvent:
-    """Return a line of a journal as an event, bounded."""
-    kind, data = _entry_event(line.entry, line.result)
-    if kind == "begun":
-        data = {"run_id": run_id, "session_id": session_id, **data}
-    came: Data = {
-        "status": line.status,
-        "stage": line.stage,
-        "thoughts": msgspec.to_builtins(line.thoughts),
-        "edges": [list(edge) for edge in line.edges],
-        "asked": [_asked_document(performed) for performed in line.asked],
-        "dropped": list(line.dropped),
-    }
-    stands = {"at_ms": line.at_ms, "usage": _usage(line.usage)} if line.status else {}
-    document = {**data, **stands, **{name: value for name, value in came.items() if value}}
-    return RunEvent(line.seq, kind, _bound(document), line.result)
+class Follower:
+    """Reads the journal of a run on from where it is, as events; those up to `after` are left out.
+
+    A run that does not fit its strategy any more, or whose strategy is missing, is followed by its entries alone.
+    """
+
+    def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
+        self._store, self._strategies, self._row, self._after = store, strategies, row, after
+        self._chain = journal.Chain(row.run_id)
+        self._run: Run | None = None
+        self._misfits = False
+
+    @property
+    def seq(self) -> int:
+        """The position of the last line read; 0 before the first."""
+        return self._chain.seq
+
+    async def read_on(self, last: int | None = None) -> list[RunEvent]:
+        """Return what has come since the last call, up to that line.
+
+        Raises:
+            NotFoundError: There is no such run.
+            StoreError: `store_corrupt`: its journal is damaged.
+        """
+        lines = await self._store.lines(self._row.run_id, self.seq)
+        lines = lines if last is None else lines[: last - self.seq]
+        read = partial(journal.decode, self._chain, lines)
+        return await journal.aside(lines, lambda: [*filter(None, map(self._note, read()))])
+
+    def _note(self, entry: Entry) -> RunEvent | None:
+        came: Data = {}
+        if not self._misfits:
+            try:
+                came = self._fold(entry)
+            except (ReasonryError, msgspec.ValidationError):
+                self._misfits = True
+        if self.seq <= self._after:
+            return None
+        record = record_of(entry)
+        result = None if record is None else record.result
+        kind, data = _entry_event(entry, result)
+        if kind == "begun":
+            data = {"run_id": self._row.run_id, "session_id": self._row.session_id, **data}
+        return RunEvent(self.seq, kind, _bound({**data, **came}), result)
+
+    def _fold(self, entry: Entry) -> Data:
+        """Fold an entry in; return where the run then stands, and what came of the entry."""
+        run, thoughts, edges, step = self._run, 0, 0, None
+        if isinstance(entry, Begun):
+            run = self._run = Run(entry, self._strategies)
+        else:
+            assert run is not None, "the first line of a journal begins the run"
+            thoughts, edges = len(run.thoughts), len(run.edges)
+            step = run.apply(entry)
+        # After these all that the run waits for is wanted again.
+        begins = isinstance(entry, Begun | Resumed)
+        asked = run.open_effects if begins else step.effects if step else ()
+        snapshot = run.snapshot
+        came = {
+            "status": snapshot.status,
+            "stage": snapshot.stage,
+            "thoughts": msgspec.to_builtins(run.thoughts[thoughts:]),
+            "edges": [list(edge) for edge in run.edges[edges:]],
+            "asked": [_asked_document(run.performed[pending.id]) for pending in asked],
+            "dropped": list(step.cancelled) if step else [],
+        }
+        stands = {"at_ms": snapshot.at_ms, "usage": _usage(run.usage)}
+        return {**stands, **{name: value for name, value in came.items() if value}}
 
 
 def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
@@ -93,30 +150,29 @@ def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
         case Steered(budget=budget):
             return "limits", {"budget": msgspec.to_builtins(budget)}
         case Ended():
-            if result is None and (record := record_of(entry)) is not None:
-                result = record.result
             return "ended", {"result": result and result.document(nodes=False)}
 
 
+_SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
+    Answered: ("text",),
+    ToolReturned: ("value",),
+    Verified: ("verdict", "detail", "answer", "failed"),
+    Failed: ("code", "message"),
+    Stopped: ("reason", "detail"),
+}
+
+
 def _settled_event(settled: Settled) -> tuple[str, Data]:
-    event, effect = settled.event, {"effect": settled.id}
-    match event:
-        case Answered():
-            reading = settled.reading
-            data: Data = {**effect, "text": event.text, "took": _usage(event.usage)}
-            read = {"read": reading.mode, "refused": reading.refusal} if reading else {}
-            more = {**read, "model": event.model, "tried": list(event.tried)}
-            return "answered", {**data, **{name: value for name, value in more.items() if value}}
-        case ToolReturned():
-            return "tool_returned", {**effect, "value": event.value}
-        case Verified():
-            data = {"verdict": event.verdict, "detail": event.detail, "answer": event.answer}
-            return "verified", {**effect, **data, "failed": event.failed}
-        case Failed():
-            failure = {"code": event.code, "message": event.message, "took": _usage(event.usage)}
-            return "failed", {**effect, **failure}
-        case Stopped():
-            return "stopped", {"reason": event.reason, "detail": event.detail}
+    event, reading = settled.event, settled.reading
+    data: Data = {} if isinstance(event, Stopped) else {"effect": settled.id}
+    data |= {name: getattr(event, name) for name in _SHOWN[type(event)]}
+    if isinstance(event, Answered | Failed):
+        data["took"] = _usage(event.usage)
+    if isinstance(event, Answered):
+        read = {"read": reading.mode, "refused": reading.refusal} if reading else {}
+        more = {**read, "model": event.model, "tried": list(event.tried)}
+        data |= {name: value for name, value in more.items() if value}
+    return str(event.__struct_config__.tag), data
 
 
 def _usage(usage: Usage) -> Data:
@@ -143,32 +199,32 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """What happens in one drive, told to those who read it.
+    """What passes between the lines of one drive's journal, told to those who read it.
 
     Args:
-        seq: The position of the last line before the drive.
+        seq: The number of the journal's last line.
         text: Whether somebody is about to read the pieces of answers: they are kept for the first who does.
     """
 
-    def __init__(self, run_id: str, session_id: str, seq: int, *, text: bool = False) -> None:
-        self.wants_text = text
-        self._early = _FeedReader(text=True) if text else None
-        self._about = run_id, session_id
-        self._seq = seq
-        self._lines: deque[FoldedLine] = deque(maxlen=KEPT_LINES)
-        self._readers = {self._early} if self._early is not None else set[_FeedReader]()
+    def __init__(self, seq: int, *, text: bool = False) -> None:
+        self.seq = seq
+        self._early = FeedReader(text=True) if text else None
+        self._readers = WeakSet([self._early] if self._early is not None else [])
         self._streams: dict[str, StreamedText] = {}
-        self._closed = False
 
-    def add(self, lines: Sequence[FoldedLine]) -> None:
-        """Take lines that have been written."""
-        for line in lines:
-            effect_id = getattr(line.entry, "id", None) or ""
+    @property
+    def wants_text(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """See `Observer`."""
+        return any(reader.text for reader in self._readers)
+
+    def note_lines(self, seq: int, entries: Sequence[Entry]) -> None:
+        """See `Observer`."""
+        for entry in entries:
+            effect_id = getattr(entry, "id", None) or ""
             if stream := self._streams.pop(effect_id, None):
                 self._pass_text(effect_id, stream.end())
-            self._lines.append(line)
-            self._seq = line.seq
-        self._wake()
+        self.seq = seq
+        self.wake()
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
@@ -181,34 +237,17 @@ class Feed(Observer):
         data = {"effect": effect_id, "reason": SECRETS.mask(reason), "delay_s": round(delay_s, 3)}
         self._pass(RunEvent(None, "retrying", data))
 
-    def close(self) -> None:
-        """Say that nothing more will come."""
-        self._closed = True
-        self._wake()
-
-    async def read(self, after: int, *, text: bool = False) -> AsyncGenerator[RunEvent]:
-        """Yield what comes after a position, until the drive ends or the reader has fallen behind what is kept."""
-        reader = self._early if text and self._early is not None else _FeedReader(text)
-        self._early = None if text else self._early
+    def admit(self, reader: FeedReader) -> None:
+        """Tell a reader what passes from now on; the first who reads text also what has passed before."""
+        if reader.text and self._early is not None:
+            reader.take_over(self._early)
+            self._early = None
         self._readers.add(reader)
-        self.wants_text = self.wants_text or text
-        try:
-            # As long as the line after that position is here, or is the next to come.
-            while self._seq - len(self._lines) <= after <= self._seq:
-                event = reader.next_passing(after)
-                if event is None and after < self._seq:
-                    event = event_of(self._lines[after - self._seq], *self._about)
-                if event is not None:
-                    after = event.id or after
-                    yield event
-                elif self._closed:
-                    return
-                else:
-                    reader.news.clear()
-                    await reader.news.wait()
-        finally:
-            self._readers.discard(reader)
-            self.wants_text = any(reader.text for reader in self._readers)
+
+    def wake(self) -> None:
+        """Have the readers look what has happened."""
+        for reader in self._readers:
+            reader.news.set()
 
     def _pass_text(self, effect_id: str, text: str) -> None:
         if text:
@@ -217,15 +256,11 @@ class Feed(Observer):
     def _pass(self, event: RunEvent) -> None:
         for reader in self._readers:
             if reader.text or event.kind != "text":
-                reader.add(self._seq, event)
-
-    def _wake(self) -> None:
-        for reader in self._readers:
-            reader.news.set()
+                reader.add(self.seq, event)
 
 
-class _FeedReader:
-    """What passes, for one reader; each piece with the position of the line it came after."""
+class FeedReader:
+    """What passes, for one reader; each piece with the number of the line it came after."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()
@@ -233,15 +268,25 @@ class _FeedReader:
         self._skipped = 0
 
     def add(self, at: int, event: RunEvent) -> None:
+        """Keep an event until it is read; the oldest is left out where there are many."""
         self._skipped += len(self._passing) == KEPT_PIECES
         self._passing.append((at, event))
         self.news.set()
 
-    def next_passing(self, after: int) -> RunEvent | None:
-        """Return what came before the line that is next to be read."""
+    def take_over(self, other: FeedReader) -> None:
+        """Continue with what another reader has not read."""
+        self._passing, self._skipped = other._passing, other._skipped
+
+    def tell(self, events: Sequence[RunEvent]) -> Iterator[RunEvent]:
+        """Yield events of the journal, each behind what came before it."""
+        for event in events:
+            yield from self.take_passing((event.id or 0) - 1)
+            yield event
+
+    def take_passing(self, after: int) -> Iterator[RunEvent]:
+        """Yield, once, what came before the line after this one."""
         if self._skipped:
             skipped, self._skipped = self._skipped, 0
-            return RunEvent(None, "skipped", {"pieces": skipped})
-        if self._passing and self._passing[0][0] <= after:
-            return self._passing.popleft()[1]
-        return None
+            yield RunEvent(None, "skipped", {"pieces": skipped})
+        while self._passing and self._passing[0][0] <= after:
+            yield self._passing.popleft()[1]

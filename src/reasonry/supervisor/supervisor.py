@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, aclosing, contextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final
 
 from ..app.participants import Participants
@@ -20,9 +19,9 @@ from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
-from ..engine.control import Control
-from ..engine.engine import BY_USER, Accepted, OpenRun, Order, RecordedRun
-from ..engine.follow import Follower, note_all
+from ..engine.control import Control, check_steering
+from ..engine.engine import BY_USER, OpenRun, Order
+from ..engine.fork import Fork
 from ..engine.journal import CALLER, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
@@ -30,7 +29,7 @@ from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..ids import now_ms
 from ..records import JobOptions, RequestKey
-from .run_events import Feed, RunEvent, event_of
+from .run_events import Feed, FeedReader, Follower, RunEvent
 
 LOOK_EVERY_S: Final = 0.5
 """How often a run that nobody of this process drives is looked at for news."""
@@ -49,8 +48,6 @@ FULL_RETRY_S: Final = 5.0
 MAX_DEATHS: Final = 5
 """Processes that may die while they drive a run, one after the other, before it is set aside."""
 
-Accept = Callable[..., Awaitable[Accepted]]
-
 _log = logging.getLogger("reasonry")
 
 
@@ -66,21 +63,22 @@ class _Drive:
         *,
         text: bool,
     ) -> None:
-        self.owner, self.performers = owner, performers
-        is_new = opened.chain.seq == 1
-        self.feed = Feed(
-            opened.row.run_id, opened.row.session_id, 0 if is_new else opened.chain.seq, text=text
-        )
-        if is_new:
-            self.feed.add([note_all(1, opened.run.begun, opened.run)])
-        self.control = Control(self.feed.add, allowance)
+        self._opened, self.owner, self.performers = opened, owner, performers
+        self.feed = Feed(opened.chain.seq, text=text)
+        self.control = Control(allowance)
         self.ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         """Where the run stood when the drive ended; the error where it could not be written down."""
         # Nobody may be waiting.
         self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     async def want(self, entry: Steered | Stopped) -> bool:
-        """As `Control.want`; where the drive has ended, its right to the run has been given back."""
+        """As `Control.want`; where the drive has ended, its right to the run has been given back.
+
+        Raises:
+            ConflictError: See `check_steering`.
+        """
+        if isinstance(entry, Steered):
+            check_steering(self._opened.row.run_id, self._opened.run, entry)
         if await self.control.want(entry):
             return True
         await asyncio.wait([self.ended])
@@ -144,6 +142,7 @@ class Supervisor:
         app: App,
         order: Order,
         performers: Performers,
+        fork: Fork | None = None,
         *,
         key: RequestKey | None = None,
         text: bool = False,
@@ -152,6 +151,7 @@ class Supervisor:
         """Accept a run, and drive it in the background; one that is no job stands still when this process dies.
 
         Args:
+            fork: What it takes over of another run.
             job: It is a job, and waits so.
             key: The same owner's start with the same key begins nothing new, for a day.
             text: Whether answers are streamed from the first on, for whoever is about to watch.
@@ -161,42 +161,24 @@ class Supervisor:
 
         Raises:
             OverloadedError: As many runs are driven already as may be, or the process is about to end.
-            ConflictError: `idempotency_conflict`: the key was used for another request.
+            ConflictError: As `Engine.accept`.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-
-        async def prepare() -> tuple[Performers, Accept]:
-            return performers, partial(app.engine.accept, order)
-
-        return await self._begin(app, prepare, key=key, text=text, job=job)
-
-    async def fork(
-        self,
-        app: App,
-        source: RecordedRun,
-        at: int,
-        participants: Participants | None = None,
-        options: Mapping[str, Any] | None = None,
-        budget: Budget | None = None,
-        *,
-        reworded: Mapping[str, str] | None = None,
-        key: RequestKey | None = None,
-        job: JobOptions | None = None,
-    ) -> tuple[str, bool]:
-        """Accept a run that begins at a point of another, and drive it in the background; otherwise as `start`.
-
-        Args:
-            at: As in `Engine.fork`; so is `reworded`.
-            options: Those that are to be different.
-            budget: None: that of the run.
-        """
-
-        async def prepare() -> tuple[Performers, Accept]:
-            named = participants or self._reopen(source.participants)
-            order, performers = await app.order_fork(source, named, options or {}, budget)
-            return performers, partial(app.engine.fork, source, order, at, reworded)
-
-        return await self._begin(app, prepare, source.participants, key=key, text=False, job=job)
+        if key is not None and (begun := await app.store.run_begun_with(key)):
+            # However full it is here, and whatever has been spent.
+            return begun, False
+        with self._room(job):
+            allowance = await self._check_day(app, performers)
+            run_id, written = await app.engine.accept(order, fork, job=job, key=key, drive=job is None)
+            if job is not None:
+                self.has_job.set()
+            elif written is not None:
+                async with AsyncExitStack() as held:
+                    opened = await held.enter_async_context(app.engine.open(run_id, written=written))
+                    if fork is not None:
+                        rewind(performers, opened.run, fork.participants)
+                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+            return run_id, written is not None
 
     async def resume(
         self,
@@ -343,39 +325,6 @@ class Supervisor:
         """How many more runs may be driven here."""
         return self._max_runs - len(self._drives) - self._starting
 
-    async def _begin(
-        self,
-        app: App,
-        prepare: Callable[[], Awaitable[tuple[Performers, Accept]]],
-        names: ParticipantNames | None = None,
-        *,
-        key: RequestKey | None,
-        text: bool,
-        job: JobOptions | None,
-    ) -> tuple[str, bool]:
-        """Accept a run, and drive it unless it is a job; see `start`.
-
-        Args:
-            prepare: Returns who works on it, and what accepts it.
-            names: Who worked on the run it is a fork of.
-        """
-        if key is not None and (begun := await app.store.run_begun_with(key)):
-            # However full it is here, and whatever has been spent.
-            return begun, False
-        with self._room(job):
-            performers, accept = await prepare()
-            allowance = await self._check_day(app, performers)
-            run_id, written = await accept(job=job, key=key, drive=job is None)
-            if job is not None:
-                self.has_job.set()
-            elif written is not None:
-                async with AsyncExitStack() as held:
-                    opened = await held.enter_async_context(app.engine.open(run_id, written=written))
-                    if names is not None:
-                        rewind(performers, opened.run, names)
-                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
-            return run_id, written is not None
-
     async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
         """Return what the owner may spend today, if that is limited; raises as `start`."""
         allowance = await self._allowance(app)
@@ -433,7 +382,7 @@ class Supervisor:
             drive.ended.set_result(result)
         finally:
             del self._drives[run_id]
-            drive.feed.close()
+            drive.feed.wake()
             drive.ended.cancel()
 
     # -- steering
@@ -542,42 +491,34 @@ class Supervisor:
             NotFoundError: There is no such run.
             UsageError: It has no event `after`.
         """
-        drive = self._drives.get(run_id)
-        if drive is None or drive.owner != _owner_of(app):
-            # Whoever may not read it is told that there is no such run.
-            await app.store.run(run_id)
-        known, follower, is_idle = after, Follower(app.store, app.strategies, run_id), False
+        # Whoever may not read it is told that there is no such run.
+        row = await app.store.run(run_id)
+        follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
+        known, is_idle = after, False
         while True:
-            async with aclosing(self._read_feed(run_id, after, text=text)) as events:
-                async for event in events:
+            drive = self._drives.get(run_id)
+            if drive is not None:
+                drive.feed.admit(reader)
+            reader.news.clear()
+            if drive is None or drive.feed.seq > follower.seq:
+                row = await app.store.run(run_id)
+                events = await follower.read_on(None if drive is None else max(drive.feed.seq, known))
+                _check_known(run_id, known, follower.seq)
+                for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
                     if event.kind == "ended":
                         return
-            row = await app.store.run(run_id)
-            lines = await follower.read_on()
-            _check_known(run_id, known, follower.seq)
-            for line in (line for line in lines if line.seq > after):
-                after, is_idle = line.seq, False
-                yield event_of(line, run_id, row.session_id)
-            if lines:
-                continue
-            if row.status != "active":
-                return
-            if run_id not in self._drives and not is_idle:
-                is_idle = True
-                yield RunEvent(None, "idle", {"paused": row.paused})
-            if self.draining and is_idle:
-                return
-            await self._wait_for_news()
-
-    async def _read_feed(self, run_id: str, after: int, *, text: bool) -> AsyncGenerator[RunEvent]:
-        """Yield what comes after a position in a run that is driven here, as long as its feed reaches back so far."""
-        drive = self._drives.get(run_id)
-        if drive is not None:
-            async with aclosing(drive.feed.read(after, text=text)) as events:
-                async for event in events:
-                    yield event
+                if events:
+                    continue
+                if row.status != "active" or (self.draining and is_idle):
+                    return
+                if drive is None and not is_idle:
+                    is_idle = True
+                    yield RunEvent(None, "idle", {"paused": row.paused})
+            for event in reader.take_passing(after):
+                yield event
+            await (self._wait_for_news() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
         """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.

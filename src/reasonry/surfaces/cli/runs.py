@@ -268,7 +268,8 @@ def fork_(
             return (await app.coach_fork(source, at, options, limits, participants, brief=brief))[0]
         model = settings.models.model or source.row.model
         with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
-            return await app.fork(source, at, participants, options, budget, watch), False
+            order, performers = await app.order_fork(source, participants, options, budget)
+            return await app.solve(order, performers, watch, source.fork(at)), False
 
     if coach:
         settings.refuse_models()

@@ -12,9 +12,10 @@ import msgspec
 
 from ...app.wiring import App
 from ...errors import UsageError
-from ...records import Backup, Finding, OnProgress, Store
+from ...records import Backup, Finding, OnProgress
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
+from ...stores.row_store import RowStore
 from .. import present
 from .output import print_note
 from .settings import Common, run_async
@@ -61,7 +62,7 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     return _show_backup(common, lambda store: store.restore(file, on_progress=say))
 
 
-def _show_backup(common: Common, work: Callable[[Store], Awaitable[Backup]]) -> int:
+def _show_backup(common: Common, work: Callable[[RowStore], Awaitable[Backup]]) -> int:
     async def do(app: App) -> dict[str, Any]:
         return {"store": app.store.name, **msgspec.to_builtins(await work(app.store))}
 

@@ -26,8 +26,9 @@ from ...engine.engine import Order
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
 from ...ids import now_ms
-from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow, Store
+from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow
 from ...regular_files import read_problems, read_regular_file
+from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from .. import present
@@ -72,7 +73,7 @@ class Waiting:
     at: str | None = None
     queue: str | None = None
 
-    def read(self, store: Store) -> JobOptions:
+    def read(self, store: RowStore) -> JobOptions:
         """Return the options as a store takes them.
 
         Raises:
@@ -274,7 +275,7 @@ async def drive_to_end(
 
 
 async def _drive_idle(
-    store: Store, supervisor: Supervisor, run_ids: Sequence[str], driven: dict[str, Future[Result]]
+    store: RowStore, supervisor: Supervisor, run_ids: Sequence[str], driven: dict[str, Future[Result]]
 ) -> None:
     """Begin to drive runs, if no server does and no workers share the store; return when one may have ended."""
     if not store.has_workers and not (await store.queue_status()).workers:

@@ -59,7 +59,8 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
         named = await app.participants_again(source, ForkBody(start=0))
         participants = replace(named, tools=(*named.tools, *own_tools))
         for _ in range(body.times):
-            run_id, _ = await context.supervisor.fork(app, source, 0, participants, job=job)
+            order, performers = await app.order_fork(source, participants, {}, None)
+            run_id, _ = await context.supervisor.start(app, order, performers, source.fork(0), job=job)
             await table.add(Repeat(body.item, trial.strategy, run_id))
     return reply(await read_comparison(app, comparison_id), 201)
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from ...errors import ReasonryError, StoreError
-from ...records import SessionView, Store
+from ...records import SessionView
+from ...stores.row_store import RowStore
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class Health:
         is_up: Whether the store answered the last time, within its time.
     """
 
-    def __init__(self, store: Store, timeout_s: float) -> None:
+    def __init__(self, store: RowStore, timeout_s: float) -> None:
         self.is_up = True
         self._store, self._timeout_s = store, timeout_s
         self._waits = set[asyncio.Timeout]()

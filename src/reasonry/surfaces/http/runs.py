@@ -131,17 +131,10 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
             key=key,
         )
         return await _begun_reply(context, document["run_id"], is_new)
-    started = await context.supervisor.fork(
-        app,
-        source,
-        at,
-        await app.participants_again(source, body, body.model),
-        body.options,
-        limits,
-        reworded=reworded,
-        key=key,
-        job=JobOptions(),
-    )
+    participants = await app.participants_again(source, body, body.model)
+    order, performers = await app.order_fork(source, participants, body.options, limits)
+    fork = source.fork(at, reworded)
+    started = await context.supervisor.start(app, order, performers, fork, key=key, job=JobOptions())
     return await _begun_reply(context, *started)
 
 
