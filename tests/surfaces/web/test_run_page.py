@@ -14,6 +14,7 @@ import reasonry
 from reasonry.app.wiring import App
 from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
+from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
 from reasonry.core.text import inert
 from reasonry.engine.journal import Begun, Settled
@@ -22,7 +23,8 @@ from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
-from reasonry.surfaces.cli.watch import progress_of
+from reasonry.surfaces.cli.output import draw_lines
+from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
@@ -243,7 +245,9 @@ def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
         if thoughts and "sample-1" in at_work:
             drawn += 1
             assert {node.state for node in thoughts} <= {"open", "dropped"}
-            assert progress_of(run)["tree"][1]["text"] == thoughts[0].text
+            live = Live("world", "", None)
+            live.stepped(run, Step(run.snapshot))
+            assert thoughts[0].text in "".join(draw_lines(live.console, live.draw()))
             print_tree(record.document())
             assert thoughts[0].text in capsys.readouterr().out
     assert drawn > 1

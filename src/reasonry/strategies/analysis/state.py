@@ -417,8 +417,8 @@ def ask(
     lost = answers[0] if is_first and count else None
     if isinstance(lost, Failed) and lost.code == UNREADABLE and affordable(state, 1):
         fault = f"\n\nYour last reply could not be used: {lost.message}."
-        again = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
-        return (yield from ask(state, *again))
+        questions = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
+        return (yield from ask(state, *questions))
     return state, answers
 
 
