@@ -240,10 +240,8 @@ class RunStore(Protocol):
         """Delete a run and its journal."""
         ...
 
-    def drive(self, run_id: str) -> AbstractAsyncContextManager[int]:
+    def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that holds the lease of a run, so that nobody else drives it.
-
-        It gives how many holders have died with it; what that means says `count_deaths`.
 
         Whoever takes the lease gets the run's next fencing number, which never goes back. What this store object writes
         to the run while it holds it is checked against that number in the same transaction; what others write, such as
@@ -254,14 +252,6 @@ class RunStore(Protocol):
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
             NotFoundError: On entering: there is no such run.
-        """
-        ...
-
-    async def count_deaths(self, run_id: str, place: int) -> int:
-        """Return how many holders of a run's lease have died, one after the other, without the run getting further.
-
-        Args:
-            place: How far it has got by now.
         """
         ...
 

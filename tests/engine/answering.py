@@ -137,7 +137,7 @@ async def coach_on(
     shown = await Coach(engine).take_over(run_id, by(performers))
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
-        run = (await engine.read_on(run_id)).run
+        run = (await engine.read(run_id, whole=False)).run
         asks = {one.id: one for one in run.open_effects}
         picked = pick(shown["questions"])
         picked = picked if most is None else picked[: most - given]

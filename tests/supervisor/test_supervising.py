@@ -268,6 +268,8 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         with pytest.raises(ConflictError):
             await supervisor.set_budget(here, run_id, Budget(calls=100))
         await supervisor.resume(here, run_id, budget=Budget(calls=100))
+        kinds = [event.kind for event in await read(supervisor, here, run_id)]
+        assert (kinds.count("ended"), kinds[-1]) == (2, "ended")
         whole = await supervisor.wait(here, run_id)
         assert whole.usage.calls == 20
         forked, is_new = await fork(supervisor, here, run_id, 15, Participants(model=model))

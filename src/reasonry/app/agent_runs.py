@@ -89,7 +89,7 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
     shown |= {name: clip(head[name] or "", _HEAD_CHARS) for name in ("problem", "answer") if head[name]}
     if _is_open(row):
         with contextlib.suppress(ReasonryError):
-            shown["questions_open"] = len(handed_out((await engine.read_on(row.run_id)).run))
+            shown["questions_open"] = len(handed_out((await engine.read(row.run_id, whole=False)).run))
     if row.reason:
         detail = {"detail": row.detail} if row.outcome == "error" else {}
         shown["termination"] = {"reason": row.reason, **detail}

@@ -445,9 +445,6 @@ class Batch:
                 return answer
             if not (answer and takes_samples(model)):
                 return _first(await draw(1))
-        return await self._lead(key, draw)
-
-    async def _lead(self, key: object, draw: Draw) -> Answered | Failed:
         waiting = self._open[key] = []
         answers: Sequence[Answered] | Failed = ()
         try:

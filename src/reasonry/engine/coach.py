@@ -126,7 +126,7 @@ class Coach(Struct, frozen=True):
         Args:
             tree: Whether `progress` also has how a search stands: its `status`, `best` and `tree`.
         """
-        read = await self.engine.read_on(run_id)
+        read = await self.engine.read(run_id, whole=False)
         shown = self._document(run_id, read.row.session_id, read.run)
         if tree and "result" not in shown:
             so_far = result_of(run_id, read.row.session_id, read.run).document()

@@ -192,8 +192,11 @@ class Engine:
 
     # -- reading
 
-    async def read(self, run_id: str) -> ReadRun:
+    async def read(self, run_id: str, *, whole: bool = True) -> ReadRun:
         """Fold a run from its journal.
+
+        Args:
+            whole: From its start; otherwise, where it has not ended, from its latest checkpoint on.
 
         Raises:
             NotFoundError: There is no such run.
@@ -201,31 +204,21 @@ class Engine:
             ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's;
                 `strategy_unknown`: its strategy is not here.
         """
-        row, lines = await self.store.run(run_id), await self.store.lines(run_id)
+        row = await self.store.run(run_id)
+        if not whole and row.status == "active":
+            checkpoint, lines = await self.store.tail(run_id)
+            if checkpoint is not None:
+                chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)
+                run = fold_from(checkpoint.body, [*journal.decode(chain, lines)], self.strategies)
+                if run is not None:
+                    return ReadRun(row, run, chain, checkpoint.seq)
+        lines = await self.store.lines(run_id)
         return await journal.aside(lines, lambda: self._fold(row, lines))
 
     def _fold(self, row: RunRow, lines: Sequence[Line]) -> ReadRun:
         chain = journal.Chain(row.run_id)
         run = fold(journal.decode(chain, lines), self.strategies)
         return ReadRun(row, run, chain)
-
-    async def read_on(self, run_id: str) -> ReadRun:
-        """Fold a run from its latest checkpoint, without reading its history before that; an ended run from its start.
-
-        Raises:
-            As `read`.
-        """
-        row = await self.store.run(run_id)
-        if row.status != "active":
-            # Its result tells of all that happened.
-            return await self.read(run_id)
-        checkpoint, lines = await self.store.tail(run_id)
-        if checkpoint is not None:
-            chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)
-            run = fold_from(checkpoint.body, [*journal.decode(chain, lines)], self.strategies)
-            if run is not None:
-                return ReadRun(row, run, chain, checkpoint.seq)
-        return await self.read(run_id)
 
     async def recorded_run(self, run_id: str) -> RecordedRun:
         """Read a run's journal, without folding it."""
@@ -307,11 +300,9 @@ class Engine:
         """
         async with AsyncExitStack() as held:
             row = written.row if written else await self.store.run(run_id)
-            deaths = await self._take_right(row, held)
-            read = written or await (self.read(run_id) if whole else self.read_on(run_id))
-            if deaths:
-                deaths = await self.store.count_deaths(run_id, len(read.run.events))
-            yield OpenRun(self, read, deaths)
+            await self._take_right(row, held)
+            read = written or await self.read(run_id, whole=whole)
+            yield OpenRun(self, read)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
@@ -343,22 +334,24 @@ class Engine:
             opened = OpenRun(self, await self.read(run_id))
             check_steering(run_id, opened.run, entry)
             try:
-                if isinstance(entry, Steered):
-                    await opened.steer(entry)
-                else:
+                if isinstance(entry, Stopped):
                     await opened.stop(entry.reason, entry.detail)
+                else:
+                    opened.run.apply(entry)
+                    await opened.write(entry)
                 return
             except ConflictError as error:
                 # Else a line has come in between.
                 if error.code == "lease_lost":
                     raise
 
-    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> int:
+    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> None:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
-                return await held.enter_async_context(self.store.drive(row.run_id))
+                await held.enter_async_context(self.store.drive(row.run_id))
+                return
             except ConflictError as error:
                 if row.model != CALLER:
                     raise
@@ -426,15 +419,11 @@ class RunView(NamedTuple):
 
 
 class OpenRun(RunJournal):
-    """A run that this task holds the right to drive, read once.
+    """A run that this task holds the right to drive, read once."""
 
-    Attributes:
-        deaths: How many have died that drove it, one after the other, without the run getting further.
-    """
-
-    def __init__(self, engine: Engine, read: ReadRun, deaths: int = 0) -> None:
+    def __init__(self, engine: Engine, read: ReadRun) -> None:
         super().__init__(engine.store, read, engine.new_rows)
-        self.engine, self.deaths = engine, deaths
+        self.engine = engine
 
     async def drive(
         self,
@@ -535,11 +524,6 @@ class OpenRun(RunJournal):
             self.run.apply(entry)
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
         await self.write(*lifted, self.run.events[-1])
-
-    async def steer(self, entry: Steered) -> None:
-        """Say what the run may do from now on."""
-        self.run.apply(entry)
-        await self.write(entry)
 
     async def keep(self) -> None:
         """Keep the folded state once so many lines have come since the last checkpoint."""

@@ -8,9 +8,7 @@ Rule 3: every line's digest covers the line before, so a changed, lost or foreig
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -232,29 +230,6 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
     return begun, budget, participants
 
 
-_collecting = threading.Lock()
-_pauses = 0
-_is_collected = False
-
-
 async def aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
-    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it.
-
-    Meanwhile the garbage collector is paused, unless the program itself has: a fold makes many objects that all stay,
-    and the collector would walk them again and again, with every thread stopped: at 40,000 lines for a quarter of a
-    second at a time.
-    """
-    global _pauses, _is_collected
-    if len(lines) <= DIRECT_LINES:
-        return work()
-    with _collecting:
-        _is_collected = _is_collected if _pauses else gc.isenabled()
-        _pauses += 1
-        gc.disable()
-    try:
-        return await asyncio.to_thread(work)
-    finally:
-        with _collecting:
-            _pauses -= 1
-            if _pauses == 0 and _is_collected:
-                gc.enable()
+    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
+    return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)

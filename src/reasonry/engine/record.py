@@ -20,9 +20,6 @@ from .journal import Begun, Ended, Entry, ParticipantNames, Settled, terms
 from .result import Result, Termination, result_of
 from .run import PromptLog, Run
 
-INFLATED_BYTES: Final = 1 << 18
-"""How much of a record is inflated at once."""
-
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """What a trace has many of, in the order of the document."""
 
@@ -30,7 +27,7 @@ _REPLAYED: Final = ("events", "path", "thoughts")
 """Those that a replay compares."""
 
 CHUNK: Final = 500
-"""Entries of a list that are taken together, so that a long run needs little memory and nobody waits for it."""
+"""Entries of a list that are taken together, so that a part of a long run is read without the rest."""
 
 Rows = Callable[[Iterable[Thought]], list[ThoughtRow]]
 """Turns the thoughts that come next into rows; begins with the first one of a run."""
@@ -89,14 +86,7 @@ class Record:
             [{"result": self.result, "trace": self.head}],
             ({name: entries} for name, entries in self.read_chunks(LISTS)),
         )
-        deflate, packed, waiting = zlib.compressobj(), list[bytes](), bytearray()
-        for line in lines:
-            waiting += msgspec.json.encode(line) + b"\n"
-            # Each call lets other threads run and then waits for them.
-            if len(waiting) >= INFLATED_BYTES:
-                packed.append(deflate.compress(waiting))
-                waiting.clear()
-        return b"".join([*packed, deflate.compress(waiting), deflate.flush()])
+        return zlib.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
 
 class _FirstLine(Struct, frozen=True):
@@ -106,27 +96,16 @@ class _FirstLine(Struct, frozen=True):
 
 def unpack(packed: bytes) -> Record:
     """Return the record that was packed."""
-    first = msgspec.json.decode(next(_inflate_lines(packed)), type=_FirstLine)
+    head, *lines = zlib.decompress(packed).splitlines()
+    first = msgspec.json.decode(head, type=_FirstLine)
 
     def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
-        lines = _inflate_lines(packed)
-        next(lines)
         for line in lines:
             name = line[2 : line.index(b'"', 2)].decode()
             if name in names:
                 yield name, msgspec.json.decode(line)[name]
 
     return Record(first.result, first.trace, read_chunks)
-
-
-def _inflate_lines(packed: bytes) -> Iterator[bytes]:
-    inflate, line, left = zlib.decompressobj(), b"", packed
-    while left:
-        *lines, line = (line + inflate.decompress(left, INFLATED_BYTES)).split(b"\n")
-        left = inflate.unconsumed_tail
-        yield from lines
-    *lines, _ = (line + inflate.flush()).split(b"\n")
-    yield from lines
 
 
 def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:

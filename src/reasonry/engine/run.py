@@ -123,7 +123,6 @@ class Run:
         self.origins: list[str] = []
         """For each thought the effect with whose event it was recorded; empty where there was none."""
         self._prompts = PromptLog()
-        self._same_edges: dict[tuple[str, str], tuple[str, str]] = {}
         self.spent = NOTHING
         self.reused = NOTHING
         """What the answers that a fork took over had taken; not counted in `spent`."""
@@ -269,8 +268,7 @@ class Run:
         self._before_end = self.ended = None
 
     def _note(self, step: Step, origin: str) -> Snapshot:
-        # A long run takes the same few edges again and again: each is kept once.
-        self.edges += [self._same_edges.setdefault(edge, edge) for edge in step.edges]
+        self.edges += step.edges
         self.thoughts += step.thoughts
         self.origins += [origin] * len(step.thoughts)
         for pending in step.effects:

@@ -83,15 +83,10 @@ def trace_work(
             raise
 
 
-def is_traced() -> bool:
-    """Whether somebody has set up where spans go."""
-    return _find_tracer() is not None
-
-
 def carried_context() -> dict[str, str]:
     """Return what has whoever continues this elsewhere be seen in the same trace; empty: it is not traced."""
     carried = dict[str, str]()
-    if is_traced():
+    if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         TraceContextTextMapPropagator().inject(carried)

@@ -248,7 +248,7 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
 
 
 def count_deaths(tx: sql.Tx, key: int, place: int) -> int:
-    """Return how many holders have died, one after the other, while the run stood at a place; see `Store`."""
+    """Return how many holders have died, one after the other, while the run stood at a place."""
     deaths, before = tx.execute(DEATHS, (key,)).fetchone() or (0, 0)
     # The last one may have died at this place.
     counted = deaths if place <= before else min(deaths, 1)
@@ -287,7 +287,7 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> int:
-    """Return what `RunStore.drive` would give, without taking the lease."""
+    """Return what `RowStore.drive` would give, without taking the lease."""
     found = _read(tx, HELD, run_id)
     return found[-1] + (found[0] is not None and not _find_holder(tx, found))
 

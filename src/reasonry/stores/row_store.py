@@ -272,7 +272,7 @@ class RowStore:
 
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
-        """See `Store`."""
+        """See `Store`; gives how many holders have died with the lease."""
         if self.owner is not None:
             await self.run(run_id)
         async with self._leases.hold(run_id) as deaths:

@@ -317,7 +317,11 @@ def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
-    """Return how many holders of a run's lease have died without the run getting further; see `Store`."""
+    """Return how many holders of a run's lease have died, one after the other, without the run getting further.
+
+    Args:
+        place: How far it has got by now.
+    """
     return leases.count_deaths(tx, key_of(tx, run_id), place)
 
 

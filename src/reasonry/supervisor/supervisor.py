@@ -233,13 +233,16 @@ class Supervisor:
         with self._room():
             async with AsyncExitStack() as held:
                 # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
-                held.enter_context(self._beside_others(run_id, await app.store.deaths_of(run_id)))
+                deaths = await app.store.deaths_of(run_id)
+                held.enter_context(self._beside_others(run_id, deaths))
                 opened = await held.enter_async_context(app.engine.open(run_id))
+                if deaths:
+                    deaths = await app.store.count_deaths(run_id, len(opened.run.events))
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
-                if opened.deaths >= MAX_DEATHS:
+                if deaths >= MAX_DEATHS:
                     # It would take all others down with it.
-                    died = f"those that drove it died {opened.deaths} times at the same place"
+                    died = f"those that drove it died {deaths} times at the same place"
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
@@ -507,8 +510,9 @@ class Supervisor:
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
-                    if event.kind == "ended":
-                        return
+                # It may have ended before, and have been resumed.
+                if events and events[-1].kind == "ended":
+                    return
                 if events:
                     continue
                 if row.status != "active" or (self.draining and is_idle):
@@ -539,7 +543,7 @@ class Supervisor:
                 continue
             if row.paused or row.model == CALLER or self.draining:
                 break
-            if waiting_calls((await app.engine.read_on(run_id)).run):
+            if waiting_calls((await app.engine.read(run_id, whole=False)).run):
                 break
             await self._wait_for_news()
         return await app.engine.result(run_id)

@@ -212,7 +212,7 @@ async def run_document(app: App, run_id: str) -> Document:
     row = await app.store.run(run_id)
     if row.status == "active":
         try:
-            read = await app.engine.read_on(run_id)
+            read = await app.engine.read(run_id, whole=False)
             return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read.run)
         except ConflictError as error:
             if error.code not in ("strategy_changed", "strategy_unknown"):

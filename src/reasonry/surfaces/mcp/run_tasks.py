@@ -258,7 +258,7 @@ class RunTasks:
             is_met = row.outcome == "stopped" and row.reason in _LIMITS
             if row.status != "active" and not is_met:
                 return row, None, None
-            read = await self._app.engine.read_on(run_id)
+            read = await self._app.engine.read(run_id, whole=False)
             question = _question_of(read.row, read.run, read.chain.seq)
             if question is None:
                 return read.row, read.run, None
