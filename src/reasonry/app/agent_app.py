@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,7 @@ class AgentApp(App):
 
     def __init__(self, app: App) -> None:
         vars(self).update(vars(app))
-        self._owns_store = self._owns_pool = False
+        self._owned = AsyncExitStack()
         self.allowed = AllowList.from_environ(app.environ)
         Prices.from_environ(app.environ)
         self._tools: dict[str, Sequence[Any]] = {}
@@ -48,22 +48,18 @@ class AgentApp(App):
 
     def complete(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return a tool's input schema with the names that are listed, and without arguments that have none."""
-        allowed = self.allowed
+        allowed, verifiers = self.allowed, list(self.allowed.verifiers)
+        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
+        either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
         names = {
             "model": {"type": "string", "enum": allowed.model_names},
-            "verifier": self._verifier_schema(),
+            "verifier": {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers]), **either},
             "tools": _names_schema(allowed.tools),
             "documents": _names_schema(allowed.documents),
         }
         members = {name: names.get(name, member) for name, member in schema["properties"].items()}
         properties = {name: member for name, member in members.items() if member is not None}
         return {**schema, "properties": properties}
-
-    def _verifier_schema(self) -> dict[str, Any]:
-        verifiers = list(self.allowed.verifiers)
-        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
-        either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
-        return {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers]), **either}
 
     # -- who may work on a run
 
@@ -103,7 +99,7 @@ class AgentApp(App):
     async def participants_again(
         self, source: RecordedRun, named: ListedParts, model: str | None = None
     ) -> Participants:
-        """Return who may drive a run on, or a fork of it: who is named, else who its record names, if listed now.
+        """Return who may drive a run on, or a fork of it: who is named; where nobody is, who its record names.
 
         Raises:
             UsageError: Someone is not listed.
@@ -125,7 +121,9 @@ class AgentApp(App):
             raise UsageError(message, option="model", choices=names)
 
         def open_parts() -> Participants:
-            return replace(self.admit_again(named.participants(), recorded), model=spec)
+            admitted = replace(self.admit_again(named.participants(), recorded), model=spec)
+            is_as_recorded = spec is None and named.participants() == Participants()
+            return self.recorded_participants(recorded) if is_as_recorded else admitted
 
         with self.fit_errors():
             return await self.pool.run_in_thread(open_parts)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from .run_head import run_head
 from .run_thoughts import new_rows
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 MAX_TEXT_CHARS = 4_000
 """Of a prompt, a reply or a thought that is shown; `sessions get` has thoughts whole."""
@@ -151,29 +152,29 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     return {**about, **_head_document(record, engine.strategies.get(row.strategy)), **document}
 
 
+def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
+    """Return the entries after so many, and whether there are more; one of them is there however long it is."""
+    found, room = list[T](), max_chars
+    for entry in itertools.islice(entries, after, None):
+        room -= len(msgspec.json.encode(entry))
+        if len(found) == limit or (found and room < 0):
+            return found, True
+        found.append(entry)
+    return found, False
+
+
 def _page(record: Record, after: int, limit: int) -> Document:
-    stop = after + limit + 1
-    thoughts = [_thought(row) for row in itertools.islice(new_rows()(record.thoughts()), after, stop)]
     places = record.fork_points()
-    questions = [
-        _question(question, places) for question in itertools.islice(record.entries("questions"), after, stop)
-    ]
-    room, count = MAX_PAGE_CHARS, 0
-    for entries in itertools.zip_longest(thoughts, questions):
-        room -= sum(len(str(entry)) for entry in entries if entry is not None)
-        if count == limit or (count and room < 0):
-            break
-        count += 1
-    more = count < max(len(thoughts), len(questions))
-    prompts, shared = brief_prompts([question["prompt"] for question in questions[:count]])
+    thoughts = map(_thought, new_rows()(record.thoughts()))
+    asked = (_question(question, places) for question in record.entries("questions"))
+    found, more = page_of(itertools.zip_longest(thoughts, asked), after, limit, MAX_PAGE_CHARS)
+    questions = [question for _, question in found if question is not None]
+    prompts, shared = brief_prompts([question["prompt"] for question in questions])
     return {
-        "thoughts": thoughts[:count],
+        "thoughts": [thought for thought, _ in found if thought is not None],
         **({"shared": shared} if shared else {}),
-        "questions": [
-            {**question, "prompt": prompt}
-            for question, prompt in zip(questions[:count], prompts, strict=True)
-        ],
-        "next_cursor": str(after + count) if more else None,
+        "questions": [{**each, "prompt": prompt} for each, prompt in zip(questions, prompts, strict=True)],
+        "next_cursor": str(after + len(found)) if more else None,
     }
 
 

@@ -38,6 +38,8 @@ from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
 from .run_head import RunHead, run_head
 
+Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
+"""The strategies of a composition with what their options say, outermost first."""
 AtHand = Callable[[], dict[str, Any]]
 """Returns what `auto` chooses by, besides the problem; called where it chooses."""
 
@@ -191,7 +193,7 @@ class UseCases:
         at_hand: AtHand,
         *,
         above: int = 0,
-    ) -> tuple[list[tuple[Strategy[Any, Any], dict[str, Any]]], str]:
+    ) -> tuple[Levels, str]:
         """Return the strategies of a composition with what their options say, outermost first; and why it was chosen.
 
         A strategy that is inside by default, with nothing said of its options, is no level.
@@ -252,7 +254,7 @@ class UseCases:
         considered = consider(problem, self._choices(), **at_hand)
         return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
 
-    def _seats(self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]]) -> tuple[str, ...]:
+    def _seats(self, levels: Levels) -> tuple[str, ...]:
         """Return the models that the options of a composition name, as the operator would write them."""
         named = [(level, options["models"]) for level, options in levels if options.get("models")]
         if len(named) > 1:
@@ -264,9 +266,7 @@ class UseCases:
         """Return the model that an option names; the operator may name any."""
         return name
 
-    def _read_options(
-        self, levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]], performers: Performers
-    ) -> list[Any]:
+    def _read_options(self, levels: Levels, performers: Performers) -> list[Any]:
         """Return the options of the strategies of a composition, outermost first."""
         checked: list[Any] = []
         for strategy, written in reversed(levels):
@@ -278,7 +278,7 @@ class UseCases:
     def _read_prompts(
         self,
         written: Mapping[str, str],
-        levels: Sequence[tuple[Strategy[Any, Any], dict[str, Any]]],
+        levels: Levels,
         nested: Sequence[Any],
     ) -> dict[str, str]:
         """Return what stages of a composition ask in place of their own words; raises as `read_prompts`."""

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,19 +49,21 @@ class App(UseCases):
     ) -> None:
         self.environ = os.environ if environ is None else environ
         SECRETS.keep_environment(self.environ)
-        self._owns_store = False
+        self._owned = AsyncExitStack()
+        """Closes what this app has opened."""
         if store_spec is None or isinstance(store_spec, str):
             from ..stores import open_store
 
-            self._owns_store = True
             store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
+            self._owned.push_async_callback(store_spec.close)
         self.store = cast("RowStore", store_spec)
         """A store that was handed in may lack what only servers and operators need."""
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, new_rows, self._tell_verdicts)
         super().__init__(engine, PerformerPool(self.environ))
-        self._owns_pool, self._is_one_owners = True, False
+        self._owned.push_async_callback(self.pool.close)
+        self._is_one_owners = False
 
     def for_owner(self, owner: str) -> App:
         """Return this app as one owner sees it: of runs and sessions, only those of this owner exist.
@@ -73,16 +76,12 @@ class App(UseCases):
         scoped.engine = Engine(
             scoped.store, self.strategies, self.engine.policy, new_rows, scoped._tell_verdicts
         )
-        scoped._is_one_owners = True
-        scoped._owns_store = scoped._owns_pool = False
+        scoped._owned, scoped._is_one_owners = AsyncExitStack(), True
         return scoped
 
     async def close(self) -> None:
         """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
-        if self._owns_pool:
-            await self.pool.close()
-        if self._owns_store:
-            await self.store.close()
+        await self._owned.aclose()
 
     async def __aenter__(self) -> App:
         return self

@@ -19,8 +19,7 @@ import httpx2
 from uvicorn.loops.auto import auto_loop_factory
 
 from reasonry.app.wiring import App
-from reasonry.surfaces.http.serve import DrainingServer
-from reasonry.surfaces.http.server import create_server
+from reasonry.surfaces.http.server import DrainingServer, create_server
 from reasonry.surfaces.http.settings import ServerSettings
 
 TOKENS = {"ana": "ana-token-7Zt4qRk0Vb", "ben": "ben-token-93XcLmPw5s"}

@@ -83,7 +83,7 @@ def serve(
     from uvicorn.loops.auto import auto_loop_factory
 
     from ..http import settings as http
-    from ..http.serve import serve as serve_http
+    from ..http.server import serve as serve_http
 
     policy = Policy(rates=rates.limits())
     environ = overlay(listed.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})

@@ -78,13 +78,11 @@ def check_origin(headers: Mapping[str, str]) -> None:
         scheme, _, place = origin.lower().partition("://")
         if scheme not in ("http", "https") or place != host.lower():
             raise ReasonryError(_CROSSED, code="forbidden_origin")
-    elif headers.get("sec-fetch-site", "none") not in _OWN_SITES and not _opens_page(headers):
+    elif headers.get("sec-fetch-site", "none") not in _OWN_SITES and (
+        # A person may follow a link that is on another page.
+        headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
+    ):
         raise ReasonryError(_CROSSED, code="forbidden_origin")
-
-
-def _opens_page(headers: Mapping[str, str]) -> bool:
-    """Whether a person follows a link that is on another page."""
-    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def is_open(path: str) -> bool:

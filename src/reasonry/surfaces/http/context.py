@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
@@ -24,8 +27,6 @@ from .settings import ServerSettings
 if TYPE_CHECKING:
     from ...queues import Worker
 
-T = TypeVar("T")
-
 _LOG = logging.getLogger("reasonry.http")
 
 LOOK_EVERY_S = 1.0
@@ -36,6 +37,10 @@ HUNG_UP = "its client hung up"
 
 PRINCIPAL = "reasonry.principal"
 """The key of an ASGI scope under which the gate notes whose request it is."""
+
+
+PING_S: Final = 15
+"""After so long without an event a comment is sent, so that nothing on the way takes the stream for dead."""
 
 
 class RequestContext(NamedTuple):
@@ -116,13 +121,6 @@ class Wiring:
             parts = self._parts[principal] = AgentApp(app), app.sessions()
         return RequestContext(principal, parts[0], self.supervisor, parts[1], self, request)
 
-    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do some work beside the request that asks for it; it is not cancelled with that request."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     @contextlib.contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
         """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
@@ -136,7 +134,10 @@ class Wiring:
             yield
         except (asyncio.CancelledError, GeneratorExit):
             if self._present[run_id] == 1 and not (leaves or self.draining.is_set()):
-                self.beside(cancel())
+                # Beside the request, which is cancelled itself.
+                task = asyncio.create_task(cancel())
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
             raise
         finally:
             self._present[run_id] -= 1
@@ -204,3 +205,27 @@ class Wiring:
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)
+
+
+class EventStream(EventSourceResponse):
+    """Events of one request, as they come."""
+
+    def __init__(
+        self, context: RequestContext, events: AsyncIterable[bytes], headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(
+            events,
+            headers=headers,
+            ping=PING_S,
+            ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),
+        )
+        self._counted = context.wiring.stream(context.principal)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Raises:
+            OverloadedError: As many streams are open as may be.
+        """
+        with self._counted:
+            await super().__call__(scope, receive, send)

@@ -11,8 +11,8 @@ Rule 2: a run ends with its call only where the protocol says that who closes th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -32,7 +32,7 @@ from ..mcp.tools import CallContext, Document, Report
 from .context import RequestContext, Wiring, page_url
 from .operations import Operation
 
-BEAT_S: Final = 15.0
+BEAT_S: Final = 5.0
 PATIENCE_S: Final = 45.0
 """Many clients give a call up after a minute."""
 _MESSAGE_CHARS = 200
@@ -83,44 +83,28 @@ class SupervisedWork(RunWork):
 
     async def _wait(self, run_id: str, context: CallContext) -> Result | None:
         """Return where the run ended; None: the caller has waited long enough, or the server is about to end."""
-        ended = self._wiring.beside(self._supervisor.wait(self.app, run_id))
-        draining = self._wiring.beside(self._wiring.draining.wait())
+        ended = asyncio.ensure_future(self._supervisor.wait(self.app, run_id))
+        draining = asyncio.ensure_future(self._wiring.draining.wait())
         try:
             if context.report is None:
                 await asyncio.wait({ended, draining}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
             else:
-                await self._report(run_id, (ended, draining), context.report)
+                await self._report(run_id, {ended, draining}, context.report)
             return ended.result() if ended.done() and not ended.cancelled() else None
         finally:
             ended.cancel()
             draining.cancel()
 
-    async def _report(self, run_id: str, over: Sequence[asyncio.Task[Any]], report: Report) -> None:
-        """Tell the caller the run's id, then each latest thought, or that the run continues, until it is over."""
-        message, latest, number, news = f"run {run_id}", "at work", 0, asyncio.Event()
-
-        async def follow() -> None:
-            nonlocal latest
-            async with aclosing(self._supervisor.watch(self.app, run_id)) as events:
-                async for event in events:
-                    if thoughts := event.data.get("thoughts"):
-                        latest = thoughts[-1]["text"][:_MESSAGE_CHARS]
-                        news.set()
-
-        following = self._wiring.beside(follow())
-        for task in over:
-            task.add_done_callback(lambda _: news.set())
-        try:
-            while not any(task.done() for task in over):
-                number += 1
-                await report(float(number), None, message)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(BEAT_S):
-                        await news.wait()
-                news.clear()
-                message = latest
-        finally:
-            following.cancel()
+    async def _report(self, run_id: str, over: set[asyncio.Future[Any]], report: Report) -> None:
+        """Tell the caller the run's id, then its latest thought, or that the run continues, until it is over."""
+        message, number = f"run {run_id}", 0
+        while True:
+            number += 1
+            await report(float(number), None, message)
+            if (await asyncio.wait(over, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED))[0]:
+                return
+            thoughts = (await self.app.engine.read_on(run_id)).run.thoughts
+            message = thoughts[-1].text[:_MESSAGE_CHARS] if thoughts else "at work"
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:

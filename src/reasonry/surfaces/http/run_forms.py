@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import MAX_NAMES, AskedRun, ListedParts, Options
+from ...app.agent_runs import page_of
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
@@ -194,14 +194,6 @@ class DiffDocument(TypedDict):
     terms: list[DifferenceDocument]
 
 
-class DeletedRunDocument(TypedDict):
-    """A run that is gone, for good."""
-
-    run_id: str
-    session_id: str
-    deleted: bool
-
-
 async def run_document(app: App, run_id: str) -> Document:
     """Return where a run stands: what `runs show` has without its lists and nodes, and what a coached run asks.
 
@@ -242,7 +234,9 @@ async def trace_page(view: RunView, name: ListName, limit: int, cursor: str | No
         UsageError: The cursor is not one of this list.
     """
     after = position_of(cursor)
-    entries, more = await asyncio.to_thread(lambda: _entries(view.record, name, after, limit))
+    entries, more = await asyncio.to_thread(
+        lambda: page_of(view.record.entries(name), after, limit, MAX_TRACE_CHARS)
+    )
     return {
         "run_id": view.row.run_id,
         "status": view.record.result.status,
@@ -250,14 +244,3 @@ async def trace_page(view: RunView, name: ListName, limit: int, cursor: str | No
         "entries": entries,
         "next_cursor": str(after + len(entries)) if more else None,
     }
-
-
-def _entries(record: Record, name: ListName, after: int, limit: int) -> tuple[list[Any], bool]:
-    """Return entries after so many, and whether there are more."""
-    room, found = MAX_TRACE_CHARS, list[Any]()
-    for entry in itertools.islice(record.entries(name), after, None):
-        room -= len(msgspec.json.encode(entry))
-        if len(found) == limit or (found and room < 0):
-            return found, True
-        found.append(entry)
-    return found, False

@@ -17,16 +17,14 @@ from ...engine.journal import CALLER
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
 from ...records import JobOptions, Outcome
-from ...supervisor.run_events import RunEvent
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
-from .context import RequestContext
+from .context import EventStream, RequestContext
 from .documents import MAX_KEY_CHARS, page_headers, read_form, read_key, reply
 from .operations import Operation
 from .run_forms import (
     AnswersBody,
     ChangedLimits,
-    DeletedRunDocument,
     DiffDocument,
     ForkBody,
     ListName,
@@ -40,8 +38,7 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import ETAG, Instant, Name, Position
-from .streams import EventStream
+from .sessions import ETAG, DeletedSessionDocument, Instant, Name, Position
 
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
@@ -230,15 +227,12 @@ async def _pieces(context: RequestContext, run_id: str, after: int, *, text: boo
     ended = False
     async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
         async for event in events:
-            yield _piece(event)
+            place = b"" if event.id is None else b"id: %d\n" % event.id
+            data = msgspec.json.encode(event.data)
+            yield b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), data)
             ended = event.kind == "ended"
     if not ended and context.supervisor.draining:
         yield DRAINING
-
-
-def _piece(event: RunEvent) -> bytes:
-    place = b"" if event.id is None else b"id: %d\n" % event.id
-    return b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), msgspec.json.encode(event.data))
 
 
 # -- steered
@@ -272,14 +266,11 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
     """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
     source = await context.app.engine.recorded_run(run_id)
-    was_coached = source.participants.model == CALLER
     budget = None if body.budget is None else change_limits(source.budget, body.budget)
-    if body.is_coached(was_coached):
+    if body.is_coached(source.participants.model == CALLER):
         await context.app.coach_take_over(run_id, body.participants(), budget)
     else:
-        vetted = await context.app.participants_again(source, body, body.model)
-        is_as_it_was = not was_coached and body == ResumeBody(mode=body.mode, budget=body.budget)
-        named = None if is_as_it_was else vetted
+        named = await context.app.participants_again(source, body, body.model)
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
     return await read_run(context, run_id)
 
@@ -309,7 +300,7 @@ OPERATIONS = (
     Operation("GET", "/api/runs", list_runs, RunListDocument),
     Operation("GET", "/api/runs/diff", compare_runs, DiffDocument),
     Operation("GET", _RUN, read_run, RunDocument),
-    Operation("DELETE", _RUN, delete_run, DeletedRunDocument),
+    Operation("DELETE", _RUN, delete_run, DeletedSessionDocument),
     Operation("GET", f"{_RUN}/page", read_page, PageDocument, 200, _SAME, ETAG),
     Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
     Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CHANGED),

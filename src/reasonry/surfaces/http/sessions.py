@@ -177,9 +177,10 @@ class SessionExportDocument(TypedDict):
 
 
 class DeletedSessionDocument(TypedDict):
-    """A session that is gone."""
+    """A session that is gone, or a run with its session."""
 
     session_id: str
+    run_id: NotRequired[str]
     deleted: bool
 
 

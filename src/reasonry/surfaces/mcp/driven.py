@@ -32,7 +32,6 @@ from ...core.budget import Budget
 from ...core.machine import Step
 from ...engine.engine import Order
 from ...engine.follow import Observer
-from ...engine.journal import CALLER
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...engine.run import Run
@@ -234,8 +233,6 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
     run_id = await app.run_id(call.run_id, runs.ids)
     source = await app.engine.recorded_run(run_id)
     participants = await app.participants_again(source, call, call.model)
-    if not (call.model or call.verifier or call.tools or call.documents or source.row.model == CALLER):
-        participants = app.recorded_participants(source.participants)
     budget = call.budget_after(source.budget)
     runs.add(run_id)
     if tasks is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -17,10 +17,6 @@ from msgspec import Struct, field, structs
 from ...core.text import inert
 from ...records import Outcome
 from ..run_report import Block
-
-T = TypeVar("T")
-
-FORMAT = 2
 
 
 class PageCost(Struct, frozen=True):
@@ -153,7 +149,6 @@ class DrawnCounts(Struct, kw_only=True):
 class PageDocument(DrawnCounts, kw_only=True):
     """The document; for the members that a record has too, see there."""
 
-    format: int = FORMAT
     kind: Literal["run", "session"]
     id: str
     session_id: str

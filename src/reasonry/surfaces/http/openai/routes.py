@@ -18,11 +18,10 @@ from starlette.responses import Response
 from ....core.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..catalog import read_name
-from ..context import RequestContext
+from ..context import EventStream, RequestContext
 from ..documents import RUN, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
-from ..streams import EventStream
 from .completion import Completion, begin
 from .request import (
     ChatFields,
