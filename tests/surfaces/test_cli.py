@@ -252,7 +252,7 @@ def test_an_answer_whose_check_cannot_be_read_is_given_with_a_warning(shell: She
     assert shown.count("unreadable: ") == 3
     assert shown.count("← Hm, odd.") == 3
     assert "e1 sequential_reasoning" in shown
-    assert "warning: the answer is unchecked" in shown
+    assert "Warnings\n  - the answer is unchecked" in shown
 
 
 def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_reply(shell: Shell) -> None:
@@ -261,7 +261,7 @@ def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_rep
     failed = shell.json("solve", "17 + 25", "--strategy", "chain_of_thought", "--model", model)
     assert (failed["outcome"], failed["answer"], failed["best_answer"]) == ("error", None, "17 + 25 = 42")
     shown = shell.run("runs", "show", failed["run_id"]).stdout
-    assert "best so far, not an answer: 17 + 25 = 42" in shown
+    assert "Best so far, not an answer\n  17 + 25 = 42\n" in shown
     assert shown.count("unreadable: ") == 3
 
 

@@ -98,8 +98,8 @@ def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, scri
         *(f"  {line}" for line in plan_text),
         "Thought 2 · think",
     ]
-    assert "\n".join(whole) in shown.stdout
-    assert "path: problem_reception → think ×2 → conclude → final_response" in shown.stdout
+    assert "\n".join(whole[:-1]) in shown.stdout
+    assert "Path\n  problem_reception → think ×2 → conclude → final_response\n" in shown.stdout
     in_full = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script, "--full")
     assert "\n".join(whole) in in_full.stderr
     assert in_full.stdout.splitlines() == [solved.stdout.strip()]

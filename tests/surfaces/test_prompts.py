@@ -102,7 +102,7 @@ def test_the_command_line_reads_the_file_and_a_resumed_run_asks_the_same(
     assert trace["prompts"] == {STAGE: OWN}
     assert all(question["prompt"].startswith("Think in French.") for question in trace["questions"])
     assert cli.run(["runs", "show", "last", "--store", store]) == 0
-    assert f"prompt of {STAGE}:\n  Think in French.\n  {{prompt}}\n" in capsys.readouterr().out
+    assert f"Prompt of {STAGE}\n  Think in French.\n  {{prompt}}\n" in capsys.readouterr().out
     assert cli.run(["runs", "replay", "last", "--store", store, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["replay"]["identical"] is True
     assert cli.run(["runs", "fork", "last", "--at", "0", *model]) == 8

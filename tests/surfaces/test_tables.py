@@ -21,7 +21,7 @@ from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.output import Column, local_time, print_table
 
 COLUMNS = (
-    Column("ID", itemgetter(0), kind="id"),
+    Column("ID", itemgetter(0)),
     Column("BEGUN", itemgetter(1), rank=2),
     Column("STATUS", itemgetter(2), rank=1),
     Column("STRATEGY", itemgetter(3), rank=3),
@@ -83,7 +83,7 @@ def test_the_last_column_wraps_between_words_and_loses_none(words: list[str], wi
 @given(rows=rows)
 def test_where_nobody_looks_on_values_are_whole_between_tabs(rows: list[tuple[str, ...]]) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as written:
-        print_table(COLUMNS, rows, {row[0]: "short" for row in rows})
+        print_table([Column("ID", itemgetter(0), lambda value: "short"), *COLUMNS[1:]], rows)
     lines = written.getvalue().split("\n")[:-1]
     assert [line.split("\t") for line in lines] == [
         [inert(" ".join(cell.split())) for cell in row] for row in rows

@@ -78,7 +78,7 @@ def test_the_shell_says_so_at_the_end_and_when_the_run_is_shown(
     cli.run(["runs", "list", "--json", *store])
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     cli.run(["runs", "show", run["run_id"], *store])
-    assert "warning: the verifier python:" in capsys.readouterr().out
+    assert "Warnings\n  - the verifier python:" in capsys.readouterr().out
     cli.run(["runs", "show", run["run_id"], "--json", *store])
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
 

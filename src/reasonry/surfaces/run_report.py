@@ -53,16 +53,30 @@ Block = Heading | Prose | Bullets | Grid
 
 
 def run_report(record: Record) -> list[Block]:
-    """Return all there is to report of a run."""
+    """Return all there is to report of a run, the answer first."""
     trace: dict[str, Any] = {**record.result.document(), **record.head}
-    title = _text(trace.get("title")) or trace["problem"]
-    answer, warnings = trace["answer"], trace["warnings"]
-    best = trace.get("best_answer")
-    blocks: list[Block] = [Heading(first_words(inert(title), TITLE_CHARS), 1), Bullets(tuple(_facts(trace)))]
-    blocks += [Heading("Problem"), Prose(trace["problem"])]
-    blocks += [Heading("Answer"), Prose(answer if answer is not None else f"None: {present.end_text(trace)}")]
-    if best:
-        blocks += [Heading("Best so far, not an answer"), Prose(best)]
+    return [*report_head(trace), *report_answer(trace), *report_work(record, trace)]
+
+
+def report_head(trace: Mapping[str, Any]) -> list[Block]:
+    """Return the title, what the run was, and its problem."""
+    title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
+    return [Heading(title, 1), Bullets(tuple(_facts(trace))), Heading("Problem"), Prose(trace["problem"])]
+
+
+def report_answer(trace: Mapping[str, Any]) -> list[Block]:
+    """Return the answer, or why there is none, and the best so far."""
+    answer, best = trace["answer"], trace.get("best_answer")
+    text = answer if answer is not None else f"None: {present.end_text(trace)}"
+    blocks: list[Block] = [Heading("Answer"), Prose(text)]
+    return [*blocks, Heading("Best so far, not an answer"), Prose(best)] if best else blocks
+
+
+def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
+    """Return how the work went: prompts of the user's own, outline, warnings, path and thoughts."""
+    blocks, warnings = list[Block](), trace["warnings"]
+    for stage, prompt in trace.get("prompts", {}).items():
+        blocks += [Heading(f"Prompt of {stage}"), Prose(prompt)]
     blocks += outline(trace)
     if warnings:
         blocks += [Heading("Warnings"), Bullets(tuple(warnings))]
@@ -176,9 +190,6 @@ def _plans(plans: Sequence[Mapping[str, Any]], selected: Any) -> Iterator[Block]
     chosen = next((place for place, plan in enumerate(plans) if plan.get("number") == selected), None)
     if rows:
         yield Grid(("plan", "score", "", "reason"), tuple(rows), chosen)
-    if chosen is not None:
-        name, score, *_ = rows[chosen]
-        yield Prose(f"Selected plan {name.removeprefix('Plan ')} {score}".strip())
 
 
 def plan_name(number: Any) -> str:

@@ -30,27 +30,24 @@ def run(arguments: list[str]) -> int:
     Returns:
         The exit code; 0 only when what was asked for is done.
     """
+    as_json = "--json" in arguments
     with present.masked_output(os.environ):
-        return _run(arguments, "--json" in arguments)
-
-
-def _run(arguments: list[str], as_json: bool) -> int:
-    try:
-        return _call(arguments)
-    except ReasonryError as error:
-        return _report(error, as_json)
-    except KeyboardInterrupt:
-        return present.EXIT_CODES["cancelled"]
-    except BrokenPipeError:
-        # The reader has gone, as `head` does: this ends as SIGPIPE has it, and nothing is left to be flushed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _CLOSED_PIPE
-    except Exception as error:
-        if os.environ.get("REASONRY_DEBUG"):
-            traceback.print_exc()
-        reason = f"{type(error).__name__}: {error}"
-        message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {reason}"
-        return _report(ReasonryError(message), as_json)
+        try:
+            return _call(arguments)
+        except ReasonryError as error:
+            return _report(error, as_json)
+        except KeyboardInterrupt:
+            return present.EXIT_CODES["cancelled"]
+        except BrokenPipeError:
+            # The reader has gone, as `head` does: this ends as SIGPIPE has it, and nothing is left to be flushed.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return _CLOSED_PIPE
+        except Exception as error:
+            if os.environ.get("REASONRY_DEBUG"):
+                traceback.print_exc()
+            reason = f"{type(error).__name__}: {error}"
+            message = f"internal error, please report it (REASONRY_DEBUG=1 shows where): {reason}"
+            return _report(ReasonryError(message), as_json)
 
 
 def _call(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,11 +60,8 @@ def refute_(
     Put each question to someone who has not seen the others: a sub-agent, another model, a colleague. Each claim ends
     confirmed, refuted or undecided, with the place and the reason. The next thought of the session tells of it.
     """
-    text = read_problem(plan)
-    if claim and plan is None and session is None:
-        text = "\n".join(claim)
-    options = [f"claims={json_.dumps(list(claim))}"] if claim else []
-    request = settings.request(text, REFUTER, options, session)
+    request = settings.request(read_problem(plan), REFUTER, (), session)
+    request = replace(request, options={"claims": list(claim)} if claim else {})
     return show_coached(settings.do(lambda app: app.coach_start(request, brief=brief)), settings.common)
 
 

@@ -80,7 +80,7 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
     console = open_console(out)
     for part in parts_of(inert(answer)):
         if isinstance(part, str):
-            print_line(indent + part, stream=out)
+            print_line(f"{indent}{part}".rstrip() if indent else part, stream=out)
         else:
             console.print(Padding.indent(part, len(indent)))
 
@@ -220,6 +220,7 @@ def print_tree(trace: Document) -> None:
     nodes = [*first_nodes(trace, trace["problem"], ()).values()]
     if not any(node.kind == "thought" for node in nodes):
         return
+    print_line("")
     print_inert_lines(draw_lines(open_console(), tree_of(nodes, trace["problem"], MAX_DRAWN)))
     if len(nodes) > MAX_DRAWN:
         print_line(f"… of {len(nodes)} nodes; --json has them all")

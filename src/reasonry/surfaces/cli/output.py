@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
@@ -197,7 +197,7 @@ class Column:
     Args:
         heading: Its heading in a terminal.
         of: The value that it shows of a row: a key, or a function of the row.
-        kind: An `id` is shortened in a terminal, an `instant` is said as people say it.
+        in_terminal: Makes a terminal's form of a value: a short id, an instant as people say it.
         rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
         narrowest: For a column of texts, the width down to which they are cut; None: its values are never cut.
         wraps: Whether its values continue in the next line rather than being cut; only for the last column.
@@ -206,7 +206,7 @@ class Column:
 
     heading: str
     of: str | Callable[[Any], Any]
-    kind: Literal["text", "id", "instant"] = "text"
+    in_terminal: Callable[[str], str] = str
     rank: int = 0
     narrowest: int | None = None
     wraps: bool = False
@@ -217,12 +217,6 @@ class Column:
         value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
         return "" if value is None else " ".join(plain_value(value).split())
 
-    def shorten(self, value: str, ids: Mapping[str, str]) -> str:
-        """Return a value as a terminal shows it."""
-        if self.kind == "instant":
-            return local_time(value)
-        return ids.get(value, value) if self.kind == "id" else value
-
 
 _MEMBERS = (
     Column("", lambda member: member[0].replace("_", " ")),
@@ -230,18 +224,15 @@ _MEMBERS = (
 )
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Any], ids: Mapping[str, str] = {}) -> None:
-    """Print rows on standard output: as a table in a terminal, elsewhere as tab-separated values.
-
-    Args:
-        ids: How ids are shortened in a terminal.
-    """
-    cells = [[inert(column.read(row)) for column in columns] for row in rows]
+def print_table(columns: Sequence[Column], rows: Iterable[Any]) -> None:
+    """Print rows on standard output: as a table in a terminal, elsewhere as tab-separated values."""
+    forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
+    cells = [
+        [inert(form(column.read(row))) for column, form in zip(columns, forms, strict=True)] for row in rows
+    ]
     if not sys.stdout.isatty():
         print_inert_lines("\t".join(row) for row in cells)
-        return
-    cells = [[column.shorten(cell, ids) for column, cell in zip(columns, row, strict=True)] for row in cells]
-    if cells:
+    elif cells:
         print_inert_lines(_draw(columns, cells))
 
 

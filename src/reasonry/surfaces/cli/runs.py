@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import takewhile
@@ -27,7 +25,7 @@ from ...guided.replies import instant
 from ...ids import shorten_ids
 from ...records import Outcome
 from .. import present
-from ..run_report import outline, path_text, thought_title, whole_thought
+from ..run_report import report_answer, report_head, report_work
 from .arguments import (
     Count,
     Filters,
@@ -40,16 +38,15 @@ from .arguments import (
     read_pairs,
 )
 from .coach import Brief, show_coached
-from .draw import print_answer, print_blocks, print_tree
-from .output import Column, confirm, print_line, print_note, print_record
+from .draw import print_blocks, print_tree
+from .output import Column, confirm, local_time, print_line, print_note, print_record
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 from .watch import watching
 
 _COLUMNS = (
-    Column("ID", "run_id", kind="id"),
-    Column("BEGUN", lambda row: instant(row["created_at_ms"]), kind="instant", rank=2),
+    Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time, rank=2),
     Column("OUTCOME", lambda row: row["outcome"] or row["status"], rank=1),
     Column("STRATEGY", "strategy", rank=3),
     Column("PROBLEM", "problem", narrowest=20),
@@ -90,9 +87,8 @@ def list_(
     is_all = (status, outcome, model) == (None, None, None) and not filters.are_any
     return common.show_rows(
         {"runs": rows, "next": more},
-        _COLUMNS,
+        [Column("ID", "run_id", lambda value: short.get(value, value)), *_COLUMNS],
         rows,
-        short,
         none="no runs yet" if is_all else "no such runs",
         more=f"--before {short[more]}" if more else "",
     )
@@ -141,8 +137,7 @@ def stats_(
         counts = defaultdict[tuple[str, str], Counter[str]](Counter)
         for row in rows:
             counts[row.model, row.strategy] += rungs_of(await app.engine.record(row.run_id))
-        in_order = sorted(counts.items(), key=lambda count: (-count[1].total(), count[0]))
-        readings = [
+        readings: list[dict[str, Any]] = [
             {
                 "model": model,
                 "strategy": name,
@@ -150,37 +145,22 @@ def stats_(
                 "unreadable": rungs["unreadable"],
                 "rungs": dict(rungs.most_common()),
             }
-            for (model, name), rungs in in_order
+            for (model, name), rungs in counts.items()
             if rungs
         ]
-        return {"runs": len(rows), "readings": readings}
+        return {"runs": len(rows), "readings": sorted(readings, key=lambda row: -row["replies"])}
 
     return common.show(common.do(work))
 
 
 def _print_record(record: Record) -> None:
     trace: dict[str, Any] = {**record.result.document(), **record.head}
-    print_line(f"run {trace['run_id']}  {present.end_text(trace)}")
-    print_line(f"{trace['strategy']} · {trace['model']} · {present.spend(trace)}")
-    print_line(f"problem: {trace['problem']}")
-    print_line(f"path: {path_text(record.entries('path'), trace['stage'])}")
-    for stage, prompt in trace.get("prompts", {}).items():
-        print_line(f"prompt of {stage}:", *(f"  {line}" for line in prompt.splitlines()))
+    print_blocks(report_head(trace))
     print_tree(trace)
-    for number, thought in enumerate(record.thoughts(), 1):
-        title, *lines = whole_thought(thought_title(number, thought), thought)
-        print_line(title)
-        print_answer(textwrap.dedent("\n".join(lines)), "  ")
-    print_line("questions:")
+    print_blocks(report_work(record, trace))
+    print_line("", "Questions")
     print_line(*(line for question in record.entries("questions") for line in _question_lines(question)))
-    print_blocks(outline(trace))
-    print_line(*(f"warning: {warning}" for warning in trace["warnings"]))
-    if trace.get("best_answer"):
-        print_line(f"best so far, not an answer: {clip(trace['best_answer'], 400)}")
-    answer = trace["answer"]
-    # On a terminal the first line may be a heading or a table.
-    lead = "answer:\n" if answer and "\n" in answer and sys.stdout.isatty() else "answer: "
-    print_answer("no answer" if answer is None else lead + answer)
+    print_blocks(report_answer(trace))
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:

@@ -20,20 +20,18 @@ from ...ids import shorten_ids
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .draw import draw_session
-from .output import Column, print_document, print_line, print_note, print_text, write_text
+from .output import Column, local_time, print_document, print_line, print_note, print_text, write_text
 from .settings import Common
 
 _CHARS_BEFORE_MATCH = 12
 _COLUMNS = (
-    Column("ID", "session_id", kind="id", narrowest=36),
-    Column("USED", "used_at", kind="instant", rank=2),
+    Column("USED", "used_at", local_time, rank=2),
     Column("STATUS", lambda row: _status(row), rank=1),
     Column("THOUGHTS", "thought_history_length", rank=4, align_right=True),
     Column("STRATEGY", "strategy", rank=3),
     Column("PURPOSE", "purpose", narrowest=20),
 )
 _MATCHES = (
-    Column("SESSION", "session_id", kind="id", narrowest=36),
     Column("THOUGHT", "thought_number", rank=1, align_right=True),
     Column("TEXT", "shown", narrowest=20),
 )
@@ -69,9 +67,8 @@ def list_(
     more = document["next_cursor"]
     return common.show_rows(
         document,
-        _COLUMNS,
+        [Column("ID", "session_id", lambda value: short.get(value, value), narrowest=36), *_COLUMNS],
         document["sessions"],
-        short,
         none="no such sessions" if status or filters.are_any else "no sessions yet",
         more=f"--cursor {short[more]}" if more else "",
     )
@@ -142,9 +139,8 @@ def search_(
     more = document["next_cursor"]
     common.show_rows(
         document,
-        _MATCHES,
+        [Column("SESSION", "session_id", lambda value: short.get(value, value), narrowest=36), *_MATCHES],
         document["matches"],
-        short,
         none="nothing found",
         more=f"--cursor {more}" if more else "",
     )

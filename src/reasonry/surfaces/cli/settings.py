@@ -70,7 +70,6 @@ class OutputOptions:
         document: Any,
         columns: Sequence[Column],
         rows: Sequence[Any],
-        ids: Mapping[str, str] = {},
         *,
         none: str = "",
         more: str = "",
@@ -78,14 +77,13 @@ class OutputOptions:
         """Print a document, or its rows as a table for people.
 
         Args:
-            ids: How ids are shortened in a terminal.
             none: The note where there are no rows.
             more: The options that show the next page, if there is one.
         """
         note = f"next page: {more}" if more else "" if rows else none
 
         def draw() -> None:
-            print_table(columns, rows, ids)
+            print_table(columns, rows)
             if note:
                 print_note(note)
 
@@ -159,18 +157,13 @@ class Listed:
 
     def environ(self) -> dict[str, str]:
         """Return the environment with the options that are named laid over it."""
-        lists = {
-            name: names if isinstance(names, str) else ",".join(names)
-            for name, names in vars(self).items()
-            if names
-        }
-        return overlay(os.environ, lists)
+        return overlay(os.environ, vars(self))
 
 
-def overlay(environ: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
+def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
     """Return the environment with the options that are named laid over their variables."""
-    named = {f"REASONRY_{name.upper()}": value for name, value in options.items() if value is not None}
-    return {**environ, **named}
+    named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
+    return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
 
 @Parameter(name="*")
