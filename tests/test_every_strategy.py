@@ -135,7 +135,7 @@ def options(strategy: Strategy[Any, Any], seed: int) -> Any:
         given["convergence_window"] = rng.choice([1, 2, 5])
     if strategy.name == "analysis":
         given |= _analysis(rng, is_long=seed % 8 == 0)
-        given |= {"judge_plans": ["together", "alone"][seed % 2], "enforce_task_counts": seed % 10 == 0}
+        given |= {"enforce_task_counts": seed % 10 == 0}
     return msgspec.convert(given, strategy.options)
 
 

@@ -48,7 +48,6 @@ USUAL: dict[str, Any] = {
         "iteration_strategy": "one pass",
     },
     "plan_generation": plan("What can Python do?", "What can JavaScript do?"),
-    "plan_evaluation": {"overall_score": 70, "reason": "fair"},
     "knowledge": {"answer": "It can do much.", "confidence": 0.9},
     "logic_kernel": {"steps": ["A holds", "so B holds"], "conclusion": "B"},
     "py_executor": {"code": "6 * 7"},
@@ -105,9 +104,10 @@ class Desk:
             return value if isinstance(value, Failed) else ToolReturned(value)
         assert isinstance(one.effect, Ask)
         name = one.effect.facts["resource"] if one.stage == "task_execution" else one.stage
-        usual = USUAL.get(name) or {"tool_input": {"query": f"converted: {one.effect.facts['task']}"}}
-        if "candidates" in one.effect.facts:
+        if one.stage == "plan_evaluation":
             usual = scores(*[70] * one.effect.facts["candidates"])
+        else:
+            usual = USUAL.get(name) or {"tool_input": {"query": f"converted: {one.effect.facts['task']}"}}
         given = self.script[name].pop(0) if self.script.get(name) else None
         event = given if isinstance(given, msgspec.Struct) else reply(usual if given is None else given)
         usd = self.prices.get(name, self.usd)

@@ -182,10 +182,6 @@ def test_a_task_text_without_resource_or_query_is_asked_for_again(task: str) -> 
 # -- stage 3
 
 
-def scored(*scores: float | None) -> list[Any]:
-    return [{"overall_score": score, "reason": f"worth {score}"} for score in scores]
-
-
 def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
     plans = [plan("a"), plan("b"), plan("c")]
     for each, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
@@ -196,24 +192,21 @@ def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
         assert document["selected_plan"] == document["plans"]["abc".index(winner)]
 
 
-def test_a_score_out_of_range_is_asked_for_again_and_a_plan_without_one_cannot_win() -> None:
-    plans = [plan("a"), plan("b")]
-    alone = {"candidate_plans": 2, "judge_plans": "alone"}
-    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(850, 850, 850, 1)}, **alone)
-    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [None, 1]
+def test_a_score_out_of_range_is_asked_for_again_and_without_scores_the_first_plan_is_taken() -> None:
+    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [scores(850, 1), scores(1, 2)]}
+    walked = analyse(script, candidate_plans=2)
+    assert len(asked(walked, "plan_evaluation")) == 2
+    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [1, 2]
     assert walked.conclusion.document["selected_plan"]["number"] == 2
-    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(*[-1] * 6)}, **alone)
+    walked = analyse({**script, "plan_evaluation": [scores(-1, -1)] * 3}, candidate_plans=2)
     assert walked.conclusion.document["selected_plan"]["number"] == 1, "none has a score: the first"
 
 
 def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
-    plans = [plan("a"), plan("b")]
-    alone = {"candidate_plans": 2, "judge_plans": "alone", "votes": 3}
-    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(50, 60, 50, 60)}, **alone)
-    assert len(asked(walked, "plan_evaluation")) == 4, "two of three rounds settle it"
-    walked = analyse({"plan_generation": plans, "plan_evaluation": scored(50, 60, 90, 60, 90, 10)}, **alone)
-    assert len(asked(walked, "plan_evaluation")) == 6
-    assert walked.conclusion.document["selected_plan"]["number"] == 1
+    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [scores(50, 60)] * 2}
+    walked = analyse(script, candidate_plans=2, votes=3)
+    assert len(asked(walked, "plan_evaluation")) == 2, "two of three rounds settle it"
+    assert walked.conclusion.document["selected_plan"]["number"] == 2
 
 
 def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_order() -> None:

@@ -218,9 +218,9 @@ def test_every_row_of_votes_decides_within_five() -> None:
         votes = tuple(Attack("n is even", "shown", verdict) for verdict in verdicts)  # pyright: ignore
         proof = Proof(1, "Yes", steps=(BAD["reasoning"],))
         seen = [
-            count_votes(PROBLEM, replace(proof, votes=votes[:number])).verdict for number in range(VOTES + 1)
+            count_votes(PROBLEM, replace(proof, votes=votes[:number])).status for number in range(VOTES + 1)
         ]
-        first = next(number for number, verdict in enumerate(seen) if verdict)
+        first = next(number for number, verdict in enumerate(seen) if verdict != "open")
         fails, holds = verdicts[:first].count("fails"), verdicts[:first].count("holds")
         expected = "refuted" if fails == REFUTE else "confirmed" if holds == CONFIRM else "undecided"
         assert seen[first] == expected

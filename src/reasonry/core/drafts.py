@@ -56,7 +56,8 @@ class Draft(Struct, frozen=True, omit_defaults=True):
         number: From 1, in the order drawn.
         short: The answer alone, where `answer` says more; votes compare it.
         steps: What leads to the answer, where the strategy inside says so.
-        status: `unfinished`: it was cut off; `lost`: there is no answer.
+        status: `proved`: by a verifier; `confirmed` and `undecided`: by readers; `unfinished`: it was cut off; `lost`:
+            there is no answer.
         checked: Whether a verifier has looked at it, as far as one looks.
         why: With `refuted` and `lost`: the reason.
         code: With `lost`: of the failure.
@@ -69,7 +70,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     answer: str = ""
     short: str = ""
     steps: tuple[str, ...] = ()
-    status: Literal["open", "proved", "refuted", "unfinished", "lost"] = "open"
+    status: Literal["open", "proved", "confirmed", "undecided", "refuted", "unfinished", "lost"] = "open"
     checked: bool = False
     why: str = ""
     code: str | None = None

@@ -62,7 +62,6 @@ from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, option
 from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
-from ..reading.vote import tally
 
 SYSTEM = """You read a text by someone else with fresh eyes. You owe it nothing: what is wrong in it is to be found \
 before it is acted upon; what is right is to be left alone. You are told at the end what to do now."""
@@ -116,7 +115,7 @@ LENSES: Final = {
     "complete": "look for what is missing: what else would have to hold, was not checked, and would overturn it.",
 }
 
-Verdict = Literal["", "proved", "confirmed", "refuted", "undecided"]
+Verdict = Literal["", "confirmed", "refuted", "undecided"]
 """Empty while it is open."""
 
 _VERDICTS: Final = ("refuted", "undecided", "confirmed")
@@ -191,16 +190,15 @@ class Claim(Struct, frozen=True):
 
 
 class Proof(Draft, frozen=True, omit_defaults=True):
-    """A finished solution, the votes on it, and what came of them.
-
-    Attributes:
-        holes: What was found wrong with it, or kept it from being confirmed.
-        verdict: Of its readers, or of what settles it without them.
-    """
+    """A finished solution, the votes on it, and the holes that they found in it."""
 
     votes: tuple[Attack, ...] = ()
     holes: tuple[str, ...] = ()
-    verdict: Verdict = ""
+
+    @property
+    def faults(self) -> list[str]:
+        """What was found wrong with it, or kept it from being confirmed."""
+        return [*self.holes, *filter(None, [self.why])]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
@@ -218,28 +216,19 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[Proof]:
-        """The proofs that are not refuted: the settled one first, then revisions, then those that agree most.
-
-        Before anything has looked at them the first one leads: votes for what may be refuted next count nothing.
-        """
-        votes = tally([proof.answer for proof in self.drafts])
-        sizes = {at + 1: vote.count for vote in votes for at in vote.voters}
-        order = ("proved", "confirmed", "undecided", "")
-
-        def rank(proof: Proof) -> tuple[int, bool, int, int]:
-            agreeing = sizes[proof.number] if proof.checked else 0
-            return order.index(proof.verdict), proof.repairs == 0, -agreeing, proof.number
-
-        return sorted((proof for proof in self.drafts if proof.verdict != "refuted"), key=rank)
+        """The proofs that are not refuted: the settled one first, then revisions, then as they were written."""
+        order = ("proved", "confirmed", "undecided", "open")
+        found = (proof for proof in self.drafts if proof.status in order)
+        return sorted(found, key=lambda proof: (order.index(proof.status), proof.repairs == 0))
 
     @property
     def best(self) -> Proof | None:
         """The proof that a verifier or the readers confirmed."""
-        return next((proof for proof in self.ranking if proof.verdict in ("proved", "confirmed")), None)
+        return next((proof for proof in self.ranking if proof.status in ("proved", "confirmed")), None)
 
     def fail(self) -> Move:
         """Return the end of a run that abstains: it says which holes are left."""
-        holes = "; ".join(dict.fromkeys(hole for proof in self.drafts for hole in proof.holes))
+        holes = "; ".join(dict.fromkeys(fault for proof in self.drafts for fault in proof.faults))
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
@@ -378,31 +367,24 @@ def _proof(s: State, number: int, value: ReasonedAnswer, repairs: int = 0) -> Pr
     """Return a proof; a false equation or a marked gap refutes it at once."""
     proof = Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
     faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
-    return replace(proof, status="refuted", verdict="refuted", holes=tuple(faults)) if faults else proof
+    return replace(proof, status="refuted", holes=tuple(faults)) if faults else proof
 
 
 def attack_proof(s: State) -> Body:
     """v_1, … on the proof that ranks first, until they decide; stay for the next one."""
     s = yield from s.verify()
-    s = replace(s, drafts=tuple(map(_apply_verifier, s.drafts)))
-    proof = next((proof for proof in s.ranking if not proof.verdict), None)
+    proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
         can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
-    while not proof.verdict:
+    while proof.status == "open":
         answers = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
         if not proof.votes:
             raise_if_all_failed(answers)
         votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
         proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
-    found = "\n- ".join([f"Proof {proof.number}: {proof.verdict}", *proof.holes])
-    return stay(s.with_proof(proof), Thought(found, data={"verdict": proof.verdict}))
-
-
-def _apply_verifier(proof: Proof) -> Proof:
-    if proof.status == "refuted" and not proof.verdict:
-        return replace(proof, verdict="refuted", holes=(proof.why,))
-    return replace(proof, checked=True, verdict="proved" if proof.status == "proved" else proof.verdict)
+    found = "\n- ".join([f"Proof {proof.number}: {proof.status}", *proof.holes])
+    return stay(s.with_proof(proof), Thought(found, data={"verdict": proof.status}))
 
 
 def _attacks(s: State, proof: Proof) -> list[Ask]:
@@ -415,27 +397,27 @@ def _attacks(s: State, proof: Proof) -> list[Ask]:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Return a proof with the verdict of its votes, empty while more can decide, and the holes they found."""
+    """Return a proof with what its votes decide, open while more can, and the holes they found."""
     text = f"{problem}\n{proof.text}"
     counted = [vote for vote in proof.votes if _counts(text, vote)]
     found = Counter(vote.verdict for vote in counted)
     left = VOTES - len(proof.votes)
     if found["fails"] >= REFUTE:
-        verdict = "refuted"
+        status = "refuted"
     elif found["holds"] >= CONFIRM:
-        verdict = "confirmed"
+        status = "confirmed"
     elif found["fails"] + left < REFUTE and found["holds"] + left < CONFIRM:
-        verdict = "undecided"
+        status = "undecided"
     else:
         return proof
     holes = [f"{vote.quote}: {vote.reason}" for vote in counted if vote.verdict != "holds"]
-    return replace(proof, verdict=verdict, holes=tuple(holes) if verdict != "confirmed" else ())
+    return replace(proof, status=status, holes=tuple(holes) if status != "confirmed" else ())
 
 
 def revise(s: State) -> Body:
     """Y' ~ π(y | x, y_best, its holes): nothing of the votes but what they found."""
-    proof = min(s.drafts, key=lambda each: (each.verdict == "refuted", len(each.holes), -each.number))
-    holes = "\n".join(f"- {hole}" for hole in proof.holes) or "- Not every step was shown."
+    proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
+    holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
     ask = _ask_solver(s, "revision", REVISE.format(proof=proof.text, holes=holes))
     (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"), give_failures=True)
@@ -466,9 +448,9 @@ def conclude_proofs(state: State) -> Conclusion:
             {
                 "number": proof.number,
                 "answer": proof.answer,
-                "verdict": proof.verdict or None,
+                "verdict": None if proof.status == "open" else proof.status,
                 "votes": [vote.verdict for vote in proof.votes],
-                "holes": list(proof.holes),
+                "holes": proof.faults,
                 "revises": proof.repairs or None,
             }
             for proof in state.drafts
@@ -478,7 +460,7 @@ def conclude_proofs(state: State) -> Conclusion:
     if not state.ranking:
         return Conclusion(document=document)
     best = state.ranking[0]
-    certainty = "proved" if best.verdict == "proved" else "given"
+    certainty = "proved" if best.status == "proved" else "given"
     return Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
 
 

@@ -16,7 +16,7 @@ Algorithm, for a query q, with the analysis history H:
     one allowed value ← Focus(answer)                                  focused_answer
 
 *Differs from the seed*, or settles what it leaves open. A plan whose number of tasks is not that of its complexity is
-asked for again; without a complexity it has 2 to 6. `judge_plans=alone` scores each plan by itself. A task of
+asked for again; without a complexity it has 2 to 6. A task of
 `knowledge` or `logic_kernel` is its input already and passes the conversion unasked; small documents are shown instead
 of searched, and planners see how documents begin; questions show results as text. Continuing goes back to the first
 stage, not to planning. A focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run
@@ -52,8 +52,8 @@ from .questions import (
     ExecutionReply,
     FocusReply,
     PlanReply,
+    PlanScore,
     QualityReply,
-    ScoreReply,
     SynthesisReply,
 )
 from .result import AnalysisDetails, conclude
@@ -149,7 +149,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 ]
             },
             read=plan_evaluation.read_scores,
-            value=ScoreReply | tuple[ScoreReply, ...],
+            value=tuple[PlanScore, ...],
         ),
         Stage(
             "query_conversion",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.bodies import Body, Move, Thought, fail, go, request
@@ -33,6 +31,7 @@ from .questions import (
 from .state import (
     COST_LIMIT,
     RETRIEVER,
+    Overview,
     Plan,
     State,
     Task,
@@ -61,29 +60,10 @@ def receive(s: State) -> Body:
 
 def _with_documents(state: State, found: ToolReturned | Failed) -> State:
     """Return the state with what the retriever says of its documents; one that cannot is only searched."""
-    value = found.value if isinstance(found, ToolReturned) else None
     try:
-        overview = msgspec.convert(value, Overview)
+        return replace(state, overview=msgspec.convert(getattr(found, "value", None), Overview))
     except msgspec.ValidationError:
         return state
-    passages = None if overview.passages is None else tuple(overview.passages)
-    documents = tuple(msgspec.to_builtins(document) for document in overview.documents)
-    return replace(state, documents=documents, passages=passages)
-
-
-class Document(Struct, frozen=True):
-    """A document, and how it begins."""
-
-    source: str
-    characters: int
-    begins: str
-
-
-class Overview(Struct, frozen=True):
-    """What documents there are; all of their passages, where they are small."""
-
-    documents: tuple[Document, ...]
-    passages: tuple[dict[str, Any], ...] | None = None
 
 
 # -- stage 1: complexity
@@ -158,17 +138,10 @@ def plans_due(state: State, asked: int = 0) -> int:
         return min(1, wanted)
     votes = state.options.majority
     for due in range(wanted, 0, -1):
-        scores = votes * questions_of_a_round(state, have + due)
+        scores = votes if have + due > 1 else 0
         if due + scores + 2 + votes <= room(state):
             return due
     return min(wanted, 1) if not have and room(state) >= 1 else 0
-
-
-def questions_of_a_round(state: State, plans: int) -> int:
-    """Return how many questions it takes to score so many plans once."""
-    if plans < 2:
-        return 0
-    return 1 if state.options.judge_plans == "together" else plans
 
 
 def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:

@@ -65,7 +65,7 @@ ANGLES = (
     "look for what speaks against the obvious answer",
 )
 
-# Stage 3, plan evaluation, with the seed's criteria: all plans side by side, or each alone.
+# Stage 3, plan evaluation, with the seed's criteria: all plans side by side.
 EVALUATE = """Resources that tasks can use: {resources}.
 
 {count} plans were drafted.
@@ -76,14 +76,6 @@ Now score each of them from 0 to 100, side by side. Does each task use the right
 aspects of the query covered? Can it be carried out with the resources there are? Plans get the same score only if \
 neither is better.
 {form}"""
-EVALUATE_ALONE = """Resources that tasks can use: {resources}.
-
-A plan was drafted:
-{plan}
-
-Now score it from 0 to 100. Does each task use the right resource? Is the order right? Are all aspects of the query \
-covered? Can it be carried out with the resources there are?
-{{"reason": "strengths and weaknesses in a sentence or two", "overall_score": 0 to 100}}"""
 
 # Stage 4, task execution: the query as input, the resource, the quality gate.
 CONVERT = """The next task is for `{resource}`:
@@ -223,15 +215,8 @@ class PlanReply(Struct, frozen=True):
     ]
 
 
-class ScoreReply(Struct, frozen=True, kw_only=True):
-    """What a plan is worth."""
-
-    reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
-    overall_score: Annotated[float, Meta(ge=0, le=100, description="0 is useless, 100 cannot be bettered.")]
-
-
 class PlanScore(Struct, frozen=True, kw_only=True):
-    """What one of several plans is worth."""
+    """What a plan is worth."""
 
     plan: Annotated[str, Meta(description="The letter of the plan.")]
     reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""

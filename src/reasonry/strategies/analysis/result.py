@@ -52,29 +52,28 @@ class AnalysisDetails(AnswerDetails):
 
 def document(state: State) -> dict[str, Any]:
     """Return the analysis as the result document has it."""
-    made, focused = state.synthesis, state.focused
-    now = state.now
-    found = next(
-        (iteration.complexity for iteration in reversed(state.iterations) if iteration.complexity), None
+    made, focus, focused, now = state.synthesis, state.focus, state.focused, state.now
+    plans = [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)]
+    found = (each.complexity for each in reversed(state.iterations) if each.complexity)
+    synthesis: dict[str, Any] = dict.fromkeys(
+        ("synthesis", "final_answer", "title", "headline", "image_caption")
     )
+    if made is not None:
+        synthesis = {
+            "synthesis": {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
+            "final_answer": str(made.final_answer),
+            "title": made.title,
+            "headline": made.headline,
+            "image_caption": made.image_caption if state.options.image else None,
+        }
     return {
-        "complexity": _data(found),
-        "plans": [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)],
-        "selected_plan": None
-        if now.selected is None
-        else _plan(state.number, now.selected + 1, now.plans[now.selected]),
+        "complexity": _data(next(found, None)),
+        "plans": plans,
+        "selected_plan": None if now.selected is None else plans[now.selected],
         "tasks": [task.document for task in state.tasks],
         "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
-        "synthesis": None
-        if made is None
-        else {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
-        "final_answer": None if made is None else str(made.final_answer),
-        "focused_answer": None
-        if focused is None or state.focus is None
-        else {"type": state.focus.kind, "value": focused},
-        "title": None if made is None else made.title,
-        "headline": None if made is None else made.headline,
-        "image_caption": made.image_caption if made is not None and state.options.image else None,
+        **synthesis,
+        "focused_answer": {"type": focus.kind, "value": focused} if focus and focused is not None else None,
         **state.final.document,
         "diagnostics": {
             "dropped_plans": [why for iteration in state.iterations for why in iteration.dropped]

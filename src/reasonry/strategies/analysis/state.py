@@ -88,9 +88,6 @@ class Options(AnswerOptions, frozen=True):
         ),
     ] = False
     concurrent_tasks: Annotated[bool, Meta(description="Execute independent tasks side by side.")] = False
-    judge_plans: Annotated[
-        Literal["together", "alone"], Meta(description="Score all plans in one question, or each alone.")
-    ] = "together"
     enforce_task_counts: Annotated[
         bool, Meta(description="Require the number of tasks that fits the complexity; otherwise 1 to 24.")
     ] = True
@@ -256,14 +253,26 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
     decision: DecisionReply | None = None
 
 
+class Document(Struct, frozen=True):
+    """A document of the user's, and how it begins."""
+
+    source: str
+    characters: int
+    begins: str
+
+
+class Overview(Struct, frozen=True, omit_defaults=True):
+    """What documents there are, as far as the retriever says so; all of their passages, where they are small."""
+
+    documents: tuple[Document, ...]
+    passages: tuple[dict[str, Any], ...] | None = None
+
+
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """An analysis between two answers."""
 
     options: Options
-    documents: tuple[dict[str, Any], ...] = ()
-    """What documents the user gave, and how each begins, where the retriever says so."""
-    passages: tuple[dict[str, Any], ...] | None = None
-    """All of them, where they are small enough to be shown instead of searched."""
+    overview: Overview = Overview(())
     iterations: tuple[Iteration, ...] = (Iteration(),)
     tasks: tuple[Task, ...] = ()
     """Of all iterations, in the order of their plans."""
@@ -300,6 +309,11 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     def accepted(self) -> tuple[Task, ...]:
         """All accepted tasks."""
         return tuple(task for task in self.tasks if task.status == "ACCEPTED")
+
+    @property
+    def passages(self) -> tuple[dict[str, Any], ...] | None:
+        """All of the documents, where they are small enough to be shown instead of searched."""
+        return self.overview.passages
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -353,14 +367,14 @@ def documents_shown(state: State, *, whole: bool = False) -> str:
     Args:
         whole: Show documents that are read whole as they are.
     """
-    if not state.documents:
+    if not state.overview.documents:
         return ""
     if whole and state.passages is not None:
         return DOCUMENTS.format(how="reads whole", documents=passages_text(state.passages))
     how = "searches" if state.passages is None else "reads whole"
     lines = (
-        f"{document['source']} ({document['characters']} characters): {document['begins']}"
-        for document in state.documents
+        f"{document.source} ({document.characters} characters): {document.begins}"
+        for document in state.overview.documents
     )
     return DOCUMENTS.format(how=how, documents="\n".join(lines))
 
@@ -417,8 +431,8 @@ def ask(
     lost = answers[0] if is_first and count else None
     if isinstance(lost, Failed) and lost.code == UNREADABLE and affordable(state, 1):
         fault = f"\n\nYour last reply could not be used: {lost.message}."
-        questions = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
-        return (yield from ask(state, *questions))
+        repeated = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
+        return (yield from ask(state, *repeated))
     return state, answers
 
 

@@ -103,7 +103,7 @@ class SupervisedWork(RunWork):
             await report(float(number), None, message)
             if (await asyncio.wait(over, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED))[0]:
                 return
-            thoughts = (await self.app.engine.read_on(run_id)).run.thoughts
+            thoughts = (await self.app.engine.read(run_id, whole=False)).run.thoughts
             message = thoughts[-1].text[:_MESSAGE_CHARS] if thoughts else "at work"
 
 
