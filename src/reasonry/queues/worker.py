@@ -16,9 +16,14 @@ import logging
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import procrastinate
+import procrastinate.worker
+import psycopg_pool
+from procrastinate.exceptions import ConnectorException
 
 from ..engine.telemetry import trace_work
 from ..errors import NotFoundError, ReasonryError, UsageError
@@ -29,9 +34,6 @@ from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
 from ..stores.postgres.spelling import read
 from ..supervisor import Supervisor
 from ..supervisor.job_taking import REST_S, rest_s
-
-if TYPE_CHECKING:
-    import procrastinate
 
 DEFAULT_QUEUE: Final = JobOptions().queue
 BEAT_S: Final = 2.0
@@ -46,11 +48,7 @@ _log = logging.getLogger("reasonry.worker")
 
 
 class Later(Exception):
-    """The job is to be tried again, by whichever worker comes first.
-
-    Attributes:
-        delay_s: After how long.
-    """
+    """The job is to be tried again after a delay, by whichever worker comes first."""
 
     def __init__(self, delay_s: float, why: object) -> None:
         super().__init__(f"{why}")
@@ -131,16 +129,7 @@ class Worker:
         # What lost tables have left without a job.
         await self._store.put_missing_jobs()
         queue = self._opened_app()
-        tasks = [asyncio.create_task(work) for work in (self._drive_jobs(queue), self._ending.wait())]
-        worker = tasks[0]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await worker
-
-    async def _drive_jobs(self, queue: procrastinate.App) -> None:
-        async with queue.open_async(), _beside(_rescue(queue)) as rescuing:
+        async with queue.open_async():
             worker = asyncio.create_task(
                 queue.run_worker_async(
                     queues=self._queues,
@@ -153,23 +142,27 @@ class Worker:
                     install_signal_handlers=False,
                 )
             )
+            tasks: list[asyncio.Task[Any]] = [
+                worker,
+                *(asyncio.create_task(each) for each in (_rescue(queue), self._ending.wait())),
+            ]
             try:
-                await asyncio.wait([worker, rescuing], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                worker.cancel()
-                if (await asyncio.wait([worker], timeout=STUCK_S))[1]:
+                for task in tasks:
+                    task.cancel()
+                if (await asyncio.wait(tasks, timeout=STUCK_S))[1]:
                     _log.error("the connection of the queue hangs; this process ends, to be started again")
                     os._exit(1)
-            if not worker.cancelled():
-                worker.result()
-            if rescuing.done():
-                rescuing.result()
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()
 
     def _opened_app(self) -> procrastinate.App:
         schema = self._store.address.schema
         queue = app_of(self._store, f"{WORKER}:{schema} {os.getpid()}@{socket.gethostname()}")
 
-        @queue.task(name=TASK, retry=_retry_strategy(), pass_context=True)
+        @queue.task(name=TASK, retry=_Again(), pass_context=True)
         async def drive(  # pyright: ignore[reportUnusedFunction]
             context: Any, run_id: str, owner: str, carried: dict[str, Any]
         ) -> None:
@@ -184,8 +177,6 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
     Args:
         application: How the database is to call its connections.
     """
-    import procrastinate
-
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(
@@ -222,41 +213,22 @@ async def _rescue(queue: procrastinate.App) -> None:
 
 
 async def _put_back(queue: procrastinate.App) -> None:
-    from procrastinate.exceptions import ConnectorException
-
     for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_S):
         with contextlib.suppress(ConnectorException):
             # Another was quicker.
             await queue.job_manager.retry_job(job)
 
 
-def _retry_strategy() -> Any:
-    import procrastinate
-
-    class Again(procrastinate.BaseRetryStrategy):
-        def get_retry_decision(self, *, exception: BaseException, job: Any) -> procrastinate.RetryDecision:
-            delay_s = exception.delay_s if isinstance(exception, Later) else 60.0
-            # The right to drive a run is often given back a moment later.
-            delay_s = min(delay_s, FIRST_RETRY_S * 2 ** min(job.attempts, 20))
-            return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay_s))
-
-    return Again()
-
-
-@contextlib.asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
-    task = asyncio.create_task(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+class _Again(procrastinate.BaseRetryStrategy):
+    def get_retry_decision(self, *, exception: BaseException, job: Any) -> procrastinate.RetryDecision:
+        delay_s = exception.delay_s if isinstance(exception, Later) else 60.0
+        # The right to drive a run is often given back a moment later.
+        delay_s = min(delay_s, FIRST_RETRY_S * 2 ** min(job.attempts, 20))
+        return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay_s))
 
 
 def _quieten() -> None:
     """Have the library log no tracebacks, which show what a database has said, and no end of a job twice."""
-    import procrastinate.worker
-    import psycopg_pool
 
     def strip(record: logging.LogRecord) -> bool:
         record.msg, record.args = SECRETS.mask(record.getMessage(), error=True).partition("\n")[0], None

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -162,51 +162,37 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
     return Backup(str(file), file.stat().st_size, kinds.count("run"), kinds.count("session"))
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Generator[None]:
-    """Keep every database connection away from the file of a store, as SQLite itself does."""
-    import apsw
+def _take_place(draft: Path, path: Path) -> None:
+    try:
+        if path.exists() and _replace(draft, path):
+            return
+        # A log that is there is of a store that is gone, or damaged with it.
+        is_there = path.exists()
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        sync_folder(path.absolute().parent)
+        if not publish(draft, path, replace=is_there):
+            message = f"{path} was created again by another process; try again"
+            raise StoreError(message, code="store_busy", path=str(path))
+    except OSError as error:
+        raise unusable_error(path, error.strerror or str(error)) from error
 
+
+def _replace(draft: Path, path: Path) -> bool:
+    """Put a file in place of a store that nobody has open, log included; return whether the store could be read."""
     try:
-        file = apsw.VFSFile(
-            "", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0]
-        )
-    except apsw.Error as error:
-        raise unusable_error(path, "it cannot be opened; check its permissions") from error
-    try:
-        file.xLock(apsw.SQLITE_LOCK_SHARED)
-        file.xLock(apsw.SQLITE_LOCK_EXCLUSIVE)
-        yield
-    except apsw.BusyError:
+        with faults_of(path), contextlib.closing(connect(path, 1.0)) as db:
+            # Only where no other connection is there can the log be moved into the file, and go.
+            db.execute("PRAGMA journal_mode = DELETE")
+            db.execute("BEGIN EXCLUSIVE")
+            publish(draft, path, replace=True)
+        return True
+    except StoreError as error:
+        if error.code == "store_corrupt":
+            return False
+        if error.code != "store_busy":
+            raise
         message = (
             f"{path} cannot be replaced: it is in use; end every process that has it open, then try again"
         )
         raise StoreError(message, code="store_busy", path=str(path)) from None
-    finally:
-        file.xClose()
-
-
-def _drop_log(path: Path) -> None:
-    for end in ("-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
-    sync_folder(path.absolute().parent)
-
-
-def _take_place(draft: Path, path: Path) -> None:
-    try:
-        if not path.exists():
-            # A log that is there is of a store that is gone.
-            _drop_log(path)
-            if not publish(draft, path):
-                message = f"{path} was created again by another process; try again"
-                raise StoreError(message, code="store_busy", path=str(path))
-            return
-        # The log of a store that cannot be opened is damaged with it.
-        source = Source(path, busy_timeout_s=1.0)
-        with contextlib.suppress(StoreError), faults_of(path), contextlib.closing(source.writer()) as db:
-            source.empty_log(db)
-        with _alone(path):
-            _drop_log(path)
-            publish(draft, path, replace=True)
-    except OSError as error:
-        raise unusable_error(path, error.strerror or str(error)) from error

@@ -20,33 +20,27 @@ import time
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import StoreError, UsageError
 from . import schema, sql
 
-
-class _Fault(NamedTuple):
-    code: str
-    advice: str
-
-
-_BUSY = _Fault("store_busy", "another process has locked it; try again")
-_DAMAGED = _Fault("store_corrupt", "its file is damaged; restore it from a backup")
-_FULL = _Fault("store_full", "the disk or the quota is full; free some space, then try again")
+_BUSY = "store_busy", "another process has locked it; try again"
+_DAMAGED = "store_corrupt", "its file is damaged; restore it from a backup"
+_FULL = "store_full", "the disk or the quota is full; free some space, then try again"
 _FAULTS = {
     "CorruptError": _DAMAGED,
-    "NotADBError": _Fault("store_corrupt", "it is not a SQLite file, or its first page is damaged"),
+    "NotADBError": ("store_corrupt", "it is not a SQLite file, or its first page is damaged"),
     "BusyError": _BUSY,
     "LockedError": _BUSY,
     "ProtocolError": _BUSY,
     "FullError": _FULL,
-    "TooBigError": _Fault("store_full", "a text is larger than any store can hold"),
-    "ReadOnlyError": _Fault("store_unavailable", "it is read-only; make it writable"),
-    "CantOpenError": _Fault("store_unavailable", "its file cannot be opened; check its permissions"),
-    "IOError": _Fault("store_unavailable", "reading from or writing to the disk failed; check the disk"),
+    "TooBigError": ("store_full", "a text is larger than any store can hold"),
+    "ReadOnlyError": ("store_unavailable", "it is read-only; make it writable"),
+    "CantOpenError": ("store_unavailable", "its file cannot be opened; check its permissions"),
+    "IOError": ("store_unavailable", "reading from or writing to the disk failed; check the disk"),
 }
-"""By the class of what `apsw` raises."""
+"""Code and advice by the class of what `apsw` raises."""
 
 SHOWN_FAULTS = 20
 
@@ -81,16 +75,12 @@ def read_fault(error: Exception, path: Path) -> Exception:
     # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
     is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
     by_class = _DAMAGED if is_odd else _FAULTS.get(type(error).__name__)
-    by_result = _BY_RESULT.get(_result_of(error))
+    by_result = _BY_RESULT.get(getattr(error, "extendedresult", 0))
     if (meaning := by_result or by_class) is None:
         return StoreError(f"the store {path} could not be used ({error})", path=str(path))
     code, advice = meaning
     message = f"the store {path} could not be used: {advice}" + ("" if by_result else f" ({error})")
     return StoreError(message, code=code, retryable=code == "store_busy", path=str(path))
-
-
-def _result_of(error: Exception) -> int:
-    return getattr(error, "extendedresult", 0)
 
 
 @contextlib.contextmanager
@@ -111,12 +101,7 @@ def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> Sto
 
 
 class Source:
-    """One store's file, and the connections to it.
-
-    Args:
-        path: Where the file is, or will be created.
-        busy_timeout_s: How long to wait for other processes before `store_busy`.
-    """
+    """One store's file, and the connections to it; see `SqliteStore` for its arguments."""
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0) -> None:
         # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
@@ -148,7 +133,7 @@ class Source:
         try:
             db = self._open()
         except apsw.IOError as error:
-            if _result_of(error) != _NO_ROOM or self._has_log():
+            if getattr(error, "extendedresult", 0) != _NO_ROOM or self._has_log():
                 raise
             return open_file(self.path, self.busy_timeout_s, "immutable=1")
         with closed_on_error(db):
@@ -275,15 +260,6 @@ def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
     return db
 
 
-def _fill(draft: Path) -> None:
-    with contextlib.closing(connect(draft, 1.0)) as db:
-        reserve_checksums(db)
-        db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        name_file(db)
-        migrate(db, str(draft))
-        db.execute("PRAGMA journal_mode = WAL")
-
-
 def reserve_checksums(db: sql.Database) -> None:
     """Have the pages of an empty file end with a checksum, where that can be had."""
     if checksum_vfs() is not None:
@@ -328,7 +304,10 @@ def is_file(path: Path) -> bool:
     try:
         found = path.lstat()
     except FileNotFoundError:
-        _check_no_orphaned_log(path)
+        log = log_of(path)
+        if log.exists() and log.stat().st_size:
+            why = f"the store is missing, but its log {log.name} is still there; restore the store, or delete the log"
+            raise unusable_error(path, why, "store_corrupt") from None
         return False
     except (OSError, ValueError) as error:
         raise unusable_error(path, _reason(error)) from error
@@ -354,17 +333,6 @@ def log_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _check_no_orphaned_log(path: Path) -> None:
-    journal = log_of(path)
-    with contextlib.suppress(OSError, ValueError):
-        if journal.lstat().st_size > 0:
-            why = (
-                f"the store is missing, but its log {journal.name} is still there; restore the store, or delete "
-                "the log"
-            )
-            raise unusable_error(path, why, "store_corrupt")
-
-
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
@@ -372,7 +340,12 @@ def _reason(error: Exception) -> str:
 def create(path: Path) -> None:
     """Create a store, readable by its owner alone; one that another process created first is kept."""
     with draft_of(path) as draft:
-        _fill(draft)
+        with contextlib.closing(connect(draft, 1.0)) as db:
+            reserve_checksums(db)
+            db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            name_file(db)
+            migrate(db, str(draft))
+            db.execute("PRAGMA journal_mode = WAL")
         publish(draft, path)
 
 

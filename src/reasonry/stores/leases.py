@@ -29,19 +29,13 @@ RENEWALS = 4
 
 
 class Lease(NamedTuple):
-    """What a write is checked against."""
-
-    holder: str
-    number: int
-
-
-class TakenLease(NamedTuple):
-    """A lease that was taken.
+    """A lease that was taken; a write is checked against it.
 
     Attributes:
         deaths: Holders that did not give it back, since it was last counted where the run stands.
     """
 
+    holder: str
     number: int
     deaths: int = 0
 
@@ -99,24 +93,20 @@ class _Pulse(NamedTuple):
 class Leases:
     """The leases that one store object holds. It holds a run once, however often its lease was lost meanwhile.
 
-    Args:
-        take: Takes the lease of a run.
-        write: Does work in a transaction.
-
     Attributes:
         holder: Names the store object.
     """
 
     def __init__(
         self,
-        take: Callable[[str], Awaitable[TakenLease]],
+        take: Callable[[str], Awaitable[Lease]],
         write: Callable[[Callable[[sql.Tx], None]], Awaitable[None]],
     ) -> None:
         self.holder = f"{os.getpid()} {_host()} {secrets.token_hex(16)}"
         self._take, self._write = take, write
-        self._numbers = dict[str, int | None]()
+        self._held = dict[str, Lease | None]()
         """None: it is being taken."""
-        self._taken = dict[str, TakenLease]()
+        self._taken = dict[str, Lease]()
         """With the run's first write, and not held yet."""
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
@@ -125,16 +115,15 @@ class Leases:
     @property
     def holds_any(self) -> bool:
         """Whether a lease is held or was taken."""
-        return bool(self._numbers or self._taken)
+        return bool(self._held or self._taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
         """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
-        number = self._numbers.get(run_id)
-        return None if number is None else Lease(self.holder, number)
+        return self._held.get(run_id)
 
-    def note_taken(self, run_id: str, taken: TakenLease) -> None:
+    def note_taken(self, run_id: str, lease: Lease) -> None:
         """Note the lease that was taken when a run was first written; the next `hold` has it."""
-        self._taken[run_id] = taken
+        self._taken[run_id] = lease
 
     def note_end(self, run_id: str, lease: Lease) -> None:
         """Note that a write checked against a lease has given it back."""
@@ -145,15 +134,17 @@ class Leases:
     async def hold(self, run_id: str) -> AsyncGenerator[int]:
         """See `RunStore.drive`."""
         with self._lock:
-            if run_id in self._numbers:
+            if run_id in self._held:
                 raise already_driven_error(run_id, os.getpid())
-            self._numbers[run_id] = None
+            self._held[run_id] = None
         loop = asyncio.get_running_loop()
         try:
-            taken = self._taken.pop(run_id, None) or await self._take(run_id)
-            self._numbers[run_id] = taken.number
-            self._begin(loop, run_id)
-            yield taken.deaths
+            lease = self._held[run_id] = self._taken.pop(run_id, None) or await self._take(run_id)
+            if loop not in self._pulses:
+                runs = set[str]()
+                self._pulses[loop] = _Pulse(loop.create_task(self._renew_again_and_again(runs)), runs)
+            self._pulses[loop].runs.add(run_id)
+            yield lease.deaths
         finally:
             self._end(loop, run_id)
             try:
@@ -163,21 +154,15 @@ class Leases:
                         await self._write(lambda tx: give_back(tx, run_id, self.holder))
             finally:
                 self._ended.discard(run_id)
-                del self._numbers[run_id]
-
-    def _begin(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
-        if loop not in self._pulses:
-            runs = set[str]()
-            self._pulses[loop] = _Pulse(loop.create_task(self._renew_again_and_again(runs)), runs)
-        self._pulses[loop].runs.add(run_id)
+                del self._held[run_id]
 
     async def _renew_again_and_again(self, runs: set[str]) -> None:
         while True:
             await asyncio.sleep(LEASE_S / RENEWALS)
-            held = {run_id: number for run_id in runs if (number := self._numbers.get(run_id)) is not None}
+            held = {run_id: lease for run_id in runs if (lease := self._held.get(run_id)) is not None}
             # If a lease was lost, the next write of its run says so.
             with suppress(StoreError):
-                await self._write(lambda tx, held=held: renew(tx, self.holder, held))
+                await self._write(lambda tx, held=held: renew(tx, held))
 
     def _end(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
         pulse = self._pulses.get(loop)
@@ -233,7 +218,7 @@ SELECT {sql.RUN_ROW} FROM run WHERE key IN (
 QUEUE_STATUS = f"SELECT count(*), min(created_at_ms) {WAITING}"
 
 
-def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
+def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
     """Take the lease of a run.
 
     Raises:
@@ -242,9 +227,9 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> TakenLease:
     other, number, _, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
     if other != holder and (pid := _find_holder(tx, found)) is not None:
         raise already_driven_error(run_id, pid)
-    taken = TakenLease(number + 1, deaths + (other not in (None, holder)))
-    tx.execute(TAKE, (key, holder, taken.number, _end_ms(tx), taken.deaths))
-    return taken
+    lease = Lease(holder, number + 1, deaths + (other not in (None, holder)))
+    tx.execute(TAKE, (key, holder, lease.number, _end_ms(tx), lease.deaths))
+    return lease
 
 
 def count_deaths(tx: sql.Tx, key: int, place: int) -> int:
@@ -308,7 +293,7 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
     """Raise ConflictError if a lease of a run is another's by now."""
-    if lease is not None and tx.execute(IS_OWN, (key, *lease)).fetchone() is None:
+    if lease is not None and tx.execute(IS_OWN, (key, lease.holder, lease.number)).fetchone() is None:
         raise lease_lost_error(run_id)
 
 
@@ -317,10 +302,10 @@ def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
     tx.execute(GIVE_BACK, (run_id, holder))
 
 
-def renew(tx: sql.Tx, holder: str, numbers: Mapping[str, int]) -> None:
-    """Renew the leases of a holder as far as they are still its own."""
+def renew(tx: sql.Tx, leases: Mapping[str, Lease]) -> None:
+    """Renew leases of runs as far as they are still their holders'."""
     until_ms = _end_ms(tx)
-    tx.executemany(RENEW, [(until_ms, run_id, holder, number) for run_id, number in numbers.items()])
+    tx.executemany(RENEW, [(until_ms, run_id, each.holder, each.number) for run_id, each in leases.items()])
 
 
 def _end_ms(tx: sql.Tx) -> int:

@@ -23,7 +23,7 @@ from ..records import (
     Use,
 )
 from . import leases, run_rows, session_rows, sql, whole_rows
-from .leases import Leases, TakenLease
+from .leases import Lease, Leases
 
 if TYPE_CHECKING:
     from types import CoroutineType
@@ -114,9 +114,6 @@ def writes(
 class RowStore:
     """A store whose methods are transactions over rows: a `Store`, and what servers and operators need besides.
 
-    Args:
-        database: Runs the transactions.
-
     Attributes:
         has_workers: Whether any number of workers share its jobs; else one process drives them, see `waiting`.
         owner: The owner whose runs and sessions alone exist here; None: the operator, for whom all exist.
@@ -166,7 +163,7 @@ class RowStore:
 
         return own
 
-    def _lease_taken(self, tx: sql.Tx, run_id: str) -> TakenLease:
+    def _lease_taken(self, tx: sql.Tx, run_id: str) -> Lease:
         return leases.take(tx, run_rows.key_of(tx, run_id), run_id, self._leases.holder)
 
     async def create_run(
@@ -181,7 +178,7 @@ class RowStore:
     ) -> str:
         """See `Store`."""
 
-        def work(tx: sql.Tx) -> tuple[str, TakenLease | None]:
+        def work(tx: sql.Tx) -> tuple[str, Lease | None]:
             run_id = run_rows.create_run(tx, row, lines, key)
             if run_id != row.run_id:
                 return run_id, None

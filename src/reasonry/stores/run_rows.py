@@ -97,12 +97,6 @@ def key_of(tx: Tx, run_id: str) -> int:
     return _find(tx, run_id).key
 
 
-def find_key(tx: Tx, run_id: str) -> int | None:
-    """Return the key of a run, whoever owns it; None: there is none."""
-    found = tx.execute(sql.RUN_END, (run_id,)).fetchone()
-    return None if found is None else found[0]
-
-
 def _find(tx: Tx, run_id: str, *, lock: bool = False) -> _Stored:
     found = tx.execute(sql.RUN_END + (tx.dialect.lock if lock else ""), (run_id,)).fetchone()
     if found is None or tx.hides(found[2]):
@@ -138,7 +132,7 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
-    if find_key(tx, row.run_id) is not None:
+    if tx.execute(sql.RUN_END, (row.run_id,)).fetchone() is not None:
         raise ConflictError(f"run {row.run_id} already exists", run_id=row.run_id)
     new = _Stored(tx.next_key("run"), row.run_id, row.owner, row.session_id, 0, b"")
     stored = _write(tx, new, lines)
@@ -255,13 +249,11 @@ def _checkpoint(tx: Tx, key: int) -> Line | None:
         return None
 
 
-def whole_run(tx: Tx, key: int) -> WholeRun:
-    """Return all that is kept of the run with that key; raises as `lines`."""
-    *fields, last, digest = tx.rows(sql.RUN_AT, (key,))[0]
-    row = _read_row(fields)
-    stored = _Stored(key, row.run_id, row.owner, row.session_id, last, digest)
+def whole_run(tx: Tx, run_id: str) -> WholeRun:
+    """Return all that is kept of a run; raises as `lines`."""
+    row, key = run(tx, run_id), key_of(tx, run_id)
     request = tx.execute(sql.REQUEST_OF_RUN, (key,)).fetchone()
-    return WholeRun(row, tuple(_lines(tx, stored)), _checkpoint(tx, key), request and RequestKey(*request))
+    return WholeRun(row, tuple(lines(tx, run_id)), _checkpoint(tx, key), request and RequestKey(*request))
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:

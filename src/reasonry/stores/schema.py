@@ -6,7 +6,7 @@ Steps are added at the end and never changed. Both databases have the same table
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import StoreError
 from . import sql
@@ -179,7 +179,7 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
     return MIGRATIONS[len(applied) :]
 
 
-def apply(db: sql.Executes, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
+def apply(db: Any, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
     """Apply steps, inside a transaction."""
     for step in steps:
         own = step.sqlite if dialect is sql.SQLITE else step.postgres

@@ -1,7 +1,6 @@
 """Searching the texts of a store: problems, answers, errors, purposes and thoughts, whatever their case.
 
-Each text is kept a second time with its case folded, in the transaction that writes it; in memory, where searches are
-rarer than thoughts by far, a view folds the texts as it is read. From three characters on an
+Each text is kept a second time with its case folded, in the transaction that writes it. From three characters on an
 index of its sequences of three characters finds it; a shorter part, and a database without such an index, read the
 folded texts themselves. Both find the same.
 """
@@ -31,14 +30,12 @@ def fold(text: str) -> str:
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
     """Make texts searchable, each at its place, instead of those that were there."""
-    if tx.dialect.copies_texts:
-        tx.executemany(sql.PUT_TEXT, [(at, fold(text)) for at, text in texts])
+    tx.executemany(sql.PUT_TEXT, [(at, fold(text)) for at, text in texts])
 
 
 def drop(tx: Tx, low: int, high: int) -> None:
     """Remove the texts from `low` to `high`."""
-    if tx.dialect.copies_texts:
-        tx.execute(sql.DROP_TEXTS, (low, high))
+    tx.execute(sql.DROP_TEXTS, (low, high))
 
 
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:

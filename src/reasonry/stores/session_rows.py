@@ -346,19 +346,13 @@ def sessions_behind(tx: Tx, session_id: str | None = None) -> list[tuple[str, st
     return tx.rows(sql.SESSIONS_BEHIND.format(tests=tests), values)
 
 
-def find_key(tx: Tx, session_id: str) -> int | None:
-    """Return the key of a session; None: there is none."""
-    stored = _find(tx, session_id, lock=True)
-    return None if stored is None else stored.key
-
-
-def whole_session(tx: Tx, key: int) -> WholeSession:
-    """Return all that is kept of the session with that key.
+def whole_session(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
+    """Return all that is kept of a session.
 
     Raises:
         StoreError: `store_corrupt`: part of it differs from what was written.
     """
-    stored = _read_stored(tx.rows(sql.SESSION_AT, (key,))[0])
+    stored = _find_known(tx, session_id, lock=lock)
     return WholeSession(stored.row, tuple(View(tx, stored).after(0)))
 
 

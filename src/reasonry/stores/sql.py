@@ -10,7 +10,7 @@ bytes besides its body, those of one run lie side by side, and appending touches
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 
@@ -68,8 +68,6 @@ class SqlDialect(NamedTuple):
     text_index: TextIndex | None
     clock: str
     """The time as leases count it, in milliseconds: the same for all processes that share the store."""
-    copies_texts: bool = True
-    """Whether texts are kept a second time, folded; else a search reads the texts themselves."""
 
 
 MAX_SEQUENCES = 12
@@ -105,35 +103,21 @@ SQLITE = SqlDialect(
 )
 
 
-class Executes(Protocol):
-    """A connection to a database, as far as a transaction needs it."""
-
-    def execute(self, statements: str, bindings: Any = ..., /) -> Any:
-        """Run a statement."""
-        ...
-
-    def executemany(self, statements: str, sequenceofbindings: Any, /) -> Any:
-        """Run a statement once for each of the bindings."""
-        ...
-
-    def changes(self) -> int:
-        """Return how many rows the last statement added, changed or removed."""
-        ...
-
-
 class Tx:
     """A transaction as one job sees it.
 
-    Attributes:
+    Args:
         dialect: The words of its database.
-        connection: The connection, where a library is to write in the transaction.
+
+    Attributes:
+        connection: The connection, with apsw's `execute`, `executemany` and `changes`.
         owner: The owner whose runs and sessions alone exist for the job; None: the operator, for whom all exist.
     """
 
     __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner")
 
-    def __init__(self, db: Executes, dialect: SqlDialect, connection: Any = None) -> None:
-        self.connection = connection
+    def __init__(self, db: Any, dialect: SqlDialect) -> None:
+        self.connection = db
         self.execute = db.execute
         self.executemany = db.executemany
         self.dialect = dialect
@@ -252,7 +236,6 @@ _RUN_REST = """session_id, strategy, model, problem, status, created_at_ms, upda
   answer, owner, unattended, paused, calls, tokens, usd"""
 RUN_ROW = f"run_id, {_RUN_REST}"
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
-RUN_AT = f"SELECT {RUN_ROW}, last_line, last_digest FROM run WHERE key = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
 RUN_LIST = f"""
 SELECT {RUN_ROW} FROM run WHERE key IN (
@@ -303,7 +286,6 @@ FORGET_REQUEST = "UPDATE run SET request = NULL WHERE owner = $1 AND request = $
 _SESSION_REST = "strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
 SESSION_COLUMNS = f"key, session_id, {_SESSION_REST}, owner, last_thought, last_digest"
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
-SESSION_AT = f"SELECT {SESSION_COLUMNS} FROM session WHERE key = $1"
 SESSION_LIST = f"""
 SELECT {SESSION_COLUMNS} FROM session WHERE key IN (
   SELECT key FROM session{{hint}} WHERE (used_at_ms, key) < ($1, $2) {{tests}}

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..engine import journal
-from ..errors import StoreError
+from ..errors import NotFoundError, StoreError
 from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
 from . import run_rows, session_rows, sql
 from .sql import Tx
@@ -19,11 +19,6 @@ KINDS = tuple(PARTS)
 
 LARGE_BYTES = 8 * 1024 * 1024
 """After so much, no further one is read in the same transaction."""
-
-_READ: dict[WholeKind, Callable[[Tx, int], Whole]] = {
-    "run": run_rows.whole_run,
-    "session": session_rows.whole_session,
-}
 
 
 def read(
@@ -47,9 +42,11 @@ def read(
             break
         key = following
         try:
-            whole = _READ[kind](tx, key)
+            read_kind = run_rows.whole_run if kind == "run" else session_rows.whole_session
+            whole = read_kind(tx, name)
             size += _size(whole)
-        except StoreError as error:
+        except (NotFoundError, StoreError) as error:
+            # Of a damaged index, one part may know what the other does not.
             whole = Damaged(error.message, name)
         found.append((key, whole))
     return found
@@ -79,11 +76,11 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
 
 def _write_run(tx: Tx, run: WholeRun) -> Written:
     """Write a run; of one whose id is there, checkpoints and keys do not count."""
-    key = run_rows.find_key(tx, run.row.run_id)
-    if key is None:
+    try:
+        there = run_rows.whole_run(tx, run.row.run_id)
+    except NotFoundError:
         run_rows.add_whole(tx, run)
         return "new"
-    there = run_rows.whole_run(tx, key)
     if (there.row, there.lines) == (run.row, run.lines):
         return "same"
     began = [(row.session_id, row.owner, row.created_at_ms) for row in (there.row, run.row)]
@@ -96,11 +93,12 @@ def _write_run(tx: Tx, run: WholeRun) -> Written:
 
 def _write_session(tx: Tx, session: WholeSession) -> Written:
     """Write a session; of one whose id is there, being archived or pinned makes no difference, for it is no use."""
-    key = session_rows.find_key(tx, session.row.session_id)
-    if key is None:
-        session_rows.import_session(tx, session.row, session.thoughts)
+    new = session.row
+    try:
+        there = session_rows.whole_session(tx, new.session_id, lock=True)
+    except NotFoundError:
+        session_rows.import_session(tx, new, session.thoughts)
         return "new"
-    there, new = session_rows.whole_session(tx, key), session.row
     if (replace(there.row, status=new.status, pinned=new.pinned), there.thoughts) == (new, session.thoughts):
         return "same"
     began = [(row.run_id, row.owner, row.created_at_ms) for row in (there.row, new)]

@@ -121,22 +121,14 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the scripts of the tables that are to be run, by their names, in their order.
-
-    Args:
-        applied: The names of those that were run.
-    """
-    folder = _folder()
+    """Return the scripts of the tables that are still to be run, by their names, in their order."""
+    # The package itself need not be loaded for that.
+    spec = find_spec("procrastinate")
+    assert spec is not None, "the extra `server` brings it"
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "sql"
     scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
     if applied.isdisjoint(scripts):
         whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
         return {**dict.fromkeys(scripts, ""), min(scripts): whole}
     return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}
-
-
-def _folder() -> Path:
-    # The package itself need not be loaded for that.
-    spec = find_spec("procrastinate")
-    assert spec is not None, "the extra `server` brings it"
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "sql"

@@ -106,29 +106,24 @@ _OUT_OF_RANGE = "22003"
 
 
 class TimedConnection(psycopg.Connection[Any]):
-    """A connection that ends its waiting at a deadline."""
+    """A connection that ends its waiting at a deadline; its statements are spelled as the server spells them."""
 
     deadline = float("inf")
+    _cursor: Any = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """See `psycopg.Connection`."""
         left = max(self.deadline - time.monotonic(), 0.001)
         return super().wait(gen, interval, left if timeout is None else min(left, timeout))
 
-
-class RawConnection:
-    """A connection as the work on rows sees it: its statements are spelled as the server spells them."""
-
-    def __init__(self, db: Any) -> None:
-        self._db = db
-        self._cursor: Any = None
-
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+    def execute(
+        self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> Any:
         """Run a statement."""
-        self._cursor = psycopg.RawCursor(self._db)
-        return self._cursor.execute(statement, values)
+        self._cursor = psycopg.RawCursor(self)
+        return self._cursor.execute(query, params, prepare=prepare, binary=binary)
 
-    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each of the bindings.
 
         One after the other: psycopg's own way ends with a message after which the server no longer counts the
@@ -254,7 +249,7 @@ class PostgresDatabase(Database):
             db.execute(begin)
             if limit_s is not None:
                 db.execute(_set_limits(limit_s, "SET LOCAL"))
-            value = work(sql.Tx(RawConnection(db), self._dialect, db))
+            value = work(sql.Tx(db, self._dialect))
         except BaseException as error:
             if _is_timeout(error):
                 db.close()
@@ -323,7 +318,7 @@ class PostgresDatabase(Database):
     def _check_server(self, db: Any) -> None:
         names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
         wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
-        found = dict(RawConnection(db).execute(wanted, (list(names),)))
+        found = dict(db.execute(wanted, (list(names),)))
         if found.get("server_encoding") != "UTF8":
             raise StoreError(
                 f"the database of the store {self.name} has the encoding {found.get('server_encoding')}; "
@@ -341,36 +336,36 @@ class PostgresDatabase(Database):
 
     def _migrate(self, db: Any) -> None:
         """Apply all pending steps, or none."""
-        name, tables = self._address.schema, RawConnection(db)
-        if _is_there(db, f"{name}.migration") and not any(self._pending(tables)):
+        name = self._address.schema
+        if _is_there(db, f"{name}.migration") and not any(self._pending(db)):
             return
         with db.transaction():
             # Another process may have been quicker, or is at it.
-            tables.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
+            db.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
             db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
             db.execute(
                 "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
             )
-            steps, scripts = self._pending(tables)
-            schema.apply(tables, POSTGRES, steps)
+            steps, scripts = self._pending(db)
+            schema.apply(db, POSTGRES, steps)
             for script, text in scripts.items():
                 # A script has several statements, which the server takes at once only where there are no parameters.
                 db.execute(text or "SELECT 1", prepare=False)
-                tables.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
+                db.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
             if len(steps) == len(schema.MIGRATIONS):
                 # A server may lack the extension, or not let this user have it; then searches read the texts.
                 with contextlib.suppress(psycopg.Error), db.transaction():
                     for statement in ADD_INDEX:
                         db.execute(statement)
 
-    def _pending(self, tables: RawConnection) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
+    def _pending(self, db: Any) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
         """Return the steps of our tables that are to be taken, and the scripts of those of the jobs."""
-        every = sorted(name for (name,) in tables.execute(sql.MIGRATIONS))
+        every = sorted(name for (name,) in db.execute(sql.MIGRATIONS))
         ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
         steps = schema.pending(ours, self.name)
         scripts = jobs.pending_scripts({*every})
         # What older workers need stays until they have ended.
-        is_needed = scripts and len(ours) < len(every) and tables.execute(jobs.HAS_WORKERS).fetchone()
+        is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
         while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
             del scripts[last]
         return steps, scripts
@@ -405,7 +400,7 @@ def _set_limits(limit_s: float, how: str) -> str:
 
 
 def _is_there(db: Any, relation: str) -> bool:
-    return RawConnection(db).execute(IS_THERE, (relation,)).fetchone()[0]
+    return db.execute(IS_THERE, (relation,)).fetchone()[0]
 
 
 def _is_timeout(error: BaseException) -> bool:
