@@ -162,8 +162,11 @@ def test_a_dialect_swaps_the_limit_once_and_drops_what_is_refused() -> None:
         ({"retry-after": "Thu, 01 Jan 1970 00:00:10 GMT"}, 0.0),
     ],
 )
-def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers, now_s=40.0) == seconds
+def test_retry_after_is_read_in_all_its_forms(
+    headers: dict[str, str], seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 40.0)
+    assert retry_after(headers) == seconds
 
 
 def _read(raw: bytes) -> Answered:

@@ -87,8 +87,7 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections and files."""
-        ...
+        """Close connections and files, where there are any."""
 
 
 class SamplingModel(Model, Protocol):

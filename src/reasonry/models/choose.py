@@ -116,14 +116,15 @@ def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None)
         )
     if kind in _BUILT_IN:
         return _open_built_in(kind, rest, environ)
-    from .providers import OWN_EXTRAS, ProviderModel, is_provider
+    from .providers import OWN_EXTRAS, ProviderModel
 
     check_extra(
         kind if kind in OWN_EXTRAS else "providers", f"the model {kind[:40]}:…, which is not built in,"
     )
-    if not is_provider(kind):
-        raise _no_such_form(kind, rest)
-    return ProviderModel(f"{kind}:{rest}")
+    try:
+        return ProviderModel(f"{kind}:{rest}")
+    except ValueError:
+        raise _no_such_form(kind, rest) from None
 
 
 def check_model_form(spec: str) -> tuple[str, str]:

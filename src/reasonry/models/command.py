@@ -15,7 +15,7 @@ from typing import Any
 from ..child import Output, bare_environment, run_child, split_command
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, meter, no_price
-from ..engine.ports import BrokenReplyError, OnText, Question
+from ..engine.ports import BrokenReplyError, Model, OnText, Question
 from ..errors import ModelError
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ _AROUND = ("type", "session_id", "stats", "usage")
 _BUSY = ("rate limit", "rate_limit", "429", "overloaded", "usage limit")
 
 
-class CommandModel:
+class CommandModel(Model):
     """Asks a program, one process a question.
 
     Args:
@@ -79,9 +79,6 @@ class CommandModel:
         if on_text is not None:
             on_text(text)
         return Answered(text, usage=usage, model=self.name)
-
-    async def close(self) -> None:
-        """Do nothing: each process ends with its question."""
 
 
 def _read(printed: str) -> tuple[str, Stated, bool]:

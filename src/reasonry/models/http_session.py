@@ -53,31 +53,19 @@ class HttpResponse:
 
     Attributes:
         headers: By names whose case does not matter.
-        server: Host and port, for errors.
     """
 
     def __init__(self, response: ClientResponse, session: HttpSession) -> None:
-        self.status = response.status
+        self.status, self.content_type = response.status, response.content_type
         self.headers: Mapping[str, str] = response.headers
-        self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self.server = session.server
         self._response, self._session = response, session
-        self._limit, self._total, self._last = MAX_REPLY_BYTES, 0, 0
+        self._total, self._last = 0, 0
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._response.release()
-
-    async def read(self, limit: int) -> bytes:
-        """Return the whole body.
-
-        Raises:
-            ModelError: It is longer than `limit` bytes, or breaks off.
-        """
-        self._limit = limit
-        return b"".join([piece async for piece in self])
 
     # Not a generator: the loop keeps a list of those, which costs more than reading does.
     def __aiter__(self) -> Self:
@@ -86,11 +74,6 @@ class HttpResponse:
         Raises:
             ModelError: It is longer than the limit, or breaks off.
         """
-        stated = self._response.content_length or 0
-        if stated > self._limit:
-            raise protocol_error(
-                self.server, f"sent a reply of {stated:,} bytes; the limit is {self._limit:,}"
-            )
         return self
 
     async def __anext__(self) -> bytes:
@@ -105,8 +88,8 @@ class HttpResponse:
             raise StopAsyncIteration
         self._last = len(piece)
         self._total += self._last
-        if self._total > self._limit:
-            raise protocol_error(self.server, f"sent a reply of more than {self._limit:,} bytes")
+        if self._total > MAX_REPLY_BYTES:
+            raise protocol_error(self._session.server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
         return piece
 
 

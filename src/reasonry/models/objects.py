@@ -11,7 +11,7 @@ from ..engine.ports import Model, OnText, Question
 from ..errors import UsageError
 
 
-class FunctionModel:
+class FunctionModel(Model):
     """Asks an `async (messages) -> str`, where a message has `role` and `content`.
 
     The reply may also be an object with the text as `content` or `text`, and its tokens as `usage_metadata` or `usage`,
@@ -35,9 +35,6 @@ class FunctionModel:
         figures = stated if isinstance(stated, dict) else vars(stated) if stated else {}
         took = Stated(figures.get("input_tokens") or None, figures.get("output_tokens") or None)
         return Answered(text, usage=meter(took, question.prompt, [text]), model=self.name)
-
-    async def close(self) -> None:
-        """Do nothing: the function is its owner's."""
 
 
 def as_model(value: Any) -> Model:

@@ -18,7 +18,7 @@ from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.problem import without_quoted
-from ..engine.ports import OnText, Question
+from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError
 from ..puzzles.reading import read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
@@ -29,7 +29,7 @@ SLOW_NUMBERS = 5
 """From this many numbers on, computing takes long enough that other work should continue meanwhile."""
 
 
-class OfflineModel:
+class OfflineModel(Model):
     """Exact rational arithmetic behind the model port."""
 
     name = "offline"
@@ -56,9 +56,6 @@ class OfflineModel:
         if on_text is not None:
             on_text(text)
         return Answered(text, usage=Usage(usd=0.0), model=self.name, native=True)
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
 
 
 _NO_PUZZLE = (

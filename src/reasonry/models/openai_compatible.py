@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +22,6 @@ from .openai_wire import (
     error_in,
     refusal_of_request,
     request_body,
-    retry_after,
 )
 
 MAX_ERROR_BYTES = 65_536
@@ -80,11 +78,7 @@ class OpenAICompatibleModel:
         self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer one question; streams if someone wants to see the text come in.
-
-        Raises:
-            ModelError: See `Model.answer`.
-        """
+        """See `Model.answer`; streams if someone wants to see the text come in."""
         asking = self._ask(question, on_text, 1)
         return (await in_time(asking, question, self.name, self.price))[0]
 
@@ -94,11 +88,7 @@ class OpenAICompatibleModel:
         return self._dialect.samples
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """Answer a question several times in one request, never streamed.
-
-        Raises:
-            ModelError: See `Model.answer`.
-        """
+        """See `SamplingModel.answer_many`; never streamed."""
         return await in_time(self._ask(question, None, samples), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None, samples: int) -> list[Answered]:
@@ -157,7 +147,7 @@ class OpenAICompatibleModel:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
     async def _refusal(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
-        raw = await response.read(MAX_ERROR_BYTES)
+        raw = b"".join([piece async for piece in response])[:MAX_ERROR_BYTES]
         headers = response.headers
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
@@ -169,8 +159,6 @@ class OpenAICompatibleModel:
             self._dialect.limit_most = Dialect().limit_most
         # Whoever answers for other servers says so where those have tried again already.
         error.retryable = error.retryable and headers.get("x-should-retry") != "false"
-        if error.retryable and error.retry_after_s is None:
-            error.retry_after_s = retry_after(headers, time.time())
         return error
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The OpenAI chat completion protocol as data: requests out, replies in. Pure.
+"""The OpenAI chat completion protocol as data: requests out, replies in.
 
 Servers differ in what they take. What one has refused is noted in its `Dialect` and not sent to it again.
 """
@@ -6,6 +6,7 @@ Servers differ in what they take. What one has refused is noted in its `Dialect`
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -422,12 +423,11 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
     return str(message), str(error.get("code") or error.get("type") or ""), status
 
 
-def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds the server asked us to wait, if it did so in a form that can be read.
 
     Args:
         headers: By lower-case names, or names whose case does not matter.
-        now_s: Seconds since 1970, for headers that name an instant; None: such headers are not read.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
@@ -437,7 +437,7 @@ def retry_after(headers: Mapping[str, str], now_s: float | None = None) -> float
         instant = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
-    return None if now_s is None else max(0.0, instant - now_s)
+    return max(0.0, instant - time.time())
 
 
 # -- what a stranger says, fit to be shown

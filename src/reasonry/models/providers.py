@@ -5,6 +5,7 @@ Their SDKs send each request once (no retries of their own), over httpx2, and fo
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -41,7 +42,8 @@ class ProviderModel:
     """A model as pydantic-ai names it, `provider:model`. Its key and base URL come from the environment.
 
     Raises:
-        UsageError: There is no such provider, its package is not installed, or its key is not set.
+        ValueError: There is no such provider.
+        UsageError: Its package is not installed, or its key is not set.
     """
 
     def __init__(self, name: str) -> None:
@@ -58,11 +60,7 @@ class ProviderModel:
         )
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer one question.
-
-        Raises:
-            ModelError: See `Model.answer`.
-        """
+        """See `Model.answer`."""
         return await in_time(self._ask(question, on_text), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
@@ -133,19 +131,6 @@ class ProviderModel:
         await self._http.aclose()
 
 
-def is_provider(name: str) -> bool:
-    """Whether pydantic-ai knows a provider of this name, installed or not."""
-    from pydantic_ai.providers import infer_provider_class
-
-    try:
-        infer_provider_class(name)
-    except ImportError:
-        return True
-    except ValueError:
-        return False
-    return True
-
-
 def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
@@ -153,7 +138,10 @@ def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
 
     from .sdk_transport import sdk_client
 
-    provider, client = name.partition(":")[0], sdk_client()
+    provider = name.partition(":")[0]
+    with contextlib.suppress(ImportError):
+        infer_provider_class(provider)
+    client = sdk_client()
 
     def provider_of(kind: str) -> Any:
         found: Any = infer_provider_class(kind)

@@ -47,19 +47,13 @@ class Recorder:
         self.is_free = bool(getattr(model, "is_free", False))
         try:
             # Others on the machine may not read it: replies may be confidential.
-            self._file = open(path, "ab+", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
-            self._end_line()
+            self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
+            if self._file.tell():
+                # A crash may have cut off the last line; an empty one is passed over.
+                self._file.write(b"\n")
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise UsageError(f"the recording {path!r} cannot be written: {why}", option="record") from None
-
-    def _end_line(self) -> None:
-        """End a line that a crash has cut off, so that the next one stands by itself."""
-        size = self._file.seek(0, os.SEEK_END)
-        if size:
-            self._file.seek(size - 1)
-            if self._file.read(1) != b"\n":
-                self._file.write(b"\n")
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
@@ -82,7 +76,7 @@ class Recorder:
         await self.model.close()
 
 
-class RecordedModel:
+class RecordedModel(Model):
     """Plays a recording: the same question gets the same answer, asked again the next one recorded for it.
 
     The last answer recorded for a question serves for good, so that a run can be resumed or forked over a recording.
@@ -120,6 +114,3 @@ class RecordedModel:
         if on_text is not None:
             on_text(recording.answer.text)
         return replace(recording.answer, model=self.name)
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to give back."""

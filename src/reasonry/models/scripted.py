@@ -23,7 +23,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.budget import Usage
 from ..core.events import Answered
-from ..engine.ports import OnText, Question
+from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
 from ..regular_files import read_regular_file
 
@@ -64,7 +64,7 @@ class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a line has either `reply` or `error`")
 
 
-class ScriptedModel:
+class ScriptedModel(Model):
     """Plays a script.
 
     Args:
@@ -150,9 +150,6 @@ class ScriptedModel:
                 line = self._lines[index]
                 if not answered or not line.retryable or line.error is UNSET:
                     break
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
 
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
