@@ -55,11 +55,7 @@ def split_command(text: str, option: str = "model") -> list[str]:
 
 
 class Output:
-    """Output kept up to a limit.
-
-    Args:
-        limit_bytes: Bytes kept.
-    """
+    """Output kept up to a limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes

@@ -66,8 +66,8 @@ class Plugins:
 
     def __init__(self, find: Callable[[], Iterable[EntryPoint]]) -> None:
         self._find = find
-        self._loaded: dict[tuple[str, str], Any] = {}
-        self._faults: dict[tuple[str, str], str] = {}
+        self._loaded: dict[tuple[str, str], tuple[Any, str]] = {}
+        """With the reason why it cannot be used."""
         self._lock = threading.RLock()
 
     @cached_property
@@ -111,14 +111,15 @@ class Plugins:
             UsageError: There is no such name (`choices` has them), or, as `plugin_failed`, it cannot be used.
         """
         key = (kind, self.whole_name(kind, name))
+        if key not in self._points:
+            raise self._unknown(*key)
         with self._lock:
-            if key in self._points and not (
-                key in self._loaded or key in self._faults or self._naming_fault(*key)
-            ):
-                self._load(key, read)
-        if key in self._loaded:
-            return self._loaded[key]
-        raise self._refusal(*key)
+            if key not in self._loaded:
+                self._loaded[key] = self._load(key, read)
+        loaded, fault = self._loaded[key]
+        if fault:
+            raise _failure(*key, fault)
+        return loaded
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
         """Return what the opener of a `PACKAGE/NAME:TEXT` returns for the text, under the name that it was opened by.
@@ -146,22 +147,20 @@ class Plugins:
         """Return the name that a text spells, or the text itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
-    def _load(self, key: tuple[str, str], read: Callable[[str, Any], Any]) -> None:
+    def _load(self, key: tuple[str, str], read: Callable[[str, Any], Any]) -> tuple[Any, str]:
+        if fault := self._naming_fault(*key):
+            return None, fault
         try:
             # Standard output belongs to the command's document, or to a protocol.
             with contextlib.redirect_stdout(sys.stderr):
-                self._loaded[key] = read(key[1], self._points[key][0].load())
+                return read(key[1], self._points[key][0].load()), ""
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            self._faults[key] = _reason(error)
+            return None, _reason(error)
 
-    def _refusal(self, kind: str, name: str) -> UsageError:
-        word = KINDS[kind]
-        fault = self._naming_fault(kind, name) or self._faults.get((kind, name), "")
-        if fault:
-            return _failure(kind, name, fault)
-        names = self.names(kind)
+    def _unknown(self, kind: str, name: str) -> UsageError:
+        word, names = KINDS[kind], self.names(kind)
         known = f"installed are: {', '.join(names)}" if names else "no installed package brings one"
         return UsageError(
             f"there is no {word} {name[:100]!r}.{did_you_mean(name, names)} `PACKAGE/NAME` is a {word} of an "
@@ -211,14 +210,13 @@ def split_plugin(spec: str) -> tuple[str, str] | None:
 
 @cache
 def _find_installed() -> Plugins:
-    return Plugins(_entry_points)
+    def find() -> list[EntryPoint]:
+        from importlib.metadata import entry_points
 
+        found = entry_points()
+        return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
 
-def _entry_points() -> list[EntryPoint]:
-    from importlib.metadata import entry_points
-
-    found = entry_points()
-    return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
+    return Plugins(find)
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:

@@ -16,13 +16,6 @@ from .errors import TooLargeError, UsageError
 Line = TypeVar("Line", bound=msgspec.Struct)
 Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_KINDS = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 
 
 def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) -> bytes:
@@ -97,5 +90,5 @@ def read_problems(
 
 def _check_kind(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+        kind = "a directory" if stat.S_ISDIR(mode) else "a named pipe, a socket or a device"
         raise ValueError(f"it is {kind}, not a regular file")

@@ -105,7 +105,7 @@ def test_a_key_value_service_stores_a_session_as_one_document(tmp_path: Path) ->
 @pytest.mark.anyio
 async def test_the_weather_server_serves_two_tools() -> None:
     async with mcp_tools([f"{sys.executable} {EXAMPLES / 'weather_server.py'}"]) as tools:
-        catalog = Catalog.of(tools)
+        catalog = Catalog(tools)
         assert [card.name for card in catalog.cards()] == ["climate", "fahrenheit"]
         found = await catalog.call("climate", {"city": "bergen", "month": "OCTOBER"})
         assert found == {"city": "Bergen", "month": "October", "high_c": 11, "rain_days": 22}

@@ -72,7 +72,7 @@ class Echo:
 
 
 def test_a_signature_becomes_a_card() -> None:
-    card = Catalog.of([search]).cards()[0]
+    card = Catalog([search]).cards()[0]
     assert card == ToolCard(
         "search",
         "Find pages.",
@@ -89,14 +89,14 @@ def test_a_signature_becomes_a_card() -> None:
 
 
 def test_cards_go_into_a_strategys_options_as_they_are() -> None:
-    cards = Catalog.of([search, later]).cards()
+    cards = Catalog([search, later]).cards()
     assert read_options(REACT, {"tools": cards}).tools == cards  # type: ignore[attr-defined]
     assert msgspec.convert(msgspec.to_builtins(cards), tuple[ToolCard, ...]) == cards
 
 
 async def test_plain_and_asynchronous_callables_methods_and_tools_are_called() -> None:
     counter = Counter()
-    catalog = Catalog.of([search, later, PythonTool(counter), Echo()])
+    catalog = Catalog([search, later, PythonTool(counter), Echo()])
     assert await catalog.call("search", {"query": "cats", "limit": 2}) == ["cats rank", "cats rank"]
     assert await catalog.call("later", {"text": "x"}) == "X"
     assert [await catalog.call("count", {}), await catalog.call("count", {"by": 4})] == [1, 5]
@@ -209,24 +209,24 @@ def test_any_result_becomes_json_data() -> None:
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="two tools are named 'search'"):
-        Catalog.of([search, search])
+        Catalog([search, search])
 
 
 async def test_an_unknown_tool_is_an_error_that_names_the_others() -> None:
     with pytest.raises(ToolError, match="there is no tool 'google'; the tools are: search, later"):
-        await Catalog.of([search, later]).call("google", {})
+        await Catalog([search, later]).call("google", {})
 
 
 @pytest.mark.parametrize("wrong", [5, "search", lambda x: x, eval])
 def test_what_cannot_be_a_tool_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError):
-        Catalog.of([wrong])
+        Catalog([wrong])
 
 
 def test_annotations_that_mean_nothing_are_no_obstacle() -> None:
     def odd(a: "Nowhere", b: 5, *rest: int, c: Path | None = None, **more: Any) -> None: ...  # type: ignore  # noqa: F821, UP037
 
-    assert Catalog.of([odd]).cards()[0].parameters["required"] == ["a", "b"]
+    assert Catalog([odd]).cards()[0].parameters["required"] == ["a", "b"]
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def target(script: Path, **more: object) -> McpTarget:
 
 async def test_a_servers_tools_are_tools_of_the_catalog(script: Path) -> None:
     async with mcp_tools([f"{forking_python()} {script}"]) as tools:
-        catalog = Catalog.of(tools)
+        catalog = Catalog(tools)
         card = catalog.cards()[0]
         assert (card.name, card.description) == ("add", "Add two numbers.")
         assert card.parameters["required"] == ["a", "b"]
@@ -106,7 +106,7 @@ async def test_a_server_is_reached_over_http(script: Path) -> None:
                     break
             await asyncio.sleep(0.1)
         async with mcp_tools([f"http://127.0.0.1:{port}/mcp"]) as tools:
-            catalog = Catalog.of(tools)
+            catalog = Catalog(tools)
             assert await catalog.call("add", {"a": 2, "b": 3}) == 5
             assert len(await catalog.call("flood", {"size": 3_000_000})) < 66_000
             with pytest.raises(ToolError):
@@ -128,7 +128,7 @@ async def test_nobody_at_a_url_is_a_tool_error() -> None:
 
 async def test_large_results_are_cut(script: Path) -> None:
     async with mcp_tools([f"{forking_python()} {script}"]) as tools:
-        value = await Catalog.of(tools).call("flood", {"size": 5_000_000})
+        value = await Catalog(tools).call("flood", {"size": 5_000_000})
         assert value.endswith("… (cut: 5000000 bytes in all)")
         assert len(value) < 66_000
 
@@ -217,7 +217,7 @@ async def test_two_servers_with_one_name_for_a_tool_keep_both(script: Path, tmp_
         json.dumps({"mcpServers": {"one": entry, "two": entry | {"env": {"DESK_SECRET": "2"}}}})
     )
     async with mcp_tools([str(config)]) as tools:
-        catalog = Catalog.of(tools)
+        catalog = Catalog(tools)
         assert await catalog.call("two.secret", {}) == "2none"
         assert await catalog.call("one.secret", {}) == "nonenone"
 

@@ -44,7 +44,7 @@ def command(*words: str) -> str:
 @asynccontextmanager
 async def catalog_of(*kinds: str, taken: Sequence[str] = ()) -> AsyncIterator[Catalog]:
     async with mcp_tools([command(kind) for kind in kinds], taken=taken) as tools:
-        yield Catalog.of(tools)
+        yield Catalog(tools)
 
 
 def test_the_reserved_names_are_those_of_every_tool_and_resource_of_ours() -> None:
@@ -97,14 +97,14 @@ async def test_a_tool_of_the_callers_keeps_its_name() -> None:
 
     async with App("memory") as app:
         participants = await app.equip(Participants(tools=[climate], mcp=(command("named climate"),)))
-        catalog = Catalog.of(participants.tools)
+        catalog = Catalog(participants.tools)
         assert await catalog.call("climate", {}) == "mine"
         assert await catalog.call("python.climate", {}) == "owned, climate, 1"
 
 
 async def test_a_list_that_changes_later_changes_nothing() -> None:
     async with mcp_tools([command("changes its list")]) as tools:
-        catalog = Catalog.of([*tools, *built_in(["py_executor"])])
+        catalog = Catalog([*tools, *built_in(["py_executor"])])
         cards = catalog.cards()
         assert await catalog.call("climate", {}) == "owned, climate, 1"
         await asyncio.sleep(0.05)

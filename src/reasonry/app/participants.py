@@ -170,7 +170,7 @@ class PerformerPool:
             model,
             judge,
             verifier,
-            Catalog.of(participants.tools) if participants.tools else None,
+            Catalog(participants.tools) if participants.tools else None,
             draft,
             Prices.read(price),
             participants.opened_s,

@@ -21,23 +21,18 @@ from .python import PythonTool
 
 
 class Catalog:
-    """Tools by name.
+    """Tools by name, some of them callables, which become tools.
 
     Raises:
-        UsageError: Two tools go by one name.
+        UsageError: Two tools go by one name, or one is neither a tool nor a callable.
     """
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
         self.tools: dict[str, Tool] = {}
-        for tool in tools:
+        for tool in map(as_tool, tools):
             if tool.name in self.tools:
                 raise UsageError(f"two tools are named {tool.name!r}", option="tools", tool=tool.name)
             self.tools[tool.name] = tool
-
-    @classmethod
-    def of(cls, tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
-        """Make a catalog of tools and of callables, which become tools."""
-        return cls(as_tool(tool) for tool in tools)
 
     def cards(self) -> tuple[ToolCard, ...]:
         """Return what strategies and models are shown of the tools."""
@@ -118,7 +113,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
     Raises:
         UsageError: It is neither, or cannot be described to a model.
     """
-    return tuple(Catalog.of(value if isinstance(value, list | tuple) else [value]).tools.values())
+    return tuple(Catalog(value if isinstance(value, list | tuple) else [value]).tools.values())
 
 
 def split_tools(spec: str) -> tuple[str, list[str]] | None:

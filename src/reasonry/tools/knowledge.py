@@ -143,11 +143,7 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
 
 
 class Library:
-    """Documents that can be searched. Everything is held in memory; close it.
-
-    Args:
-        passages: Those of all documents.
-    """
+    """Documents that can be searched. Everything is held in memory; close it."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         import apsw
@@ -230,11 +226,7 @@ def _match(query: str) -> str:
 
 
 class DocumentSearch:
-    """The tool `search_documents`.
-
-    Args:
-        library: What is searched.
-    """
+    """The tool `search_documents`."""
 
     name = "search_documents"
 

@@ -13,7 +13,7 @@ import logging
 import re
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -85,16 +85,12 @@ class ServerProcess:
     async def _read(self, child: Process, to_session: Any) -> None:
         assert child.stdout is not None
         with to_session, contextlib.suppress(Exception):
-            while line := await self._line(child.stdout):
-                if (message := _message(line)) is not None:
-                    await to_session.send(message)
-
-    async def _line(self, pipe: asyncio.StreamReader) -> bytes:
-        try:
-            return await pipe.readline()
-        except ValueError:
-            self.fault = f"it sent a message of over {MAX_MESSAGE_BYTES} bytes"
-            return b""
+            try:
+                while line := await child.stdout.readline():
+                    if (message := _message(line)) is not None:
+                        await to_session.send(message)
+            except ValueError:
+                self.fault = f"it sent a message of over {MAX_MESSAGE_BYTES} bytes"
 
     async def _write(self, child: Process, from_session: Any, to_session: Any) -> None:
         assert child.stdin is not None
@@ -135,29 +131,21 @@ async def http_transport(target: McpTarget) -> AsyncGenerator[Any, None]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-            self.stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in self.stream:
-                size += len(chunk)
-                if size > MAX_MESSAGE_BYTES:
-                    raise httpx2.ReadError(f"the server sent over {MAX_MESSAGE_BYTES} bytes")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self.stream.aclose()
-
     async def bound(response: httpx2.Response) -> None:
         # A packed body may be a thousand times what was sent.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise httpx2.ReadError("the server packed its reply in a way that was not asked for")
         # An event stream may continue for long; the SDK bounds each event of it.
         if "text/event-stream" not in response.headers.get("content-type", ""):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = Bounded(response.stream)
+            stream = response.stream
+            assert isinstance(stream, httpx2.AsyncByteStream)
+            body = bytearray()
+            async for chunk in stream:
+                body += chunk
+                if len(body) > MAX_MESSAGE_BYTES:
+                    raise httpx2.ReadError(f"the server sent over {MAX_MESSAGE_BYTES} bytes")
+            await stream.aclose()
+            response.stream = httpx2.ByteStream(bytes(body))
 
     client = httpx2.AsyncClient(
         headers={**target.headers, "accept-encoding": "identity"},

@@ -27,7 +27,6 @@ from ..puzzles.term import Puzzle, format_number
 from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
-from .execution import Sandbox
 from .python import call_anywhere
 from .sandbox import open_sandbox
 
@@ -105,11 +104,7 @@ def _on_the_way(puzzle: Puzzle, position: Position) -> Verified:
 
 
 class JsonSchemaVerifier:
-    """Holds final answers to a JSON schema.
-
-    Args:
-        schema: The schema itself.
-    """
+    """Holds final answers to a JSON schema."""
 
     def __init__(self, schema: Mapping[str, Any], name: str = "json-schema") -> None:
         from jsonschema import Draft202012Validator, SchemaError
@@ -219,33 +214,22 @@ class SandboxedVerifier:
     What it returns means what a callable's does. One that raises, overruns its limits or does what the sandbox denies
     has failed.
 
-    Args:
-        source: The text of the file.
-        sandbox: Where it is run, each time again.
+    Raises:
+        UsageError: The file cannot be read, is no Python, or has no `verify`.
+        SandboxError: There is no sandbox to run it in.
     """
 
-    def __init__(self, source: str, sandbox: Sandbox, name: str) -> None:
-        self.source, self.sandbox, self.name = source, sandbox, name
-        self.takes_final = "final" in _parameters_of_verify(source)
-
-    @classmethod
-    def open(cls, path: str) -> SandboxedVerifier:
-        """Read the code from a file; nothing of it runs yet.
-
-        Raises:
-            UsageError: The file cannot be read, is no Python, or has no `verify`.
-            SandboxError: There is no sandbox to run it in.
-        """
+    def __init__(self, path: str) -> None:
         try:
-            source = _source(path, "verifier")
-            parameters = _parameters_of_verify(source)
+            self.source = _source(path, "verifier")
+            parameters = _parameters_of_verify(self.source)
         except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
             message = f"the verifier {path!r} cannot be read: {error}"
             raise UsageError(message, option="verifier", file=path) from None
         if not parameters:
             message = f"the verifier {path!r} has no function `verify(problem, path)`"
             raise UsageError(message, option="verifier", file=path)
-        return cls(source, open_sandbox(), f"python:{path}")
+        self.sandbox, self.name, self.takes_final = open_sandbox(), f"python:{path}", "final" in parameters
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
@@ -344,7 +328,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifi
         return ArithmeticVerifier(_target(rest))
     if kind in (SANDBOXED, UNSANDBOXED):
         return CommandVerifier(rest, sandboxed=kind == SANDBOXED)
-    return JsonSchemaVerifier.open(rest) if kind == "json-schema" else SandboxedVerifier.open(rest)
+    return JsonSchemaVerifier.open(rest) if kind == "json-schema" else SandboxedVerifier(rest)
 
 
 def as_verifier(value: Any) -> Verifier:
