@@ -61,9 +61,9 @@ def refuse_call(run: Run) -> Refusal | None:
 
 
 class BudgetGuard:
-    """Holds a ledger, with what a run has spent before, a crash included; books what calls take.
+    """Holds a ledger, with what was spent before, a crash included.
 
-    What is set aside, what streams in, and what came.
+    It books what calls take: what is set aside, what streams in, and what came.
     """
 
     def __init__(self, ledger: Ledger) -> None:

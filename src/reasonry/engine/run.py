@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..core.bodies import Thought
 from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
-from ..core.effects import Ask, CallTool, RunStrategy, Verify
+from ..core.effects import Ask, Effect, RunStrategy, Verify
 from ..core.events import Answered, Event, Failed, Stopped
 from ..core.machine import (
     Pending,
@@ -330,38 +330,30 @@ class Run:
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
-def _abouts(pending: Pending, snapshot: Snapshot) -> Iterator[str]:
-    """Yield what the strategies around an effect are about, the outermost first, and what it is about itself."""
-    name, _, inner = pending.id.partition("/")
-    around = next((each for each in snapshot.pending if each.id == name), None) if inner else None
-    if around is None:
-        around = pending
-    if around.effect.about:
-        yield around.effect.about
-    if inner and around.child is not None:
-        yield from _abouts(replace(pending, id=inner), around.child)
+def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
+    """Yield the effects that an effect is inside of, the outermost first, and itself."""
+    name, is_inside, inner = pending.id.partition("/")
+    outer = next((each for each in snapshot.pending if is_inside and each.id == name), pending)
+    yield outer.effect
+    if is_inside and outer.child is not None:
+        yield from _around(replace(pending, id=inner), outer.child)
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
     """Return an effect to be shown; one inside another strategy is about a part of what that one is about."""
-    effect = pending.effect
+    effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
-    outer = pending.id.partition("/")[0] if "/" in pending.id else None
-    around = next((each.effect for each in snapshot.pending if each.id == outer), effect)
+    around = [*_around(pending, snapshot)]
     return Performed(
         id=pending.id,
-        kind="ask" if isinstance(effect, Ask) else "verify" if isinstance(effect, Verify) else "call_tool",
+        kind=effect.__struct_config__.tag,
         stage=pending.stage,
         round=pending.round,
         at_ms=snapshot.at_ms,
-        about="/".join(_abouts(pending, snapshot)),
-        sample=getattr(around, "sample", 0),
-        text=effect.tool
-        if isinstance(effect, CallTool)
-        else effect.path[-1]
-        if isinstance(effect, Verify)
-        else "",
-        arguments=effect.arguments if isinstance(effect, CallTool) else {},
+        about="/".join(each.about for each in around if each.about),
+        sample=getattr(around[0], "sample", 0),
+        text=effect.path[-1] if isinstance(effect, Verify) else getattr(effect, "tool", ""),
+        arguments=getattr(effect, "arguments", {}),
     )
 
 
