@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -175,7 +176,7 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals, command: list[str]) ->
     with Raw(command=command) as raw:
         raw.think()
         raw.process.send_signal(number)
-        assert raw.process.wait(timeout=5) == 0
+        assert raw.process.wait(timeout=30) == 0
         assert raw.process.stderr is not None
         assert b"Traceback" not in raw.process.stderr.read()
 
@@ -185,7 +186,7 @@ def test_it_ends_when_nobody_can_hear_it_any_more() -> None:
         raw.think()
         assert raw.process.stdout is not None
         raw.process.stdout.close()
-        assert raw.process.wait(timeout=2) == 0
+        assert raw.process.wait(timeout=30) == 0
 
 
 def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path) -> None:
@@ -287,16 +288,21 @@ def test_an_unknown_method_is_said_to_be_unknown() -> None:
         assert raw.think()["thoughtHistoryLength"] == 1
 
 
+def cpu_s_of_children() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def test_it_lists_its_tools_within_a_few_starts_of_python() -> None:
     served: list[float] = []
     bare: list[float] = []
     for _ in range(4):
-        began = time.perf_counter()
+        began = cpu_s_of_children()
         with Raw(command=[sys.executable, "-m", "reasonry", "mcp"]) as raw:
             assert raw.ask("tools/list")["result"]["tools"]
-            served.append(time.perf_counter() - began)
-        began = time.perf_counter()
+        served.append(cpu_s_of_children() - began)
+        began = cpu_s_of_children()
         subprocess.run([sys.executable, "-c", "pass"], check=True)
-        bare.append(time.perf_counter() - began)
+        bare.append(cpu_s_of_children() - began)
     # bench/start.py measures 16 where nothing else runs; what this is to find is a heavy import.
-    assert min(served) < 60 * min(bare), (served, bare)
+    assert min(served) < 30 * min(bare), (served, bare)
