@@ -262,10 +262,9 @@ def _without_dash(side: str) -> str:
 def _holds_somehow(left: str, right: str) -> bool:
     """Whether an equation holds however its numbers may be meant."""
     for continental, compact in product((False, True), repeat=2):
-        digit = max(_digit(left, continental), _digit(right, continental))
         first = [_term(side, continental, compact) for side in (left, _without_dash(left))]
         second = _term(right, continental, compact)
-        if second is not None and any(term and _agrees(term, second, digit) for term in first):
+        if second is not None and any(term and _agrees(term, second) for term in first):
             return True
     return False
 
@@ -299,19 +298,11 @@ def _digits(text: str, continental: bool) -> str | None:
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
 
 
-def _digit(side: str, continental: bool) -> Fraction:
-    """Return one in the last digit of what is one number; 0 for an expression, whose value is not rounded."""
-    if _computes(side):
-        return Fraction(0)
-    decimals = side.strip(_COINS + " -").partition("," if continental else ".")[2]
-    return Fraction(1, 10 ** len(decimals))
-
-
-def _agrees(left: Term, right: Term, digit: Fraction) -> bool:
-    """Whether two values are equal, to within one in the last digit that is written."""
-    first, second = (
-        _bounds(term) if term.left is not None else (term.value, term.value) for term in (left, right)
-    )
+def _agrees(left: Term, right: Term) -> bool:
+    """Whether two values are equal, to within one in the last digit of one that is written as a number."""
+    numbers = [term for term in (left, right) if term.left is None]
+    digit = max([Fraction(1, 10**term.decimals) for term in numbers], default=0)
+    first, second = ((term.value, term.value) if term in numbers else _bounds(term) for term in (left, right))
     if first is None or second is None:
         return True
     apart = max(second[0] - first[1], first[0] - second[1])
@@ -321,7 +312,7 @@ def _agrees(left: Term, right: Term, digit: Fraction) -> bool:
 def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
     """Return between what a value lies where decimals may be rounded; None: where there is no telling."""
     if term.left is None or term.right is None:
-        half = Fraction(0) if (term.value * 4).denominator == 1 else _last_digit(term.value) / 2
+        half = 0 if (term.value * 4).denominator == 1 else Fraction(1, 2 * 10**term.decimals)
         return term.value - half, term.value + half
     left, right = _bounds(term.left), _bounds(term.right)
     if left is None or right is None or (term.op == "/" and right[0] <= 0 <= right[1]):
@@ -329,14 +320,6 @@ def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
     operate = {"+": add, "-": sub, "*": mul, "/": truediv}[term.op]
     ends = [operate(a, b) for a in left for b in right]
     return min(ends), max(ends)
-
-
-def _last_digit(value: Fraction) -> Fraction:
-    """Return what one more in the last digit of a decimal adds to it."""
-    digit = Fraction(1)
-    while (value / digit).denominator != 1 and digit.denominator < 10**18:
-        digit /= 10
-    return digit
 
 
 def _is_conversion(value: Fraction, stated: Fraction) -> bool:
@@ -353,7 +336,7 @@ def _spaced_text(side: str) -> str:
 
 def _number(value: Fraction) -> str:
     """Return `37888`, `2.5`, or `8/3 (about 2.6667)`."""
-    if value.denominator == 1 or _last_digit(value).denominator > 10**6:
+    if value.denominator == 1 or (value * 10**6).denominator > 1:
         about = "" if value.denominator == 1 else f" (about {float(value):.6g})"
         return format_number(value) + about
     return f"{float(value):.6f}".rstrip("0")

@@ -39,13 +39,11 @@ class Position(Struct, frozen=True):
         left: The terms still to be joined.
         fault: Why the last step is not a legal one; then nothing after it counts.
         made: The terms made by the steps, oldest first.
-        rounded: Results as they were written, each with what it is.
     """
 
     left: tuple[Term, ...]
     fault: str = ""
     made: tuple[Term, ...] = ()
-    rounded: tuple[tuple[Fraction, Fraction], ...] = ()
 
     @property
     def numbers(self) -> tuple[Fraction, ...]:
@@ -145,7 +143,7 @@ def _move(position: Position, sides: list[str]) -> Position:
             continue
         after, fault = _join_terms(position, [term for term in exact if term.op])
         if after is not None:
-            return _note_rounded(position, after, read)
+            return after
         faults.append(f"{' = '.join(sides)}: {fault}")
     return replace(position, fault=faults[-1]) if faults else position
 
@@ -161,18 +159,8 @@ def _exact(term: Term, position: Position) -> Term:
 def _exact_number(part: Term, position: Position) -> Term:
     if part.op or not part.decimals or part.value in position.numbers:
         return _exact(part, position)
-    known = [value for written, value in position.rounded if written == part.value]
-    known += [term.value for term in (*position.left, *position.made) if part.stands_for(term.value)]
-    return Term(known[0]) if known else part
-
-
-def _note_rounded(before: Position, after: Position, sides: list[Term]) -> Position:
-    """Note how the result of a move was written, where that is not what it is."""
-    if len(after.made) == len(before.made):
-        return after
-    value = after.made[-1].value
-    new = tuple((side.value, value) for side in sides if side.decimals and side.value != value)
-    return replace(after, rounded=(*before.rounded, *new))
+    known = (term.value for term in (*position.left, *position.made) if part.stands_for(term.value))
+    return Term(next(known, part.value))
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
@@ -205,7 +193,7 @@ def _repeats(term: Term, made: Term) -> bool:
 def _compare_left(position: Position, text: str, end: int) -> Position:
     """Compare the numbers that a step says are left with those that are."""
     match = _LEFT.search(text, end, end + 300)
-    written = [_left_number(number, position) for number in _LEFT_NUMBER.findall(match[1])] if match else []
+    written = [_left_number(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
     stated = sorted([term for term in written if term is not None], key=lambda term: term.value)
     if len(stated) != len(position.left) or len(stated) < len(written) or _values(stated) == [1]:
         return position
@@ -215,13 +203,13 @@ def _compare_left(position: Position, text: str, end: int) -> Position:
     return replace(position, fault=f"the numbers left are {left}, not {others}")
 
 
-def _left_number(text: str, position: Position) -> Term | None:
+def _left_number(text: str) -> Term | None:
     """Return a number that is said to be left; None if it divides by zero."""
     try:
         value = Fraction(text)
     except ZeroDivisionError:
         return None
-    return Term(dict(position.rounded).get(value, value), decimals=len(text.partition(".")[2]))
+    return Term(value, decimals=len(text.partition(".")[2]))
 
 
 def _values(terms: Iterable[Term]) -> list[Fraction]:

@@ -40,11 +40,10 @@ class Term(Struct, frozen=True):
         return sorted(self.left.numbers + self.right.numbers)
 
     def stands_for(self, value: Fraction) -> bool:
-        """Whether a number, as it is written, is a value: exactly, or rounded or cut off after its last digit."""
+        """Whether a number, as it is written, is a value: exactly, or to within one in its last digit after a point."""
         if self.op or not self.decimals:
             return self.value == value
-        off, unit = abs(self.value - value), Fraction(1, 10**self.decimals)
-        return 2 * off <= unit or (off < unit and abs(self.value) < abs(value))
+        return abs(self.value - value) < Fraction(1, 10**self.decimals)
 
     def __str__(self) -> str:
         if self.left is None or self.right is None:
