@@ -404,7 +404,7 @@ def test_a_stage_of_another_strategy_is_refused_with_those_there_are() -> None:
     with pytest.raises(IllegalTransitionError) as caught:
         session.think(1, stage="abstraction")
     assert caught.value.message == (
-        "Invalid transition from problem_reception to abstraction: react has no such stage. "
+        "Invalid transition from problem_reception to abstraction. react has no such stage. "
         "Legal next stages: initial_reasoning."
     )
 
@@ -421,7 +421,7 @@ def test_the_stages_are_listed_once_where_one_is_not_known(name: str) -> None:
 def test_a_stage_that_is_not_known_is_asked_back_for() -> None:
     with pytest.raises(IllegalTransitionError) as caught:
         Session(STRATEGIES["linear"], begun=False).think(1, stage="verify")
-    assert "linear has no such stage (did you mean hypothesis_verification?)." in caught.value.message
+    assert "linear has no such stage. Did you mean hypothesis_verification?" in caught.value.message
 
 
 def test_refusals_stay_short_with_a_hundred_branches() -> None:

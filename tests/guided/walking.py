@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.guided.lines import RowsView, encode
+from reasonry.guided.lines import Head, RowsView, ThoughtLine, encode
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.thought import Placed, open_session, submit
+from reasonry.guided.thought import Placed, submit
 from reasonry.records import ThoughtRow
 
 
@@ -15,7 +15,7 @@ class Session:
     """A session kept in memory, to try the rules on."""
 
     def __init__(self, strategy: Strategy[Any, Any], *, begun: bool = True) -> None:
-        self.strategy, self.head = strategy, open_session(strategy if begun else None)
+        self.strategy, self.head = strategy, Head(ThoughtLine(strategy.first if begun else ""))
         self.view = RowsView()
 
     def think(self, number: int = 1, total: int = 5, **more: Any) -> Placed:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ..errors import ConflictError, NotFoundError, UsageError
-from ..records import RunRow, SessionRow, SessionView, Store, ThoughtRow
+from ..records import SessionView, Store, ThoughtRow
 from .lines import RowsView
 from .settings import SessionSettings
 from .thinking_tool import Notice
@@ -75,7 +75,17 @@ class RunContinuations(NamedTuple):
         Raises:
             ConflictError: The run has not ended.
         """
-        own, run = await self._read_ended(own_id)
+        own = await self.store.session(own_id)
+        assert own.run_id is not None, "only sessions of runs are continued here"
+        run = await self.store.run(own.run_id)
+        if run.status == "active":
+            raise ConflictError(
+                f"session {own_id} is the record of run {own.run_id}, which has not ended: continue the run "
+                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave sessionId out "
+                "to begin a session of your own",
+                session_id=own_id,
+                run_id=own.run_id,
+            )
         target, left_out = continuation_id(own_id), 0
         try:
             await self.store.session(target)
@@ -99,18 +109,3 @@ class RunContinuations(NamedTuple):
             f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
         )
         return target, Notice("run_continued", message, own.session_id)
-
-    async def _read_ended(self, session_id: str) -> tuple[SessionRow, RunRow]:
-        """Return the row of a run's session, and that of the run."""
-        own = await self.store.session(session_id)
-        assert own.run_id is not None, "only sessions of runs are continued here"
-        run = await self.store.run(own.run_id)
-        if run.status == "active":
-            raise ConflictError(
-                f"session {session_id} is the record of run {own.run_id}, which has not ended: continue the run "
-                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave sessionId out "
-                "to begin a session of your own",
-                session_id=session_id,
-                run_id=own.run_id,
-            )
-        return own, run

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
-from ..reading.names import closest_names
+from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
 from .lines import Head, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall
@@ -96,8 +96,10 @@ def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
 def way_through(strategy: Table, start: str, stages: Sequence[str]) -> Way | None:
     """Return stages, and between them those that the table has, as one way from `start`; None if there is none.
 
-    To name `start` itself first is to stay. What is no stage of the table leads anywhere.
+    To name `start` itself first is to stay. What is no stage of the table leads anywhere, and no way leads there.
     """
+    if any(name not in strategy.by_name for name in stages):
+        return None
     first, *others = stages
     if start == first or start not in strategy.by_name:
         way = Way((first,), True)
@@ -107,14 +109,6 @@ def way_through(strategy: Table, start: str, stages: Sequence[str]) -> Way | Non
         between = way and shortest_way(strategy, way.stages[-1], to)
         way = way and between and Way(way.stages + between.stages, way.is_only and between.is_only)
     return way if way is not None and len(way.stages) <= MAX_PATH else None
-
-
-def distance(strategy: Table, stage: str) -> int:
-    """Return how many edges a stage is from the first; -1 for no stage of the table."""
-    if stage == strategy.first:
-        return 0
-    way = shortest_way(strategy, strategy.first, stage)
-    return -1 if way is None else len(way.stages)
 
 
 def thought_left(head: Head, view: SessionView, number: int, seq: int | None = None) -> ThoughtRow:
@@ -150,23 +144,25 @@ class RefusedMove(NamedTuple):
         """Return the error that says which step is no edge, where the lines stand, and what would be accepted."""
         start, to, legal = self._broken_step()
         following = ", ".join(legal) if legal else "none: it is the last stage"
-        message = (
-            f"Invalid transition from {start} to {to}{self._unknown(to)}. Legal next stages: {following}."
-        )
+        table, unknown = self.strategy.by_name, ""
+        if to not in table:
+            unknown = f" {self.strategy.name} has no such stage.{did_you_mean(to, table)}"
+        message = f"Invalid transition from {start} to {to}.{unknown} Legal next stages: {following}."
         if self.head.branches:
             latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
         instead = next(self._ways_out(), {})
         if instead:
             message += f" This would be accepted: {show_arguments(instead)}{self._required_data(instead)}."
-        elif to in self.strategy.by_name:
+        elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
 
     def path(self) -> Way | None:
         """Return the shortest path to the stages named, from wherever the thought may continue."""
-        ways = [way for base in dict.fromkeys(self.bases) if (way := self._way(base)) is not None]
+        found = [way_through(self.strategy, base, self.stages) for base in dict.fromkeys(self.bases)]
+        ways = [way for way in found if way is not None]
         shortest = min(ways, key=lambda way: len(way.stages), default=None)
         is_only = all(way == shortest for way in ways if shortest and len(way.stages) == len(shortest.stages))
         return shortest and shortest._replace(is_only=shortest.is_only and is_only)
@@ -178,14 +174,6 @@ class RefusedMove(NamedTuple):
             return None
         between = [table[name] for name in way.stages if name not in self.stages]
         return None if any(field.required for stage in between for field in stage.fields) else way.stages
-
-    def _unknown(self, stage: str) -> str:
-        """Return what to say of a stage that the table has not; nothing where it has."""
-        table = self.strategy.by_name
-        if stage in table:
-            return ""
-        meant = " or ".join(closest_names(stage, table))
-        return f": {self.strategy.name} has no such stage{f' (did you mean {meant}?)' if meant else ''}"
 
     def _broken_step(self) -> tuple[str, str, list[str]]:
         """Return a stage, the stage that cannot follow it, and those that can."""
@@ -201,34 +189,23 @@ class RefusedMove(NamedTuple):
         """Yield the arguments to change in the call so that it is accepted, the smallest change first."""
         if any(stage not in self.strategy.by_name for stage in self.stages):
             return
-        for branch in self._other_lines():
-            if walk(self.strategy, [self.head.line(branch).stage], self.stages) is not None:
+        is_known = self.branch is None or self.branch in self.head.branches
+        lines = (
+            [*reversed(self.head.branches), None] if self.call.branch_from_thought is None or is_known else []
+        )
+        for branch in lines:
+            if branch not in (self.branch, self.call.merge_branch or self.branch) and walk(
+                self.strategy, [self.head.line(branch).stage], self.stages
+            ):
                 yield {"branchId": branch or self.head.main_name}
         if (way := self.path()) is not None:
             yield {"stage": list(way.stages)}
         for thought in reversed(self.view.latest(self.head.thoughts)):
-            way = self._way(decode_record(thought).stage)
+            way = way_through(self.strategy, decode_record(thought).stage, self.stages)
             if way and thought_left(self.head, self.view, thought.number).seq == thought.seq:
-                alone: dict[str, Any] = {"branchId": None} if self._is_known_line() else {}
+                alone: dict[str, Any] = {"branchId": None} if is_known else {}
                 stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
                 yield {**alone, "branchFromThought": thought.number, "stage": stage}
-
-    def _is_known_line(self) -> bool:
-        return self.branch is None or self.branch in self.head.branches
-
-    def _other_lines(self) -> Iterator[str | None]:
-        """Return the other lines the thought could be on, the latest first, and last the main line."""
-        if self.call.branch_from_thought is None or self._is_known_line():
-            excluded = (self.branch, self.call.merge_branch)
-            yield from (name for name in reversed(self.head.branches) if name not in excluded)
-            if self.branch is not None:
-                yield None
-
-    def _way(self, start: str) -> Way | None:
-        is_known = start in self.strategy.by_name and all(
-            name in self.strategy.by_name for name in self.stages
-        )
-        return way_through(self.strategy, start, self.stages) if is_known else None
 
     def _required_data(self, instead: Mapping[str, Any]) -> str:
         """Return which required fields the path demands."""

@@ -549,10 +549,7 @@ class Sessions:
         await self.store.change(session_id, decide)
 
     async def delete(self, arguments: Arguments | OneSession) -> Document:
-        """Forget a session and its thoughts; with it the run that wrote it, if any.
-
-        `notices` say where bytes of it may still be in the store's files, and for how long.
-        """
+        """Forget a session and its thoughts; with it the run that wrote it, if any."""
         session_id = await self.session_id(read.read_call(OneSession, arguments).session_id)
         try:
             run_id = (await self._row(session_id)).run_id

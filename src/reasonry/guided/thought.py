@@ -38,7 +38,7 @@ from .lines import (
     show_lines,
     show_name,
 )
-from .moves import RefusedMove, Walk, distance, show_arguments, stages_named, thought_left, walk, way_through
+from .moves import RefusedMove, Walk, show_arguments, stages_named, thought_left, walk, way_through
 from .thinking_tool import EVIDENCE, ThinkingCall
 
 
@@ -57,9 +57,9 @@ class Placed(Struct, frozen=True):
     expected: str = ""
 
 
-def open_session(strategy: Strategy[Any, Any] | None = None) -> Head:
-    """Return where a session without thoughts stands: in no stage, or in the first of a strategy."""
-    return Head(ThoughtLine("" if strategy is None else strategy.first))
+def open_session() -> Head:
+    """Return where a session without thoughts stands: in no stage."""
+    return Head(ThoughtLine(""))
 
 
 def submit(
@@ -242,13 +242,7 @@ def _continues_branch(
     So it is where that leads to its stages as soon as the main line, on a way without a stage that compares branches;
     one that takes a score values the branch alone.
     """
-    if (
-        head.latest is None
-        or not head.stage
-        or not stages
-        or call.merge_branch
-        or any(name not in strategy.by_name for name in stages)
-    ):
+    if head.latest is None or not head.stage or not stages or call.merge_branch:
         return False
     own, there = (
         way_through(strategy, line.stage, stages) for line in (head.main, head.branches[head.latest])
@@ -320,7 +314,10 @@ def _walk_of(
     own = thinker.line.stage
     merged = head.branches[call.merge_branch].stage if call.merge_branch else ""
     if not stages:
-        stays = max(filter(None, [merged, own]), key=lambda stage: distance(strategy, stage), default="")
+        order = list(strategy.by_name)
+        stays = max(
+            filter(None, [merged, own]), key=lambda name: name in order and order.index(name), default=""
+        )
         return Walk((stays or ("" if call.strategy is None else strategy.first),), None)
     bases, latest = [*filter(None, [merged]), own], [*filter(None, [head.stage])]
     walked = walk(strategy, bases, stages, also=latest)

@@ -22,7 +22,7 @@ from ..masking import SECRETS
 from ..reading.arguments import MAX_INT, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
-from .lines import NOT_RECORDED, Head, Recorded, RowsView, encode
+from .lines import NOT_RECORDED, Recorded, RowsView, encode
 from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
@@ -50,15 +50,13 @@ class Transcript(NamedTuple):
 class _Walk:
     """A session that is walked again: its thoughts so far, and where it stands."""
 
-    def __init__(
-        self, strategy: Strategy[Any, Any], head: Head, settings: SessionSettings, now_ms: int
-    ) -> None:
-        self.head, self.view = head, RowsView()
+    def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
+        self.head, self.view = open_session(), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
     def take(self, thought: Document) -> None:
         """Take a thought as exports have it; raises where it breaks a rule."""
-        recorded = Recorded(_positive(thought.get("branch_from_seq")), _positive(thought.get("revises_seq")))
+        recorded = Recorded(thought.get("branch_from_seq"), thought.get("revises_seq"))
         self._add(self._read(thought), thought.get("at"), recorded)
 
     def take_loosely(self, thought: Document) -> None:
@@ -111,11 +109,6 @@ class _Walk:
         self.head = placed.head
 
 
-def _positive(value: Any) -> int | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and 1 <= value <= MAX_INT else None
-
-
 def instant_ms(written: Any, default: int) -> int:
     """Return an instant that is written as ISO 8601 text, in milliseconds since 1970."""
     try:
@@ -155,9 +148,7 @@ def read_session(
     about = read_call(_About, document, keep_empty=("session_id",))
     thoughts: list[Document] = document["thoughts"]
     _check_count("thoughts", len(thoughts), settings.max_thoughts)
-    strategy = find(about.strategy)
-    is_unnamed = about.strategy is None or any(thought.get("stage") for thought in thoughts)
-    walk = _Walk(strategy, open_session(None if is_unnamed else strategy), settings, now_ms)
+    walk = _Walk(find(about.strategy), settings, now_ms)
     for place, thought in enumerate(thoughts, 1):
         try:
             walk.take(thought)
@@ -215,7 +206,7 @@ def copy_run(
         own: The session that the run wrote.
     """
     copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
-    walk = _Walk(strategy, open_session(), replace(settings, max_thought_chars=MAX_INT), now_ms)
+    walk = _Walk(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
     for thought in copied:
         document = thought_document(thought)
         if document.get("stage") == last:

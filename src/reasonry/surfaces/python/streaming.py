@@ -90,15 +90,15 @@ class _StreamObserver(Observer):
 
     def asked(self, pending: Pending) -> None:
         match pending.effect:
-            case Ask() as ask:
-                self._put(CallEvent(self._run_id, pending.id, pending.stage, "ask", ask.text))
-            case CallTool() as call:
-                self._put(CallEvent(self._run_id, pending.id, pending.stage, "call_tool", call.tool))
-            case Verify() as claim:
-                about = claim.path[-1] if claim.path else ""
-                self._put(CallEvent(self._run_id, pending.id, pending.stage, "verify", about))
+            case Ask(text=about):
+                kind = "ask"
+            case CallTool(tool=about):
+                kind = "call_tool"
+            case Verify(path=path):
+                kind, about = "verify", path[-1] if path else ""
             case _:
-                pass
+                return
+        self._put(CallEvent(self._run_id, pending.id, pending.stage, kind, about))
 
     def stepped(self, run: Run, step: Step) -> None:
         latest = run.events[-1] if run.events else None
