@@ -245,16 +245,13 @@ class _Reporter(Observer):
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._telling: set[asyncio.Future[None]] = set()
-        self._steps = 0
+        self._telling = list[asyncio.Future[None]]()
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
-        self._steps += 1
         message = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
-        telling = asyncio.ensure_future(self._report(float(self._steps), None, message))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        number = len(self._telling) + 1
+        self._telling.append(asyncio.ensure_future(self._report(float(number), None, message)))
 
     async def wait(self) -> None:
         """Return when every report has been sent."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta, Struct
 
 from ...errors import ReasonryError, TooLargeError
 from ...masking import SECRETS
@@ -27,6 +28,15 @@ _SKIM_BYTES = 4 << 20
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
+
+
+class _Request(Struct):
+    """A request that is well made."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+    method: str
+    params: dict[str, Any] | None = None
 
 
 class RefusedError(Exception):
@@ -90,9 +100,14 @@ def read(line: bytes) -> dict[str, Any]:
             raise _skim(line, INVALID_PARAMS, why) from None
         why = "Parse error: the line is not valid JSON in UTF-8, or a number in it is out of range"
         raise _skim(line, PARSE_ERROR, why) from None
-    if fault := _fault(message):
+    if isinstance(message, dict) and not ("id" in message and "method" in message):
+        return message  # Of notifications and replies nothing is asked.
+    try:
+        msgspec.convert(message, _Request)
+    except msgspec.ValidationError as error:
+        why = "batches are not supported; send one message a line" if isinstance(message, list) else error
         id = message.get("id") if isinstance(message, dict) else None
-        raise UnreadableError(f"Invalid request: {fault}", INVALID_REQUEST, id)
+        raise UnreadableError(f"Invalid request: {why}", INVALID_REQUEST, id) from None
     return message
 
 
@@ -121,23 +136,6 @@ def _skim(line: bytes, code: int, why: str) -> UnreadableError:
     except ValueError:
         known = {}
     return UnreadableError(why, code, known.get(b'"id"'), known.get(b'"method"'))
-
-
-def _fault(message: Any) -> str:
-    """Return what is wrong with a message as such; of notifications and replies nothing is asked."""
-    if isinstance(message, list):
-        return "batches are not supported; send one message a line"
-    if not isinstance(message, dict):
-        return "a message must be an object"
-    if "id" not in message or "method" not in message:
-        return ""
-    if not is_id(message["id"]):
-        return "`id` must be a string or a 64-bit integer"
-    if message.get("jsonrpc") != "2.0":
-        return '`jsonrpc` must be "2.0"'
-    if not isinstance(message["method"], str):
-        return "`method` must be a string"
-    return "" if isinstance(message.get("params"), dict | None) else "`params` must be an object"
 
 
 def is_id(value: Any) -> bool:

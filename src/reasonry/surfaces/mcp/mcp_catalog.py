@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
 from ...guided.read_calls import ACTIONS
+from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from .. import thinking
+from .driven import RunWork, run_tools
 from .mcp_server import McpServer
+from .page_tool import page_tool
 from .tools import Guard, McpTool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-
-    from ...guided.sessions import Sessions
-    from .driven import RunWork
 
 SHORT_ID_CHARS = 18
 """Of an id: the millisecond it is from, and a count within that."""
@@ -36,9 +36,6 @@ def app_server(
         extras: Tools besides those for thinking and for runs.
         guard: See `McpServer`.
     """
-    from .driven import run_tools
-    from .page_tool import page_tool
-
     app = work.app
     server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app), *extras], guard)
     server.tasks = work.tasks if app.has_model else None

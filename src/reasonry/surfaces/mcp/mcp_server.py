@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -18,6 +18,7 @@ from ...core.describe import describe_stage
 from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError
+from ...guided.sessions import Sessions
 from .frames import read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
 from .run_tasks import TASK_METHODS, TASKS, RunTasks
@@ -32,9 +33,6 @@ from .tools import (
     error_document,
     tool_result,
 )
-
-if TYPE_CHECKING:
-    from ...guided.sessions import Sessions
 
 NAME = "reasonry"
 INSTRUCTIONS = (

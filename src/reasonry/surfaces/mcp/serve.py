@@ -9,20 +9,24 @@ import queue
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...app.agent_app import AgentApp
+from ...app.wiring import App
 from ...core.registry import Registry
 from ...core.text import beginning, clip, inert
 from ...errors import ReasonryError
 from ...masking import SECRETS
 from ..present import masked_output
 from ..signals import on_ending
+from . import frames
+from .connection import Connection
+from .driven import RunWork
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
+from .run_tasks import RunTasks
+from .stdio_transport import StdioTransport
 from .tools import Document, McpTool
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
@@ -78,11 +82,6 @@ def main(
     Raises:
         UsageError: A setting or the store's name is no legal one.
     """
-    from ...app.agent_app import AgentApp
-    from ...app.wiring import App
-    from .driven import RunWork
-    from .run_tasks import RunTasks
-
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
     agents = AgentApp(app)
@@ -118,10 +117,6 @@ def _conversation() -> Generator[tuple[int, int]]:
 
 async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
     """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
-    from . import frames
-    from .connection import Connection
-    from .stdio_transport import StdioTransport
-
     over, hurry = asyncio.Event(), asyncio.Event()
 
     def end_soon() -> None:
