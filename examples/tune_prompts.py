@@ -22,7 +22,7 @@ from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, o
 from reasonry import Budget, solve_sync
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.datasets import DATASETS
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.ext import App
@@ -50,7 +50,7 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None, size: i
             dataset, list({item.id: item for item in drawn}.values()), DATASETS[dataset].judge
         )
         async with App(store) as app:
-            report = await Comparison(app, unique, [STRATEGY], asked, Terms()).run()
+            report = await Comparison(app, unique, [STRATEGY], asked).run()
         trials = {trial.item: trial for trial in report.trials}
         return [
             (

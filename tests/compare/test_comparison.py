@@ -9,7 +9,7 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Usage
@@ -61,10 +61,10 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
         items = [
             Item(f"{kind} {at}", 4, str(at)) for at, kind in enumerate(["long", "short", "short", "short"])
         ]
-        terms = Terms(parallel=2, total_usd=9.0)
+        terms = {"parallel": 2, "total_usd": 9.0}
         voting = ["self_consistency(samples=5, stop=full)"]
         asked = RunRequest(participants=Participants(model=Cashier()))
-        report = await Comparison(app, ProblemSet("sums", items), voting, asked, terms).run()
+        report = await Comparison(app, ProblemSet("sums", items), voting, asked, **terms).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -76,7 +76,7 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
     model, judge = Speaker("model", "4"), Speaker("judge", "yes")
     model.free.set()
     asked = RunRequest(participants=Participants(model=model, judge_model=judge))
-    terms = Terms(judge="model")
+    terms = {"judge": "model"}
     async with App("memory") as app:
 
         def comparison() -> Comparison:
@@ -85,7 +85,7 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
                 ProblemSet("sums", [Item("2 + 2?", id="sum")]),
                 ["self_consistency(samples=1)"],
                 asked,
-                terms,
+                **terms,
             )
 
         interrupted = asyncio.create_task(comparison().run())

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms, estimate
+from reasonry.compare.comparison import Comparison, estimate
 from reasonry.compare.problem_set import open_dataset
 from reasonry.core.effects import Verify
 from reasonry.core.events import Answered, Verified
@@ -52,7 +52,7 @@ async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_writte
     asked = RunRequest(participants=Participants(model=model, verifier=model, tools=(model,)))
     problems = open_dataset("stories:3")
     async with App("memory") as app:
-        comparison = Comparison(app, problems, [name], asked, Terms())
+        comparison = Comparison(app, problems, [name], asked)
         runs, expected = await estimate(comparison)
         assert runs == 3
         assert expected.calls >= 3
@@ -68,8 +68,8 @@ async def test_only_what_is_missing_is_counted_and_a_verdict_is_a_call_too() -> 
         problems = open_dataset("game24:4")
         offline = RunRequest(participants=Participants(model="offline"))
         half = [app, replace(problems, items=problems.items[:2]), ["self_consistency"], offline]
-        await Comparison(*half, Terms(judge="model")).run()
-        whole = Comparison(app, problems, ["self_consistency"], offline, Terms(judge="model"))
+        await Comparison(*half, judge="model").run()
+        whole = Comparison(app, problems, ["self_consistency"], offline, judge="model")
         runs, expected = await estimate(whole)
     assert (runs, expected.usd) == (2, 0.0)
     assert expected.calls == 2 * (4 + 1)

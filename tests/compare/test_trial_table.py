@@ -9,7 +9,7 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import ProblemSet, open_dataset
 from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
@@ -21,7 +21,7 @@ STRATEGIES = ["tree_of_thoughts", "self_consistency"]
 
 def compare(app: App, size: int, **more: object) -> Comparison:
     problems, offline = open_dataset(f"game24:{size}"), RunRequest(participants=Participants(model="offline"))
-    return Comparison(app, problems, STRATEGIES, offline, Terms(parallel=1), **more)  # pyright: ignore
+    return Comparison(app, problems, STRATEGIES, offline, parallel=1, **more)  # pyright: ignore
 
 
 @pytest.mark.anyio
@@ -72,7 +72,7 @@ async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_le
         long = {"stage": "*", "reply": {"reasoning": "", "answer": f"{'so ' * 100} it is 7"}}
         problems = ProblemSet("sums", [Item("3 + 4?", 7, "1")])
         asked = RunRequest(participants=Participants(model=ScriptedModel.of(long)))
-        comparison = Comparison(app, problems, ["self_consistency(samples=1)"], asked, Terms(judge="numeric"))
+        comparison = Comparison(app, problems, ["self_consistency(samples=1)"], asked, judge="numeric")
         (trial,) = (await comparison.run()).trials
         table = TrialTable(app.store, comparison.id)
         for run_id in (trial.run_id, "gone"):

@@ -13,7 +13,7 @@ import reasonry
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.judging import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Budget, Usage
@@ -220,9 +220,9 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
             await app.coach_take_over(started["run_id"], Participants(), DEAR)
 
 
-@pytest.mark.parametrize(("terms", "budget"), [(Terms(total_usd=1.0), None), (Terms(), DEAR)])
+@pytest.mark.parametrize(("terms", "budget"), [({"total_usd": 1.0}, None), ({}, DEAR)])
 async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
-    terms: Terms, budget: Budget | None
+    terms: dict[str, Any], budget: Budget | None
 ) -> None:
     unknown, priced = (
         RunRequest(budget=budget, participants=Participants(model=UNKNOWN, price=price))
@@ -231,25 +231,25 @@ async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
     problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
     async with App("memory") as app:
         with pytest.raises(UsageError, match="limit on dollars") as caught:
-            Comparison(app, problems, ["self_consistency"], unknown, terms)
+            Comparison(app, problems, ["self_consistency"], unknown, **terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        Comparison(app, problems, ["self_consistency"], priced, terms)
+        Comparison(app, problems, ["self_consistency"], priced, **terms)
 
 
 async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
-    problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), Terms(total_usd=1.0, judge="model")
+    problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), {"total_usd": 1.0, "judge": "model"}
     async with App("memory") as app:
         participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
         with pytest.raises(UsageError, match="llama is not known"):
-            Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), terms)
+            Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), **terms)
 
 
 async def test_a_price_alone_runs_no_comparison_anew() -> None:
     problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
     async with App("memory") as app:
         keys = [
-            [job.key for job in Comparison(app, problems, ["self_consistency"], request, Terms()).jobs]
+            [job.key for job in Comparison(app, problems, ["self_consistency"], request).jobs]
             for participants in (Participants(model=SOLD), Participants(model=SOLD, price="1/2"))
             for budget in (None, DEAR)
             for request in [RunRequest(budget=budget, participants=participants)]

@@ -713,15 +713,17 @@ def test_think_takes_a_path_of_stages(shell: Shell) -> None:
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
     """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
     from reasonry.guided.thinking_tool import ThinkingCall, tool_schema
-    from reasonry.surfaces.cli.sessions import _HELP, OPTIONS
+    from reasonry.surfaces.cli.sessions import ARGUMENTS, ThinkingOptions
 
     members = tool_schema(ThinkingCall)["properties"]
-    assert set(OPTIONS.values()) == members.keys() - {"thought", "nextThoughtNeeded", "isRevision"}
+    options = ThinkingOptions.__dataclass_fields__
+    arguments = {ARGUMENTS.get(option, option) for option in options}
+    assert arguments == members.keys() - {"thought", "nextThoughtNeeded", "isRevision"}
     shown = " ".join(shell.run("think", "--help").stdout.replace("│", " ").split())
-    for option, argument in OPTIONS.items():
-        assert f"--{option.replace('_', '-')}" in shown
-        # What a tool demands or finds by its connection, a command may leave out; it says what that means.
-        assert (_HELP.get(option) or members[argument]["description"]) in shown
+    assert all(f"--{option.replace('_', '-')}" in shown for option in options)
+    # What a tool demands or finds by its connection, a command may leave out; it says what that means.
+    for argument in ("strategy", "stage", "data", "mergeBranch", "clearSession"):
+        assert members[argument]["description"] in shown
 
 
 def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Shell) -> None:

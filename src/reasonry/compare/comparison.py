@@ -21,7 +21,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from ..app.participants import Participants
 from ..app.use_cases import RunRequest
@@ -63,24 +62,6 @@ VERDICT = """Problem: {problem}
 {expected}Answer given: {answer}
 
 Is the answer given right? It may be worded otherwise. Answer with one word: yes or no."""
-
-
-class Terms(Struct, frozen=True, kw_only=True):
-    """How a comparison goes.
-
-    Args:
-        judge: As a user writes it after `--judge`; empty: that of the data set, or `exact`.
-        parallel: Runs at once.
-        series: Another name runs everything again beside what is there.
-        retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
-        total_usd: No run is begun once this call has spent so much.
-    """
-
-    judge: str = ""
-    parallel: int = 4
-    series: str = ""
-    retry_failed: bool = False
-    total_usd: float | None = None
 
 
 class Job(NamedTuple):
@@ -147,6 +128,11 @@ class Comparison:
     Args:
         strategies: Names as `check_strategies` returns them.
         request: Each run, but for its problem and its strategy; every strategy must have the prompts.
+        judge: As a user writes it after `--judge`; empty: that of the data set, or `exact`.
+        parallel: Runs at once.
+        series: Another name runs everything again beside what is there.
+        retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
+        total_usd: No run is begun once this call has spent so much.
         note: Told what came of each run, and why nothing moves.
 
     Raises:
@@ -159,14 +145,19 @@ class Comparison:
         problems: ProblemSet,
         strategies: Sequence[str],
         request: RunRequest,
-        terms: Terms,
+        *,
+        judge: str = "",
+        parallel: int = 4,
+        series: str = "",
+        retry_failed: bool = False,
+        total_usd: float | None = None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.app, self.engine, self.terms, self.note = app, app.engine, terms, note
-        self.spending = Spending(note)
+        self.app, self.engine, self.note, self.spending = app, app.engine, note, Spending(note)
+        self.series, self.retry_failed, self.total_usd = series, retry_failed, total_usd
         self.strategies, self.problems = list(strategies), problems
-        self.judged_by = terms.judge or (problems.name if problems.judge else "exact")
-        self.judge = problems.judge if problems.judge and not terms.judge else find_judge(self.judged_by)
+        self.judged_by = judge or (problems.name if problems.judge else "exact")
+        self.judge = problems.judge if problems.judge and not judge else find_judge(self.judged_by)
         check_items(problems.items, self.judged_by)
         self.request, participants = request, request.participants
         if participants.model is None or participants.record is not None:
@@ -175,11 +166,11 @@ class Comparison:
             participants = replace(participants, model=performers.model, record=None)
             self.request = replace(request, participants=participants)
         self.jobs = list(self._plan_jobs())
-        if terms.total_usd is not None:
+        if total_usd is not None:
             self._check_priced()
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
-        self._slots = asyncio.Semaphore(terms.parallel)
+        self._slots = asyncio.Semaphore(parallel)
         self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     def _plan_jobs(self) -> Iterator[Job]:
@@ -218,7 +209,7 @@ class Comparison:
             # What a run costs changes nothing about it then.
             participants = msgspec.structs.replace(participants, price=())
         asked = (order.strategy.name, order.problem, order.options, order.prompts, order.budget)
-        digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.terms.series)))
+        digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
     @property
@@ -235,7 +226,7 @@ class Comparison:
             "id": self.id,
             "dataset": self.problems.name,
             "judge": self.judged_by,
-            "series": self.terms.series,
+            "series": self.series,
             "model": order.participants.model,
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
@@ -299,7 +290,7 @@ class Comparison:
         if row is not None and row.status in ENDED:
             self.reused += is_counted
             return await self.engine.result(row.run_id)
-        if self.terms.total_usd is not None and (self.spending.spent.usd or 0) >= self.terms.total_usd:
+        if self.total_usd is not None and (self.spending.spent.usd or 0) >= self.total_usd:
             return None
         if row is not None:
             return await self.app.resume(row.run_id, job.participants, observer=self.spending)
@@ -317,7 +308,7 @@ class Comparison:
             session_id = f"{key}-{attempt}"
         if not found:
             return None, session_id
-        is_again = self.terms.retry_failed and await self._failure(await self.engine.result(found))
+        is_again = self.retry_failed and await self._failure(await self.engine.result(found))
         return None if is_again else await self.engine.store.run(found), session_id
 
     async def _failure(self, result: Result) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.problem_set import open_dataset
 
 from .serving import serve_in_thread
@@ -23,7 +23,7 @@ def test_a_problem_is_run_again_with_the_tool_of_its_data_set(tmp_path: Path) ->
         async with App(store) as app:
             problems = open_dataset("facts:1")
             working = RunRequest(participants=Participants(model="offline", tools=problems.tools))
-            return (await Comparison(app, problems, ["react"], working, Terms()).run()).document()
+            return (await Comparison(app, problems, ["react"], working).run()).document()
 
     document = asyncio.run(compare())
     path, item = f"/api/comparisons/{document['id']}", document["items"][0]["id"]

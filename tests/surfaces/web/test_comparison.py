@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.compare.comparison import Comparison, Terms
+from reasonry.compare.comparison import Comparison
 from reasonry.compare.problem_set import open_dataset
 from reasonry.surfaces.web.html_page import html_page
 from tests.surfaces.http.serving import serve_in_thread
@@ -31,7 +31,7 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
         async with App(store) as app:
             problems = open_dataset(f"game24:{size}")
             offline = RunRequest(participants=Participants(model="offline"))
-            made = Comparison(app, problems, names, offline, Terms())
+            made = Comparison(app, problems, names, offline)
             return made.id, (await made.run()).document()
 
     # The browser has an event loop in this thread.

@@ -230,11 +230,6 @@ class Filters:
     since: str | None = None
     until: str | None = None
 
-    @property
-    def are_any(self) -> bool:
-        """Whether anything is excluded."""
-        return any(value is not None for value in vars(self).values())
-
     def read(self, app: App) -> dict[str, Any]:
         """Return the filters as a store takes them.
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import structs
 
 from ...app.wiring import App
-from ...compare.comparison import Comparison, Terms, check_strategies, estimate
+from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.judging import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Report, cost_of, standings
@@ -76,19 +76,23 @@ def compare(
 
     async def work(app: App) -> tuple[Report, bool] | None:
         names = check_strategies(split_outside(strategies or problems.strategies), app)
-        terms = Terms(
-            judge=(judge or "").strip(),
-            parallel=parallel,
-            series=series,
-            retry_failed=retry_failed,
-            total_usd=total_usd,
-        )
         asked = settings.request(None, "", (), prompts=prompt)
         budget = asked.budget or (Budget() if dataset is None else None)
         tools = (*asked.participants.tools, *problems.tools)
         participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
         asked = replace(asked, budget=budget, participants=participants)
-        comparison = Comparison(app, problems, names, asked, terms, note)
+        comparison = Comparison(
+            app,
+            problems,
+            names,
+            asked,
+            judge=(judge or "").strip(),
+            parallel=parallel,
+            series=series,
+            retry_failed=retry_failed,
+            total_usd=total_usd,
+            note=note,
+        )
         runs, taken = await estimate(comparison)
         for line in _describe_start(comparison, runs, taken):
             note(line)

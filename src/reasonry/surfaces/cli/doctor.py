@@ -10,8 +10,6 @@ from importlib import metadata
 from operator import itemgetter
 from typing import Any
 
-from msgspec import structs
-
 from ...app.installed import describe_plugins
 from ...app.wiring import App
 from ...errors import ReasonryError
@@ -20,7 +18,7 @@ from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
-from ..setup.checks import ServerCheck, SetUpEntry, find_entries, try_entries
+from ..setup.checks import SetUpEntry, find_entries, try_entries
 from .output import Column, print_line, print_table
 from .settings import Common, run_async
 
@@ -127,11 +125,12 @@ def _skills(machine: Machine, agent: Agent) -> str | None:
         return error.message
 
 
-def _entry_row(entry: SetUpEntry, check: ServerCheck | None) -> dict[str, Any]:
-    scope, ok = "project" if entry.for_project else "user", None if check is None else not check.problem
-    result = {"note": entry.note} if check is None else structs.asdict(check)
-    found = {name: value for name, value in result.items() if value}
-    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": ok, **found}
+def _entry_row(entry: SetUpEntry, check: Mapping[str, Any]) -> dict[str, Any]:
+    scope, ok = (
+        "project" if entry.for_project else "user",
+        None if "note" in check else "problem" not in check,
+    )
+    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": ok, **check}
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

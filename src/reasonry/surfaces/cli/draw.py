@@ -71,18 +71,13 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
         stream: None: standard output.
     """
     out = stream or sys.stdout
-    if not out.isatty():
-        lines = answer.split("\n")
-        print_line(*(f"{indent}{line}".rstrip() if indent else line for line in lines), stream=out)
-        return
-    from rich.padding import Padding
-
-    console = open_console(out)
-    for part in parts_of(inert(answer)):
+    for part in parts_of(inert(answer)) if out.isatty() else answer.split("\n"):
         if isinstance(part, str):
             print_line(f"{indent}{part}".rstrip() if indent else part, stream=out)
         else:
-            console.print(Padding.indent(part, len(indent)))
+            from rich.padding import Padding
+
+            open_console(out).print(Padding.indent(part, len(indent)))
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:

@@ -169,9 +169,6 @@ def confirm(question: str) -> bool | None:
 
 
 def _write(stream: Any, text: str, end: str = "\n") -> None:
-    if not text.isascii():
-        encoding = stream.encoding or "utf-8"
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
     stream.write(text + end)
     stream.flush()
 

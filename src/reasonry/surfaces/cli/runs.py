@@ -84,12 +84,11 @@ def list_(
 
     rows, short = common.do(work)
     more = rows[-1]["run_id"] if len(rows) == limit else None
-    is_all = (status, outcome, model) == (None, None, None) and not filters.are_any
     return common.show_rows(
         {"runs": rows, "next": more},
         [Column("ID", "run_id", lambda value: short.get(value, value)), *_COLUMNS],
         rows,
-        none="no runs yet" if is_all else "no such runs",
+        none="no such runs",
         more=f"--before {short[more]}" if more else "",
     )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json as json_
-import sys
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -14,7 +13,6 @@ from ...app.wiring import App
 from ...core.text import clip
 from ...errors import ConflictError, UsageError
 from ...guided.directory import Following
-from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...guided.which_session import Thinker
 from ...ids import shorten_ids
 from .. import present
@@ -23,7 +21,6 @@ from .draw import draw_session
 from .output import Column, local_time, print_document, print_line, print_note, print_text, write_text
 from .settings import Common
 
-_CHARS_BEFORE_MATCH = 12
 _COLUMNS = (
     Column("USED", "used_at", local_time, rank=2),
     Column("STATUS", lambda row: _status(row), rank=1),
@@ -33,7 +30,7 @@ _COLUMNS = (
 )
 _MATCHES = (
     Column("THOUGHT", "thought_number", rank=1, align_right=True),
-    Column("TEXT", "shown", narrowest=20),
+    Column("TEXT", "excerpt", narrowest=20, wraps=True),
 )
 
 
@@ -69,7 +66,7 @@ def list_(
         document,
         [Column("ID", "session_id", lambda value: short.get(value, value), narrowest=36), *_COLUMNS],
         document["sessions"],
-        none="no such sessions" if status or filters.are_any else "no sessions yet",
+        none="no such sessions",
         more=f"--cursor {short[more]}" if more else "",
     )
 
@@ -133,9 +130,6 @@ def search_(
         return document, await _shorten(app, document["matches"])
 
     document, short = common.do(work)
-    for match in document["matches"] if not common.as_data else ():
-        text = match["excerpt"]
-        match["shown"] = _from_match(text, query) if sys.stdout.isatty() else text
     more = document["next_cursor"]
     common.show_rows(
         document,
@@ -148,13 +142,6 @@ def search_(
         about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
         print_note(f"{about}{notice['message']}")
     return 0
-
-
-def _from_match(text: str, query: str) -> str:
-    """Return a text from a few words before a match on, so that the match is seen where the text is cut."""
-    place = text.lower().find(query.lower())
-    start = text.rfind(" ", 0, max(place - _CHARS_BEFORE_MATCH, 0)) + 1
-    return "…" + text[start:] if start > 1 else text
 
 
 def export_(
@@ -226,34 +213,18 @@ def pin_(session_id: SessionId, /, *, off: bool = False, common: Common = Common
 # -- one thought a call, for agents that have only a shell
 
 
-OPTIONS = {
+ARGUMENTS = {
     "number": "thoughtNumber",
     "total": "totalThoughts",
     "session": "sessionId",
-    "strategy": "strategy",
-    "stage": "stage",
-    "data": "data",
     "branch": "branchId",
     "branch_from": "branchFromThought",
     "merge_branch": "mergeBranch",
     "revises": "revisesThought",
     "more": "needsMoreThoughts",
     "clear": "clearSession",
-    "history": "history",
 }
-"""The argument of the thinking tool that each option stands for."""
-_HELP = {
-    "number": "Number of this thought; none: the next one of its line",
-    "total": "Present estimate of the thoughts needed; none: the one before, at least one more than the number",
-    "branch": "Branch it is on; main: the main line",
-    "branch_from": "Number of the thought it branches from",
-    "revises": "Number of the thought it revises",
-    "more": "It was the last one, but more are needed",
-    "history": "How many of the latest thoughts to show",
-    "session": "Session to continue: its id, the beginning of it, or last; none: the one in use in this directory",
-}
-"""The help of an option beyond the text of the tool's schema."""
-_CANDIDATES = {"session": list_sessions, "strategy": list_strategies}
+"""The argument of the thinking tool that an option of another name stands for."""
 _LINES = {
     "guidance": "here",
     "scores": "scores",
@@ -263,37 +234,47 @@ _LINES = {
 """Parts of a reply that are shown besides its numbers, each with its label."""
 
 
-def _option(name: str, argument: str) -> tuple[str, Any, Any]:
-    """Return a command line option as a dataclass field: text, which the tool reads, or a flag."""
-    schema = tool_schema(ThinkingCall)
-    member = schema["properties"][argument]
-    kind = member.get("type", "list")
-    form = {"object": ", as a JSON object", "list": ", with commas between"}.get(kind, "")
-    described = Parameter(
-        help=f"{_HELP.get(name) or member['description']}{form}.", completer=_CANDIDATES.get(name)
-    )
-    if kind == "boolean":
-        return name, Annotated[bool, described], field(default=False)
-    return name, Annotated[str | None, described], field(default=None)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ThinkingOptions:
+    """The arguments of the thinking tool besides the thought, as text that the tool reads.
 
+    Args:
+        number: Number of this thought; none: the next one of its line.
+        total: Present estimate of the thoughts needed; none: the one before, at least one more than the number.
+        session: Session to continue: its id, the beginning of it, or last; none: the one in use in this directory.
+        strategy: Strategy of a new session.
+        stage: Its stage, or a path, with commas between.
+        data: The stage's fields, as a JSON object.
+        branch: Branch it is on; main: the main line.
+        branch_from: Number of the thought it branches from.
+        merge_branch: Branch it takes in.
+        revises: Number of the thought it revises.
+        more: It was the last one, but more are needed.
+        clear: Archive the session, start over.
+        history: How many of the latest thoughts to show.
+    """
 
-if TYPE_CHECKING:
-    ThinkingOptions = Any
-else:
-    _FIELDS = [_option(name, argument) for name, argument in OPTIONS.items()]
-    ThinkingOptions = Parameter(name="*")(
-        make_dataclass(
-            "ThinkingOptions", _FIELDS, kw_only=True, frozen=True, namespace={"__module__": __name__}
-        )
-    )
-_NONE: ThinkingOptions = ThinkingOptions()  # pyright: ignore[reportCallIssue]
+    number: str | None = None
+    total: str | None = None
+    session: Annotated[str | None, Parameter(completer=list_sessions)] = None
+    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
+    stage: str | None = None
+    data: str | None = None
+    branch: str | None = None
+    branch_from: str | None = None
+    merge_branch: str | None = None
+    revises: str | None = None
+    more: bool = False
+    clear: bool = False
+    history: str | None = None
 
 
 def think(
     thought: Text,
     /,
     *,
-    options: ThinkingOptions = _NONE,
+    options: ThinkingOptions = ThinkingOptions(),
     next: bool = False,
     done: bool = False,
     new: bool = False,
@@ -314,7 +295,8 @@ def think(
         raise UsageError("--next and --done exclude each other: use one of them", option="next")
     if new and options.session is not None:
         raise UsageError("--new starts a session, --session continues one: use one of them", option="new")
-    arguments = {OPTIONS[name]: value for name, value in vars(options).items() if value not in (None, False)}
+    named = {name: value for name, value in vars(options).items() if value not in (None, False)}
+    arguments: dict[str, Any] = {ARGUMENTS.get(name, name): value for name, value in named.items()}
     if "data" in arguments:
         try:
             arguments["data"] = json_.loads(arguments["data"])

@@ -380,8 +380,8 @@ class RunSettings(CoachSettings):
         named = {**vars(self.models), **vars(self.rates)}
         idle = [name for name, value in named.items() if value != unset[name]]
         if idle:
-            names = ", ".join(f"--{name.removesuffix('_s').replace('_', '-')}" for name in idle)
-            message = f"{names} would do nothing: this run's questions are answered by its caller"
+            name = f"--{idle[0].removesuffix('_s').replace('_', '-')}"
+            message = f"{name} would do nothing: this run's questions are answered by its caller"
             raise UsageError(message, option=idle[0])
 
 

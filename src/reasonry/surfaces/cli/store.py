@@ -32,9 +32,25 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
     Args:
         all: List undamaged parts too.
     """
-    document = _document(common.do(_verify), every=all)
+    file, *parts = findings = common.do(_verify)
+    kinds = {kind: [part for part in parts if part.kind == kind] for kind in ("run", "session")}
+    states = {kind: Counter(part.state for part in found) for kind, found in kinds.items()}
+    is_whole = not any(finding.state == "damaged" for finding in findings)
+    document = {
+        "store": file.id,
+        "whole": is_whole,
+        "file": file.state,
+        **{f"{kind}s": {state: states[kind][state] for state in ("whole", "damaged")} for kind in kinds},
+        "lines": sum(part.entries for part in kinds["run"]),
+        "thoughts": sum(part.entries for part in kinds["session"]),
+        "findings": [
+            msgspec.to_builtins(finding) | {"state": finding.state}
+            for finding in findings
+            if all or finding.state != "whole"
+        ],
+    }
     common.show(document)
-    return 0 if document["whole"] else present.EXIT_CODES["store_corrupt"]
+    return 0 if is_whole else present.EXIT_CODES["store_corrupt"]
 
 
 def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) -> int:
@@ -144,19 +160,3 @@ async def _verify(app: App) -> list[Finding]:
         if say and findings[0].entries >= _MANY:
             say(len(findings) - 1, findings[0].entries)
     return findings
-
-
-def _document(findings: list[Finding], *, every: bool) -> dict[str, Any]:
-    file, *parts = findings
-    kinds = {kind: [part for part in parts if part.kind == kind] for kind in ("run", "session")}
-    states = {kind: Counter(part.state for part in found) for kind, found in kinds.items()}
-    shown = [finding for finding in findings if every or finding.state != "whole"]
-    return {
-        "store": file.id,
-        "whole": all(finding.state != "damaged" for finding in findings),
-        "file": file.state,
-        **{f"{kind}s": {state: states[kind][state] for state in ("whole", "damaged")} for kind in kinds},
-        "lines": sum(part.entries for part in kinds["run"]),
-        "thoughts": sum(part.entries for part in kinds["session"]),
-        "findings": [msgspec.to_builtins(finding) | {"state": finding.state} for finding in shown],
-    }

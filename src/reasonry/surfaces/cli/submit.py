@@ -215,8 +215,7 @@ async def _accept(app: App, number: int, order: Order, key: RequestKey, job: Job
     try:
         return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:
-        message = "its id stood for another problem not long ago; give it another one. The lines before it"
-        message = f"line {number}: {message} have been accepted"
+        message = f"line {number}: its id stood for another problem not long ago; give it another one"
         raise ConflictError(message, code=error.code, line=number) from None
 
 

@@ -89,34 +89,20 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> str:
     return "it has variables that only the agent fills in" if any("${" in word for word in words) else ""
 
 
-class ServerCheck(Struct, frozen=True):
-    """What became of starting a server.
+async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
+    """Start the server of each entry as its agent would, a few side by side.
 
-    Args:
-        ms: Until it had answered and ended.
-        problem: Why it does not work, and `remedy` what to do; empty where it does.
-        stderr: The last lines it wrote for people, if it does not.
+    Returns:
+        The `note` of an entry that has one, else as `check_server`.
     """
-
-    ms: int = 0
-    server: str = ""
-    protocol: str = ""
-    tools: tuple[str, ...] = ()
-    problem: str = ""
-    remedy: str = ""
-    stderr: tuple[str, ...] = ()
-
-
-async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[ServerCheck | None]:
-    """Start the server of each entry as its agent would, a few side by side; None for an entry with a note."""
     places = asyncio.Semaphore(4)
 
-    async def try_out(entry: SetUpEntry) -> ServerCheck | None:
+    async def try_out(entry: SetUpEntry) -> dict[str, Any]:
         if entry.note:
-            return None
+            return {"note": entry.note}
         if entry.launch is None:
             remedy = "take it out, or set it up again with --force"
-            return ServerCheck(problem="the entry names no command", remedy=remedy)
+            return {"problem": "the entry names no command", "remedy": remedy}
         async with places:
             environ, folder = surroundings(entry.agent, machine)
             return await check_server(entry.launch, environ, entry.folder or folder)
@@ -135,14 +121,19 @@ def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
 
 async def check_server(
     launch: Launch, environ: Mapping[str, str], folder: Path, *, deadline_s: float = DEADLINE_S
-) -> ServerCheck:
-    """Start a server, shake hands, ask for its tools and end it. Never raises."""
+) -> dict[str, Any]:
+    """Start a server, shake hands, ask for its tools and end it. Never raises.
+
+    Returns:
+        {`ms`, until it had answered and ended, `server`, `protocol`, `tools`}, or {`problem`, `remedy`, `stderr`}, the
+        last lines it wrote for people, where it does not work.
+    """
     env = {**environ, **launch.env}
     command = shutil.which(launch.command, path=env.get("PATH", ""))
     remedy = "set it up again, which writes the full path of this installation"
     if command is None:
         problem = f"the command {launch.command} is not there, or not on the PATH that the agent has"
-        return ServerCheck(problem=problem, remedy=remedy)
+        return {"problem": problem, "remedy": remedy}
     hello = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in _HELLO)
     reply, printed, begun = Output(_MAX_REPLY_BYTES), Output(_MAX_REPLY_BYTES), time.monotonic()
     try:
@@ -153,13 +144,14 @@ async def check_server(
         last = printed.text()[-_MAX_STDERR_CHARS:].strip().splitlines()[-6:]
         words = " ".join(f'"{word}"' if " " in word else word for word in (launch.command, *launch.args))
         by_hand = f"run it by hand in {folder} to see why: {words}"
-        return ServerCheck(problem=str(error), remedy=by_hand, stderr=tuple(map(SECRETS.mask, last)))
+        return {"problem": str(error), "remedy": by_hand, "stderr": [*map(SECRETS.mask, last)]}
     except OSError as error:
-        return ServerCheck(problem=f"{command} cannot be started: {error.strerror or error}", remedy=remedy)
+        return {"problem": f"{command} cannot be started: {error.strerror or error}", "remedy": remedy}
     info = greeting.get("serverInfo")
     server = f"{info.get('name')} {info.get('version')}" if isinstance(info, dict) else ""
-    tools = tuple(str(row.get("name"))[:80] for row in listed.get("tools") or () if isinstance(row, dict))
-    return ServerCheck(ms, server[:100], str(greeting.get("protocolVersion"))[:40], tools[:200])
+    tools = [str(row.get("name"))[:80] for row in listed.get("tools") or () if isinstance(row, dict)]
+    protocol = str(greeting.get("protocolVersion"))[:40]
+    return {"ms": ms, "server": server[:100], "protocol": protocol, "tools": tools[:200]}
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
