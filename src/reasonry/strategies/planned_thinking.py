@@ -38,7 +38,6 @@ from ..core.answering import (
 from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.events import Reply
 from ..core.plan import (
     DONE,
     PENDING,
@@ -248,10 +247,6 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
         if final is None:
             raise
         return replace(state, final=final), Thought(f"Unchecked: {final.unchecked}")
-    return _append(state, reply)
-
-
-def _append(state: State, reply: Reply) -> tuple[State, Thought]:
     thought: PlannedThought = reply.value
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:

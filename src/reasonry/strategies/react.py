@@ -186,8 +186,8 @@ def _most_agreed(s: State, replies: Answers) -> TurnRead:
 def act(s: State) -> Body:
     """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
-    actions = turn.actions if s.final.text is None else ()
-    calls = {call.text: call for action in actions if isinstance(call := _resolve(s, action), Action)}
+    resolved = [_resolve(s, action) for action in turn.actions]
+    calls = {call.text: call for call in resolved if isinstance(call, Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
     brought: dict[str, str] = {}
@@ -199,12 +199,11 @@ def act(s: State) -> Body:
     earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
-    for place, action in enumerate(turn.actions, 1):
+    for place, (action, call) in enumerate(zip(turn.actions, resolved, strict=True), 1):
         key = _key(s, action)
         if places.setdefault(key, place) < place:
             observations.append(TWICE.format(place=places[key]))
             continue
-        call = _resolve(s, action)
         text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
     s = _add_observations(s, *observations)

@@ -45,12 +45,12 @@ from ..core.effects import Ask
 from ..core.problem import subject_of
 from ..core.strategy import (
     SHORT_REPLY,
-    Field,
     Stage,
     Strategy,
     final_response,
     optional_field,
     problem_reception,
+    required_field,
 )
 from ..reading.fit import Unreadable
 
@@ -116,10 +116,10 @@ class Solution(Struct, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """What was worked out so far, as text, and y once it is there."""
+    """What was worked out so far, and y once it is there."""
 
     options: Options
-    lines: tuple[str, ...] = ()
+    question: str = ""
     principle: str = ""
     steps: tuple[str, ...] = ()
 
@@ -128,9 +128,7 @@ def abstract(s: State) -> Body:
     """Q', P ~ p(q', P | x)."""
     (reply,) = yield request(s, _question(s, "abstraction", ABSTRACT))
     question: str = reply.value.step_back_question
-    s = replace(
-        s, lines=(f"Step-back question: {question}",), principle=reply.value.general_principle.strip()
-    )
+    s = replace(s, question=question, principle=reply.value.general_principle.strip())
     return go(s, "principle_identification", Thought(question, data={"stepBackQuestion": question}))
 
 
@@ -139,7 +137,6 @@ def identify(s: State) -> Body:
     if not s.principle:
         (reply,) = yield request(s, _question(s, "principle", PRINCIPLE))
         s = replace(s, principle=reply.value.general_principle)
-    s = replace(s, lines=(*s.lines, f"Principle: {s.principle}"))
     return go(s, "approach_selection", Thought(s.principle, data={"generalPrinciple": s.principle}))
 
 
@@ -158,8 +155,7 @@ def solve(s: State) -> Body:
     reply: Solution = answered.value
     answer = str(reply.answer).strip()
     steps = tuple(without_number(step) for step in reply.steps)
-    lines = (*s.lines, "\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, 1)))
-    s = replace(s, lines=lines, steps=steps, final=s.final.propose(answer))
+    s = replace(s, steps=steps, final=s.final.propose(answer))
     return go(s, "solution_verification", Thought("\n".join(steps), data={"answer": answer}))
 
 
@@ -184,16 +180,13 @@ def conclude(state: State) -> Conclusion:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
+    found = {"Problem": state.problem, "Step-back question": state.question, "Principle": state.principle}
+    known = [f"{name}: {text}" for name, text in found.items() if text]
+    steps = "\n".join(f"Step {number}: {step}" for number, step in enumerate(state.steps, 1))
+    prompt = "\n\n".join([*known, *filter(None, [steps]), *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "principle": state.principle, "answer": state.final.text}
     return Ask(prompt, SYSTEM, facts)
 
-
-_PRINCIPLE = {
-    "type": "string",
-    "minLength": 1,
-    "description": "The principle, law or fact, with its conditions.",
-}
 
 STEP_BACK: Strategy[State, Options] = Strategy(
     name="step_back",
@@ -231,7 +224,14 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Name the principles that answer the general question.",
             guidance="State each law, definition or fact with the conditions under which it holds. "
             "Do not touch the numbers of the problem yet.",
-            fields=(Field("generalPrinciple", _PRINCIPLE),),
+            fields=(
+                required_field(
+                    "generalPrinciple",
+                    "string",
+                    "The principle, law or fact, with its conditions.",
+                    minLength=1,
+                ),
+            ),
             body=identify,
             reply=Principle,
             example={"generalPrinciple": "Ideal gas law: PV = nRT, for a dilute gas."},

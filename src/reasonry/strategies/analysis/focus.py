@@ -30,9 +30,6 @@ TYPES = ("none", "number", *WORDS, "choice: A | B | …")
 
 _TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
 
-MAX_CHOICES = 100
-MAX_CHOICE_CHARS = 200
-
 _CHOICE = lazy_pattern(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = lazy_pattern(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
@@ -107,8 +104,6 @@ def _fault(words: tuple[str, ...]) -> str | None:
         return "name at least two choices, as in `choice: Python | JavaScript`"
     if len({word.casefold() for word in words}) < len(words):
         return "two choices are the same"
-    if len(words) > MAX_CHOICES or max(map(len, words)) > MAX_CHOICE_CHARS:
-        return f"at most {MAX_CHOICES} choices of at most {MAX_CHOICE_CHARS} characters"
     return None
 
 

@@ -127,11 +127,6 @@ class Options(AnswerOptions, frozen=True):
         """How many votes settle a question."""
         return self.votes // 2 + 1
 
-    @property
-    def focus(self) -> Focus | None:
-        """The focused answer that is wanted."""
-        return focus_of(self.focused_answer_type)
-
 
 class Task(Struct, frozen=True, omit_defaults=True):
     """One task of the selected plan, and how far it has got.
@@ -303,7 +298,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def focus(self) -> Focus | None:
         """The focused answer that is wanted."""
-        return self.options.focus
+        return focus_of(self.options.focused_answer_type)
 
     @property
     def accepted(self) -> tuple[Task, ...]:

@@ -143,12 +143,13 @@ def _book_failure(state: State, task: Task, failure: Failed) -> Task:
     return replace(task, errors=errors)
 
 
+def _record(task: Task, text: str, **data: str) -> Thought:
+    return Thought(text, data={"task": task.number, "node_id": task.id, **data})
+
+
 def _failures(tasks: Sequence[Task]) -> list[Thought]:
-    failed = [task for task in tasks if task.status == "FAILED"]
-    return [
-        Thought(f"{task.title} FAILED: {task.reason}", data={"task": task.number, "node_id": task.id})
-        for task in failed
-    ]
+    failed = (task for task in tasks if task.status == "FAILED")
+    return [_record(task, f"{task.title} FAILED: {task.reason}") for task in failed]
 
 
 def _errors(task: Task) -> str:
@@ -333,13 +334,11 @@ def _hand_over(task: Task, result: Any) -> Task:
 
 
 def _results(tasks: Sequence[Task]) -> list[Thought]:
+    done = [task for task in tasks if task.at == "quality_evaluation"]
+    texts = [f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in done]
     return [
-        Thought(
-            f"{task.title}: {task.task_query}\n{result_text(task.resource_name, task.result)}",
-            data={"resource_name": task.resource_name, "task": task.number, "node_id": task.id},
-        )
-        for task in tasks
-        if task.at == "quality_evaluation"
+        _record(task, f"{task.title}: {text}", resource_name=task.resource_name)
+        for task, text in zip(done, texts, strict=True)
     ]
 
 
@@ -392,13 +391,8 @@ def judge(s: State) -> Body:
 
 
 def _verdict(task: Task) -> Thought:
-    data = {
-        "quality": task.status,
-        "resource_name": task.resource_name,
-        "task": task.number,
-        "node_id": task.id,
-    }
-    return Thought(f"{task.title} {task.status}: {task.reason}", data=data)
+    text = f"{task.title} {task.status}: {task.reason}"
+    return _record(task, text, quality=task.status, resource_name=task.resource_name)
 
 
 def _ballots_due(state: State) -> list[tuple[Task, int]]:

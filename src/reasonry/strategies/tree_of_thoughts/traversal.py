@@ -222,16 +222,13 @@ def prune_best(state: State, why: str) -> State:
     if cap := _cap(state):
         return _end_with(state, cap)
     frontier, closed = _with_fresh(state)
-    successes = rank(leaf for leaf in closed.candidates if _is_success(closed, leaf))
-    if successes:
-        return replace(closed, frontier=frontier, expanding=(), reason="threshold", winner=successes[0].id)
-    complete = [
-        leaf for leaf in closed.candidates if leaf.depth >= closed.options.max_depth and leaf.score != 0
-    ]
-    if complete and _is_better(rank(complete)[0], frontier):
-        return replace(
-            closed, frontier=frontier, expanding=(), reason="max_depth", winner=rank(complete)[0].id
-        )
+    ranked = rank(closed.candidates)
+    success = next((leaf for leaf in ranked if _is_success(closed, leaf)), None)
+    deep = (leaf for leaf in ranked if leaf.depth >= closed.options.max_depth and leaf.score != 0)
+    complete = next(deep, None)
+    if ends := success or (complete if complete and _is_better(complete, frontier) else None):
+        reason = "threshold" if success else "max_depth"
+        return replace(closed, frontier=frontier, expanding=(), reason=reason, winner=ends.id)
     if not frontier and _promising(closed):
         return _end_with(closed, "exhausted")
     after = choose_next(state)
