@@ -68,10 +68,10 @@ async def test_readers_from_every_event_get_the_same_events_live_and_afterwards(
         assert live[-1].data["result"]["answer"] == (await supervisor.wait(here, run_id)).answer
         asked = [each["id"] for event in live for each in event.data.get("asked", ())]
         assert sorted(asked) == sorted({event.data["effect"] for event in live if event.kind == "answered"})
-        documents = [event.document() for event in live]
+        documents = [(event.id, event.kind, event.data) for event in live]
         for event in live:
             again = await read(supervisor, here, run_id, event.id or 0)
-            assert [each.document() for each in again] == documents[event.id :]
+            assert [(each.id, each.kind, each.data) for each in again] == documents[event.id :]
 
 
 async def test_a_reader_who_leaves_and_comes_back_while_it_runs_misses_nothing(folder: Path) -> None:

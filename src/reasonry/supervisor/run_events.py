@@ -48,17 +48,13 @@ class RunEvent(Struct, frozen=True):
     Args:
         id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
         kind: `begun`, `answered`, …
-        result: What came of the run, whole, where it has ended; not in the document.
+        result: What came of the run, whole, where it has ended.
     """
 
     id: int | None
     kind: str
     data: Data
     result: Result | None = None
-
-    def document(self) -> Data:
-        """Return the event as JSON data."""
-        return {"id": self.id, "kind": self.kind, "data": self.data}
 
 
 class Follower:
