@@ -31,7 +31,7 @@ from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import UsageError
 from ..ids import find_id
-from ..records import JobOptions, RequestKey, RunRow
+from ..records import JobOptions, RunRow
 from ..strategies import DEFAULT_STRATEGY, resolve
 from ..strategies.choice import AUTO, choose_strategy, consider
 from ..tools.verifiers import idle_verifier_warning
@@ -484,7 +484,8 @@ class UseCases:
             order, performers = self.order(request)
             return structs.replace(order, checks_form=begun.checks_form), performers
 
-        return await self.pool.run_in_thread(order)
+        with self.fit_errors():
+            return await self.pool.run_in_thread(order)
 
     def _name_again(self, named: Participants, recorded: ParticipantNames, *, coached: bool) -> Participants:
         """Return who works on a recorded run; where its caller answers, none of the models in its record is opened."""
@@ -544,21 +545,10 @@ class UseCases:
         named: Participants = Participants(),
         *,
         brief: bool = False,
-        reworded: Mapping[str, str] | None = None,
-        key: RequestKey | None = None,
-    ) -> tuple[dict[str, Any], bool]:
-        """Start a coached run from a point of another, see `RecordedRun.fork`; `named` as in `coach_answer`.
-
-        Returns:
-            With where it stands, whether it is new; see `Engine.accept`.
-        """
-        with self.fit_errors():
-            order, performers = await self.order_fork(source, named, options, budget, coached=True)
-        forked, written = await self.engine.accept(order, source.fork(at, reworded), key=key, drive=True)
-        coach = self.coach(brief=brief)
-        if written is None:
-            return await coach.status(forked), False
-        return await coach.go_on(forked, written, performers), True
+    ) -> dict[str, Any]:
+        """Start a coached run from a point of another, see `RecordedRun.fork`; `named` as in `coach_answer`."""
+        order, performers = await self.order_fork(source, named, options, budget, coached=True)
+        return await self.coach(brief=brief).start(order, performers, source.fork(at))
 
     async def coach_answer(
         self,

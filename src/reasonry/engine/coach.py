@@ -20,11 +20,11 @@ from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
-from ..records import RequestKey
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .callers import handed_out, questions
 from .engine import Engine, OpenRun, Order, ReadRun
+from .fork import Fork
 from .journal import CALLER
 from .policy import Performers
 from .ports import OnText, Question
@@ -47,19 +47,14 @@ class Coach(Struct, frozen=True):
     engine: Engine
     brief: bool = False
 
-    async def start(
-        self, order: Order, performers: Performers, key: RequestKey | None = None
-    ) -> dict[str, Any]:
-        """Accept a run and return its first questions.
-
-        Args:
-            key: As in `Engine.accept`.
+    async def start(self, order: Order, performers: Performers, fork: Fork | None = None) -> dict[str, Any]:
+        """Accept a run, with what it takes over of another, and return its first questions.
 
         Returns:
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
             active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
-        accepted = await self.engine.accept(order, key=key, drive=True)
+        accepted = await self.engine.accept(order, fork, drive=True)
         return await self.go_on(*accepted, performers)
 
     async def go_on(self, run_id: str, written: ReadRun | None, performers: Performers) -> dict[str, Any]:

@@ -244,7 +244,7 @@ def fork_(
         limits = budget or source.budget
         participants = await app.equip(settings.participants(), limits)
         if coach:
-            return (await app.coach_fork(source, at, options, limits, participants, brief=brief))[0]
+            return await app.coach_fork(source, at, options, limits, participants, brief=brief)
         model = settings.models.model or source.row.model
         with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
             order, performers = await app.order_fork(source, participants, options, budget)

@@ -12,8 +12,10 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...core.machine import Status
-from ...engine.engine import RecordedRun
+from ...engine.engine import Order, RecordedRun
+from ...engine.fork import Fork
 from ...engine.journal import CALLER
+from ...engine.policy import Performers
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
 from ...records import JobOptions, Outcome
@@ -94,45 +96,38 @@ class EventsQuery(Struct, frozen=True):
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
     """Start a run; a model or the caller answers its questions."""
-    app, key = context.app, await read_key(context.request)
-    order, performers = await app.receive(body.request())
-    if body.mode == "driven":
-        started = await context.supervisor.start(app, order, performers, key=key, job=JobOptions())
-        return await _begun_reply(context, *started)
-    run_id, written = await app.engine.accept(order, key=key, drive=True)
-    if written is not None:
-        await app.coach().go_on(run_id, written, performers)
-    return await _begun_reply(context, run_id, written is not None)
-
-
-async def _begun_reply(context: RequestContext, run_id: str, is_new: bool) -> Response:
-    location = {"Location": f"/api/runs/{run_id}"}
-    return reply(await run_document(context.app, run_id), 201 if is_new else 200, location)
+    order, performers = await context.app.receive(body.request())
+    return await _begin(context, order, performers, coached=body.mode == "coached")
 
 
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
     """Start a run from a point of another; the reused answers cost nothing."""
-    app, key = context.app, await read_key(context.request)
+    app = context.app
     source = await app.engine.recorded_run(run_id)
     at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
+    is_coached = body.is_coached(source.participants.model == CALLER)
+    named = body.participants() if is_coached else await app.participants_again(source, body, body.model)
     limits = change_limits(source.budget, body.budget)
-    if body.is_coached(source.participants.model == CALLER):
-        document, is_new = await app.coach_fork(
-            source,
-            at,
-            body.options,
-            limits,
-            body.participants(),
-            reworded=reworded,
-            key=key,
-        )
-        return await _begun_reply(context, document["run_id"], is_new)
-    participants = await app.participants_again(source, body, body.model)
-    order, performers = await app.order_fork(source, participants, body.options, limits)
-    fork = source.fork(at, reworded)
-    started = await context.supervisor.start(app, order, performers, fork, key=key, job=JobOptions())
-    return await _begun_reply(context, *started)
+    order, performers = await app.order_fork(source, named, body.options, limits, coached=is_coached)
+    return await _begin(context, order, performers, source.fork(at, reworded), coached=is_coached)
+
+
+async def _begin(
+    context: RequestContext, order: Order, performers: Performers, fork: Fork | None = None, *, coached: bool
+) -> Response:
+    """Accept a run, have it driven or its first questions found, and reply with it."""
+    app, key = context.app, await read_key(context.request)
+    if coached:
+        run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
+        is_new = written is not None
+        if is_new:
+            await app.coach().go_on(run_id, written, performers)
+    else:
+        start = context.supervisor.start
+        run_id, is_new = await start(app, order, performers, fork, key=key, job=JobOptions())
+    location = {"Location": f"/api/runs/{run_id}"}
+    return reply(await run_document(app, run_id), 201 if is_new else 200, location)
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
