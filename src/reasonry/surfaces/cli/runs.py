@@ -377,25 +377,20 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
     if not document["problem"]["same"]:
         _show_sides("The problems differ:", document["problem"])
     print_line("")
-    _show_parting(document["parting"], **document["asked"])
+    if parting := document["parting"]:
+        at = ", ".join(filter(None, (parting["id"], parting["stage"])))
+        _show_sides(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.", parting)
+    else:
+        print_line("They go the same way to the same end, with the same answers.")
     print_line("")
     if document["answer"]["same"]:
         print_line(f"Both answer: {_diff_text(document['answer']['a'])}")
     else:
         _show_sides("Answers:", document["answer"])
-    print_record({"usage": document["spend"], "settings": document["terms"]})
-
-
-def _show_parting(parting: Mapping[str, Any] | None, *, a: int, b: int, alike: int) -> None:
-    if parting is None:
-        requests = present.count_of(alike, "request")
-        print_line(f"They go the same way to the same end: {requests}, with the same answers.")
-        return
-    if parting["what"] != "strategy":
-        are_alike = f"the first {alike} are" if alike else "none is"
-        print_line(f"A made {present.count_of(a, 'request')}, B {b}; {are_alike} alike.")
-    at = ", ".join(filter(None, (parting["id"], parting["stage"])))
-    _show_sides(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.", parting)
+    asked = document["asked"]
+    alike = {"name": "alike", "a": asked["alike"], "b": asked["alike"]}
+    usage = [{"name": "requests", "a": asked["a"], "b": asked["b"]}, alike, *document["spend"]]
+    print_record({"usage": usage, "settings": document["terms"]})
 
 
 def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
