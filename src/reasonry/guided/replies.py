@@ -38,11 +38,10 @@ def reply_document(taken: Taken) -> Document:
         thought_history_length=head.thoughts,
         session_id=taken.row.session_id,
         notices=taken.notices,
+        before_you_end=taken.before_end,
     )
     if record.stage in taken.strategy.by_name:
         reply = replace(reply, **_place(taken))
-    if taken.before_end:
-        reply = replace(reply, before_you_end=taken.before_end)
     if not record.next_thought_needed:
         tested_by = {stage.name: stage.tested_by for stage in taken.strategy.stages}
         left = left_open(head, tested_by, keep([*taken.before, taken.thought]))

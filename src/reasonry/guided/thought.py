@@ -113,21 +113,18 @@ def submit(
     total = max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
     takes_in = bool(call.merge_branch) and thinker.branch is None
     score_taken_in = head.branches[call.merge_branch].score if takes_in and call.merge_branch else None
+    stage, predicted = walked.stages[-1], thinker.line.predicted
+    observes = "observation" in facts or any(stage == each.tested_by for each in strategy.stages)
+    expected = predicted if observes else ""
     line = replace(
         _with_score(thinker.line, facts.get("score"), score_taken_in),
-        stage=walked.stages[-1],
+        stage=stage,
         number=call.thought_number,
         total=total,
         thoughts=thinker.line.thoughts + 1,
         merged=False,
+        predicted=str(facts.get("predict", "" if observes else predicted))[:_PREDICTED_CHARS],
     )
-    observes = "observation" in facts or any(line.stage == stage.tested_by for stage in strategy.stages)
-    expected = thinker.line.predicted if observes else ""
-    predicted = (
-        str(facts["predict"])[:_PREDICTED_CHARS] if "predict" in facts else "" if observes else line.predicted
-    )
-    if predicted != line.predicted:
-        line = replace(line, predicted=predicted)
     record = ThoughtRecord(
         stage=line.stage,
         total_thoughts=total,

@@ -134,8 +134,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         taken.recalls = is_known and seen is not None and taken.row.session_id not in seen
         taken.bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=taken.recalls)
         is_end, revises = not record.next_thought_needed, record.revises_seq is not None
-        is_read = is_end or revises or asks
-        taken.before = view.latest(there) if is_read else taken.bound.read(view, there)
+        shown = taken.bound.thoughts
+        taken.before = view.latest(there if is_end or revises or asks or shown is None else min(shown, there))
         if revises or asks:
             thoughts = keep([*taken.before, taken.thought])
             if revises:
@@ -325,10 +325,6 @@ class HistoryBound(Struct, frozen=True):
         chars = settings.max_history_chars or (None if default is None else SHOWN_CHARS)
         thoughts = asked if asked is not None or (recalls and default == 0) else default
         return HistoryBound(thoughts, chars)
-
-    def read(self, view: SessionView, there: int) -> Sequence[ThoughtRow]:
-        """Return at least the thoughts that fit, of a session that has so many."""
-        return view.latest(there if self.thoughts is None else min(self.thoughts, there))
 
     def cut(self, thoughts: Sequence[ThoughtRow]) -> Sequence[ThoughtRow]:
         """Return the latest of the thoughts that fit; the latest one of all does, however long."""

@@ -49,12 +49,12 @@ def open_server(
     return McpServer([*guided_tools(sessions, strategies), *extras], sessions, strategies, guard)
 
 
-def build_server(sessions: Sessions, strategies: Registry, *, extras: Sequence[McpTool] = ()) -> Server[Any]:
+def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:
     """Return the official SDK's server over the same, for one user; its calls share no session."""
     check_extra("mcp", "MCP over HTTP")
     from .http_server import sdk_server
 
-    server = open_server(sessions, strategies, extras)
+    server = open_server(sessions, strategies)
     return sdk_server(lambda _: server)
 
 

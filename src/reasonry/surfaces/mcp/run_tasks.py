@@ -156,15 +156,11 @@ class RunTasks:
             asking = replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self._app.receive(asking)
         run_id, _ = await self._supervisor.start(self._app, order, performers, job=JobOptions())
-        return await self._begun(run_id)
+        return TaskDocument(await self.read(run_id))
 
     async def resume(self, run_id: str, participants: Participants, budget: Budget | None) -> TaskDocument:
         """Resume a run as a task; see `Supervisor.resume`."""
         await self._supervisor.resume(self._app, run_id, participants, budget, job=JobOptions())
-        return await self._begun(run_id)
-
-    async def _begun(self, run_id: str) -> TaskDocument:
-        await self._attend(run_id)
         return TaskDocument(await self.read(run_id))
 
     async def _attend(self, run_id: str) -> None:

@@ -114,8 +114,6 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
     Clients hold error results, too, against the schema.
     """
-    if "error" in schema.get("properties", {}):
-        return dict(schema)
     error = {
         "type": "object",
         "properties": {
