@@ -24,7 +24,7 @@ LINES: list[dict[str, Any]] = [
 AT_ONCE = 50
 """Lines that one test reads: a test costs as much as reading a line does."""
 PLAIN = STRATEGIES["chain_of_thought"]
-ASKED_AGAIN = {"n-53", "n-70", "o-85", "u-40", "v-19", "v-30"}
+ASKED_AGAIN = {"n-53", "n-70", "o-85", "r-85", "t-02", "u-40", "v-19", "v-30"}
 """They call the answer `Translated Text` or `Solution set`, break off, give it in LaTeX, as a list or as a heading, or
 go on after it with what proves it or says it again."""
 

@@ -19,7 +19,7 @@ from reasonry.reading.conclusion import Subject
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_opening, without_thinking
-from reasonry.reading.open_task import is_open_task
+from reasonry.reading.problem_kind import is_open_task
 from reasonry.reading.prose import beside_answer, blocks, find_answer, is_working
 from reasonry.strategies import STRATEGIES
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, cast
 
 import msgspec
@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable, fit
-from ..reading.json_in_text import MAX_REPAIRED, json_values
+from ..reading.json_in_text import WHOLE_FENCE, json_values
 from ..reading.names import NONE_WORDS, SYNONYMS, plain_name
 from ..reading.no_answer import without_closing
 from .answering import Answer
@@ -37,21 +37,19 @@ from .toolcard import (
     properties_of,
 )
 
-_ACTION: Final = lazy_pattern(
-    r"^[ \t>*_`\-]*action(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_`]*", re.IGNORECASE | re.MULTILINE
-)
-_INPUT: Final = lazy_pattern(
-    r"^[ \t>*_`\-]*action[ _]?input(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
-)
-_FINAL: Final = lazy_pattern(
-    r"^[ \t>*_`#\-]*(?:final[ _]answer|answer)[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
-)
-_OBSERVED: Final = lazy_pattern(
-    r"^[ \t>*_`\-]*observation(?:[ \t]*\d+)?[ \t*_`]*:", re.IGNORECASE | re.MULTILINE
-)
-_THOUGHT: Final = lazy_pattern(
-    r"^[ \t>*_`\-]*thought(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
-)
+
+def _label(words: str, after: str = "") -> re.Pattern[str]:
+    """Return the pattern of how a line of a transcript begins: `**Action 2:** `."""
+    return lazy_pattern(
+        rf"^[ \t>*_`#\-]*{words}(?:[ \t]*\d+)?[ \t*_`]*:[ \t*_{after}]*", re.IGNORECASE | re.MULTILINE
+    )
+
+
+_ACTION: Final = _label("action", "`")
+_INPUT: Final = _label("action[ _]?input")
+_FINAL: Final = _label("(?:final[ _])?answer")
+_OBSERVED: Final = _label("observation")
+_THOUGHT: Final = _label("thought")
 _CALL: Final = lazy_pattern(r"([\w.\-]+)[ \t]*([\[(])")
 _NAMED: Final = lazy_pattern(
     r"[`*\"]*(?P<tool>[\w.\-]+)[`*\"]*[ \t]*(?::[ \t]*|(?=[{\"]|\n|\Z))(?P<input>.*)", re.DOTALL
@@ -59,7 +57,6 @@ _NAMED: Final = lazy_pattern(
 _TAG: Final = lazy_pattern(
     r"<(tool_call|function_call|tool_use)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
-_FENCED: Final = lazy_pattern(r"```[\w+-]*[ \t]*\n(?P<inside>.*?)\n?[ \t]*```", re.DOTALL)
 _AROUND: Final = " \t\r`*_.;,"
 _BRACKETS: Final = {"[": "]", "(": ")"}
 _FORM: Final = "write an action as `Action: tool[input]`, one to a line, with nothing after its bracket"
@@ -167,13 +164,13 @@ def call_data(cards: Sequence[ToolCard], value: Any) -> Written | str | None:
     if not isinstance(value, Mapping):
         return None if value is None else Written(_line(value), fault="that is no action")
     plain = {plain_name(str(key)): (str(key), item) for key, item in value.items()}
-    tool_key = next((key for key in _TOOL_KEYS if isinstance(plain.get(key, ("", None))[1], str)), None)
+    tool_key = next((key for key in _TOOL_KEYS if key in plain and isinstance(plain[key][1], str)), None)
     if tool_key is None:
         inner = next((item for _, item in plain.values() if isinstance(item, Mapping)), None)
         if len(value) == 1 and inner is not None and card_named(cards, next(iter(value))):
             return _make_call(cards, next(iter(value)), inner)
-        wrapped = [plain[key][1] for key in (*_TOOL_KEYS, "toolcall") if key in plain]
-        return call_data(cards, wrapped[0]) if wrapped and wrapped[0] is not value else None
+        wrapped = next((plain[key][1] for key in (*_TOOL_KEYS, "toolcall") if key in plain), None)
+        return call_data(cards, wrapped)
     name: str = plain[tool_key][1]
     rest = {written: item for key, (written, item) in plain.items() if key not in _BESIDE_KEYS | {tool_key}}
     card = card_named(cards, name)
@@ -206,23 +203,13 @@ def _read_data(cards: Sequence[ToolCard], text: str) -> tuple[TurnRead, str] | U
     if isinstance(reading, Unreadable):
         return reading
     turn, rung = reading
-    values = list(_calls(cards, turn.actions))
+    values = cast(list[Any], turn.actions) if isinstance(turn.actions, list) else [turn.actions]
     if turn.tool is not None or (isinstance(turn.actions, str) and turn.arguments is not None):
         # The call stands beside the thought: its arguments may, too, and the form knows nothing of them.
         raw = next((value for value, _ in json_values(text) if fit(value, _AnyTurn) == turn), None)
         values = [raw or {"tool": turn.tool or turn.actions, "arguments": turn.arguments}]
     answer = None if turn.answer is None else str(turn.answer).strip() or None
     return _turn(cards, turn.thought, values, answer), rung
-
-
-def _calls(cards: Sequence[ToolCard], value: Any) -> Iterator[Any]:
-    """Yield the calls of a list of them, or of what stands in its place."""
-    if isinstance(value, list):
-        yield from cast(list[Any], value)
-    elif isinstance(value, Mapping) and value and all(card_named(cards, str(key)) for key in value):
-        yield from ({key: item} for key, item in value.items())
-    elif value is not None:
-        yield value
 
 
 def _turn(cards: Sequence[ToolCard], thought: str, values: Sequence[Any], answer: str | None) -> TurnRead:
@@ -308,7 +295,7 @@ def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:
     """Read what follows `Action:`; a text is the answer."""
     line = _line(body)
     if body.startswith(("{", "[", "```")):
-        fenced = _FENCED.match(body)
+        fenced = WHOLE_FENCE.match(body)
         value = next((value for value, _ in json_values(fenced["inside"] if fenced else body)), None)
         return (call_data(cards, value) if isinstance(value, Mapping) else None) or Written(line, fault=_FORM)
     call = _CALL.match(body)
@@ -368,21 +355,18 @@ def _until_mark(text: str) -> str:
 def _input_text(text: str) -> str:
     """Return an input without the fence or the quotes around all of it."""
     text = text.strip()
-    if fenced := _FENCED.fullmatch(text):
+    if fenced := WHOLE_FENCE.fullmatch(text):
         return fenced["inside"]
-    text = text.strip("`") if text.startswith("`") and text.endswith("`") else text
+    text = text.strip("`")
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
     try:
-        value = ast.literal_eval(text) if quoted else None
+        return str(ast.literal_eval(text)) if quoted else text
     except (ValueError, SyntaxError):
-        value = text[1:-1] if text[0] not in text[1:-1] else None
-    return value if isinstance(value, str) else text
+        return text
 
 
 def _listed_arguments(card: ToolCard, inside: str, opener: str) -> dict[str, Any] | None:
     """Read arguments written as Python writes them: `city="Lisbon", days_ahead=2`; None: they are not."""
-    if len(inside) > MAX_REPAIRED:
-        return None
     names = list(properties_of(card))
     try:
         call = cast(ast.Call, ast.parse(f"f({inside.strip()})", mode="eval").body)
@@ -390,9 +374,9 @@ def _listed_arguments(card: ToolCard, inside: str, opener: str) -> dict[str, Any
         in_order = [ast.literal_eval(value) for value in call.args]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, AttributeError):
         return None
-    if (opener == "[" and in_order) or len(in_order) > len(names) or not by_name.keys() <= set(names):
-        return None
     if len(in_order) == 1 and not by_name:
         found = arguments_for(card, in_order[0]) if isinstance(in_order[0], str) else None
         return None if isinstance(found, Unreadable) else found
+    if (opener == "[" and in_order) or len(in_order) > len(names) or not by_name.keys() <= set(names):
+        return None
     return {**dict(zip(names, in_order, strict=False)), **by_name} if by_name or in_order else None

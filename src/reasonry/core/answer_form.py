@@ -52,7 +52,10 @@ def form_stage(
         prompt = PROMPT.format(problem=problem, answer=answer, schema=schema)
         facts = {"kind": "answer_form", "problem": problem, "answer": answer}
         ask = question = Ask(prompt, facts=facts, form=dict(form))
-        text, thoughts, fault = _value_in(answer, form), (), ""
+        found = read_in_form(answer, form)
+        # An answer that is JSON in the form as it stands is not asked for.
+        text = answer if isinstance(found, tuple) and found[1] == "json" else None
+        thoughts, fault = (), ""
         for _ in range(ask.retries + 1):
             if text is None:
                 (reply,) = yield request(state, ask)
@@ -76,25 +79,12 @@ def _check(state: Any, problem: str, text: str) -> Generator[Request, Any, str]:
     return verdict.detail if isinstance(verdict, Verified) and verdict.verdict == "wrong" else ""
 
 
-def _value_in(answer: str, form: Mapping[str, Any]) -> str | None:
-    """Return an answer that is JSON in the form as it stands."""
-    try:
-        value = msgspec.json.decode(answer)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return answer if _fault_of(value, form) is None else None
-
-
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
     """Return the first JSON of a text that fits a schema, and how it was found; or why there is none."""
     first: str | None = None
     for value, rung in json_values(text):
-        fault = _fault_of(value, form)
+        fault = next(faults(value, form, "the answer"), None)
         if fault is None:
             return value, rung
         first = first or fault
     return Unreadable(first or "reply with JSON that fits the schema, and nothing else")
-
-
-def _fault_of(value: Any, form: Mapping[str, Any]) -> str | None:
-    return next(faults(value, form, "the answer"), None)

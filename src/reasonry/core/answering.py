@@ -273,7 +273,10 @@ def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Req
         if final is None:
             raise
         return replace(state, final=final), (Thought(final.unchecked, data={"answer": final.text}),)
-    return _propose(state, reply.value)
+    found: AnswerReply | CheckReply = reply.value
+    why = found.reason if isinstance(found, CheckReply) else found.reasoning
+    thought = Thought(why or found.text, data={"answer": found.text})
+    return replace(state, final=state.final.propose(found.text)), (thought,)
 
 
 def _review_answer(
@@ -325,13 +328,6 @@ def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
     if can_ask and len(state.final.objections) <= state.options.max_repairs:
         return stay(state, thought)
     return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
-
-
-def _propose(state: Any, reply: AnswerReply | CheckReply) -> tuple[Any, tuple[Thought, ...]]:
-    why = reply.reason if isinstance(reply, CheckReply) else reply.reasoning
-    text = why or reply.text
-    thought = Thought(text, data={"answer": reply.text})
-    return replace(state, final=state.final.propose(reply.text)), (thought,)
 
 
 def without_number(step: str) -> str:

@@ -74,7 +74,7 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
     start = 0
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         number = head["id"] or head["bare"]
-        name = f"#E{int(number)}" if len(number) <= 4 else f"#E{number[:20]}"
+        name = f"#E{number.lstrip('0')[:20]}"
         tool = _TOOL.match(text, head.end())
         limit = following.start() if following else len(text)
         end = _input_end(text, tool.end(), limit) if tool else None
@@ -129,21 +129,16 @@ def _read_item(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[Planned
     if isinstance(item, Mapping):
         plain = {plain_name(str(key)): value for key, value in item.items()}
         why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")
-        text = next(
-            (value for value in plain.values() if isinstance(value, str) and _HEAD.search(value)), None
-        )
         named = [(key, value) for key, value in item.items() if re.fullmatch(r"#?E\d+", str(key))]
-        if len(named) == 1 and isinstance(named[0][1], str):
-            text = f"{evidence_id(str(named[0][0]))} = {named[0][1]}"
+        own, inner = named[0] if len(named) == 1 else (plain.get("id") or plain.get("evidence") or name, item)
+        texts = (value for value in plain.values() if isinstance(value, str) and _HEAD.search(value))
+        text = f"{evidence_id(str(own))} = {inner}" if isinstance(inner, str) else next(texts, None)
         if text is None:
-            call = call_data(cards, named[0][1] if len(named) == 1 else item)
-            own = (
-                str(named[0][0]) if len(named) == 1 else str(plain.get("id") or plain.get("evidence") or name)
-            )
+            call = call_data(cards, inner)
             if not isinstance(call, Written) or call.fault:
                 return ()
-            return (PlannedCall(evidence_id(own) or own, call.tool, call.arguments, why),)
-        item = text if why in text else f"Plan: {why}\n{text}"
+            return (PlannedCall(evidence_id(str(own)) or str(own), call.tool, call.arguments, why),)
+        item = f"Plan: {why}\n{text}"
     found = parse_plan(item) if isinstance(item, str) else None
     return () if found is None or isinstance(found, Unreadable) else found
 
@@ -284,27 +279,14 @@ def _head_fault(text: str, head: re.Match[str], name: str, *, has_tool: bool) ->
 
 
 def _input_end(text: str, start: int, end: int) -> int | None:
-    """Where the bracket is that closes the input that begins at `start`; None: nowhere before `end`, or unclear."""
-    following = _PLAN.search(text, start, end)
-    blocks = [text[start : following.start()]] if following else []
-    blocks.append(text[start:end])
-    for closing in (_matching, _only_one_at_a_line_end):
-        for block in blocks:
-            found = closing(block)
-            if found is not None:
-                return start + found
-    return None
+    """Where the bracket is that closes the input that begins at `start`; None: nowhere before `end`, or unclear.
 
-
-def _matching(block: str) -> int | None:
-    """Return the bracket that closes the block, if all brackets after it match up too."""
-    end = closing_bracket(block)
-    return (
-        end if end is not None and closing_bracket(f"{block[end + 1 :]}]") == len(block) - end - 1 else None
-    )
-
-
-def _only_one_at_a_line_end(block: str) -> int | None:
-    """Return the one closing bracket that ends a line: brackets inside quotes need not match up."""
+    It is the input's own, if all brackets after it match up too, or the only one that ends a line, since brackets
+    inside quotes need not match up.
+    """
+    block = text[start:end]
+    own = closing_bracket(block)
+    if own is not None and closing_bracket(f"{block[own + 1 :]}]") == len(block) - own - 1:
+        return start + own
     found = [match.start() for match in _LINE_END.finditer(block)]
-    return found[0] if len(found) == 1 else None
+    return start + found[0] if len(found) == 1 else None

@@ -79,8 +79,6 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
 
 def _echo_in(value: Any, effect: Ask) -> str | None:
     """Return the text in what was read that only repeats the question."""
-    if isinstance(value, str) and value.isalnum():
-        return None
     plain = msgspec.to_builtins(value)
     where = effect.system if '{"' in effect.system else question_text(effect)
     return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))

@@ -216,28 +216,24 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
 
 
 def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
+    """Return the number that a value is, also as text with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
     is_whole = schema["type"] == "integer"
-    number = _number_in(value, is_whole)
-    if number is None:
+    number: Any = value
+    if isinstance(value, str):
+        written = read_scaled(_COUNTED.sub("", value, count=1))
+        is_one = written and not written.rest.strip() and (is_whole or written.scale is None)
+        number = written.number if written and is_one else None
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < math.inf
+    if not is_number or (is_whole and number % 1 != 0):
         raise _wrong(name, "a whole number" if is_whole else "a number", value)
+    number = int(number) if number % 1 == 0 else number
     minimum, maximum = schema.get("minimum", -math.inf), schema.get("maximum", MAX_INT)
     above = schema.get("exclusiveMinimum", -math.inf)
     if minimum <= number <= maximum and number > above:
-        return int(number) if is_whole else float(number)
+        return number if is_whole else float(number)
     bound = f"at most {maximum}" if number > maximum else f"at least {minimum}"
     bound = f"above {above:g}" if number <= above else bound
     raise UsageError(f"{name} must be {bound}, not {show_value(number)}", field=name)
-
-
-def _number_in(value: Any, is_whole: bool) -> int | float | None:
-    """Return the number that a value is, also as text with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
-    if isinstance(value, str):
-        written = read_scaled(_COUNTED.sub("", value, count=1))
-        if written is None or written.rest.strip() or (written.scale is not None and not is_whole):
-            return None
-        value = int(written.number) if written.number % 1 == 0 else written.number
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
-    return value if is_number and not (is_whole and value % 1 != 0) else None
 
 
 def position_of(cursor: str | None) -> int:

@@ -16,7 +16,7 @@ from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFERS
 from .numbers import NUMBER_WORD, WIDE, numbers_in, without_latex
-from .open_task import asks_for_number
+from .problem_kind import asks_for_number
 from .vote import normalise, says_the_same, tidy
 
 
@@ -181,19 +181,17 @@ def find_conclusion(text: str, subject: Subject) -> str | None:
     if first := _find_first(text, subject) or _find_named(text, subject):
         return first
     lead, last = _find_lead(text, subject), _find_last(text, subject)
-    if lead and last and not says_the_same(lead, last) and not _OPTION.match(lead):
+    if lead and _OPTION.match(lead):
+        return lead
+    if lead and last and not says_the_same(lead, last):
         return None
-    return (
-        (lead if lead and _OPTION.match(lead) else last or lead)
-        or _find_marked(text)
-        or _find_result(text, subject)
-    )
+    return last or lead or _find_marked(text) or _find_result(text, subject)
 
 
 def _find_result(text: str, subject: Subject) -> str | None:
     """Return the value that equations come to, one after another, where nothing but them is said.
 
-    One equation may be a step alone, unless it is a chain, or begins with what is asked for or ends in its unit.
+    One equation may be a step alone, unless it is a chain or begins with what is asked for.
     """
     lines = [
         line.strip() for part in _without_asides(text, subject) for line in part.splitlines() if line.strip()
@@ -305,7 +303,7 @@ def is_about(text: str, problem: str) -> bool:
 
 
 def _find_first(text: str, subject: Subject) -> str | None:
-    """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
+    """Return the yes or no or the number that a text begins with, or what it shows that a program comes to."""
     line = re.sub(r"です|でした", "", text.partition("\n\n")[0]).strip(" .。")
     if _is_number(line) and not (WIDE.search(line) and len(line) > _MAX_WIDE):
         return tidy(line)

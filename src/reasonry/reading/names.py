@@ -189,6 +189,3 @@ NONE_WORDS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """A text that says that there is nothing; also an empty one."""
-
-MAX_NONE_CHARS: Final = 80
-"""A longer text is no word for nothing."""

@@ -217,11 +217,7 @@ def _without_fence(text: str) -> str:
 def _stated_values(
     text: str, form: type[Struct], subject: Subject | None
 ) -> dict[str, Any] | Unreadable | None:
-    """Return the answer a text states, and what leads to it as what else is wanted.
-
-    Args:
-        subject: What is answered; None: the form wants something else than the answer to the problem.
-    """
+    """Return the answer a text states, and what leads to it; without a subject the form wants something else, too."""
     fields = {field.name: field for field in fields_of(form)}
     required = [field for field in fields.values() if field.is_required]
     wanted = (

@@ -17,7 +17,6 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .asked_kind import may_answer, may_be_text
 from .conclusion import (
     BEGINS,
     EPILOGUE,
@@ -35,7 +34,7 @@ from .conclusion import (
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
 from .numbers import NUMBER_WORD, numbers_in
-from .open_task import asks_anything, asks_for_number, asks_for_value
+from .problem_kind import asks_anything, asks_for_number, asks_for_value, may_answer, may_be_text
 from .vote import agree, normalise, tidy
 from .withheld import withholds
 
@@ -45,7 +44,7 @@ class _Statement(Struct, frozen=True):
     end: int
     answer: str
     rank: int
-    """3: in a box; 2: marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
+    """2: in a box, or marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
 
 
 # -- words
@@ -80,11 +79,11 @@ _ANNOUNCED: Final = lazy_pattern(
 )
 """What announces an answer: a label, a heading, or the beginning of a sentence."""
 _MARKED: Final = (
+    lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"),
     lazy_pattern(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.MULTILINE),
     lazy_pattern(r"\b(?:final_answer|finish|answer)\s*[(\[](?P<answer>[^\n]*)[)\]]\s*\Z", re.IGNORECASE),
     lazy_pattern(r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE),
 )
-_BOXED: Final = lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _LEADS_ON: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open"
     r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+(?:by|as|in)\b|obtained|something|as follows"
@@ -130,12 +129,6 @@ _SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
-_LIST: Final = lazy_pattern(
-    r"(?!\W*(?:first|let|step|to \w+|we\b))[^\n=]{10,200}\b(?:are|were|include|sind|sont|son|sono|são)\b"
-    r"[^\n=.?]{0,100}:\n\s*(?:(?:[-*•]|\d{1,2}[.)])\s+[^\n=]{2,80}(?:\n|\Z)){2,}(?:\n[^\n=]+)?\Z",
-    re.IGNORECASE,
-)
-"""A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
 _BROKEN_OFF: Final = lazy_pattern(
     r"\A#{1,6} .*\Z|\A\*\*[^*]{0,80}\Z|(?<!^\d)[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{5,}[\u3040-\u9fff]\Z"
     r"|[=+×·−]\Z|\s(?:is|are"
@@ -205,11 +198,7 @@ def beside_answer(text: str, answer: str) -> tuple[str, ...]:
 
 
 def only_answer(text: str) -> str | None:
-    """Return a text that is nothing but an answer; None: it argues, or asks, and states none.
-
-    An answer is one short paragraph.
-    """
-    text = without_closing(text)
+    """Return a text that is nothing but an answer: one short paragraph; None: it argues, or asks, and states none."""
     is_one = len(text) <= MAX_BARE and "\n\n" not in text and not text.endswith((":", "?", "…", "..."))
     return tidy(text) or None if is_one else None
 
@@ -287,8 +276,6 @@ def _conclude(text: str, subject: Subject) -> str | None:
         return None
     if _has_parts(text, subject) or (_wants_several(subject) and "\n" in text and text[-1] not in ":?…"):
         return text
-    if not subject.alone and _LIST.match(text):
-        return text
     found = find_conclusion(text, subject) or _take_document(text, subject)
     # A number that is asked for has to be in what is concluded, too.
     lacks_number = found and asks_for_number(subject.problem) and not NUMBER_WORD.search(found)
@@ -306,7 +293,7 @@ def find_statement(text: str, subject: Subject) -> str | Unreadable | None:
         return None
     last = found[-1]
     if others := [other for other in found[:-1] if _contradicts(other, last, text)]:
-        if not others[0].rank and not last.rank:
+        if not last.rank:
             # Totals of parts.
             return None
         answers = f"{others[0].answer[:80]!r} and {last.answer[:80]!r}"
@@ -327,9 +314,10 @@ def find_statement(text: str, subject: Subject) -> str | Unreadable | None:
 
 def _contradicts(other: _Statement, last: _Statement, text: str) -> bool:
     """Whether a reply states another answer than its last one, and does not take it back."""
+    shorter, longer = sorted((other.answer.casefold(), last.answer.casefold()), key=len)
     # A reply that begins with an answer and ends with another one gives two.
-    is_less = other.rank < last.rank and other.start > 0
-    if is_less or is_same(other.answer, last.answer):
+    is_less = other.rank < last.rank and other.start
+    if is_less or shorter in longer or agree(normalise(other.answer), normalise(last.answer)):
         return False
     return TAKES_BACK.search(text[other.end : last.start]) is None
 
@@ -337,8 +325,6 @@ def _contradicts(other: _Statement, last: _Statement, text: str) -> bool:
 def _statements(text: str) -> Iterator[_Statement]:
     """Yield where an answer is stated."""
     text = _FENCED.sub(lambda match: re.sub(r"\S", " ", match[0]), text)
-    for match in _BOXED.finditer(text):
-        yield _Statement(match.start(), match.end(), tidy(match["answer"]), 3)
     for pattern in _MARKED:
         for match in pattern.finditer(text):
             if not _WORKING.match(match["answer"]):
@@ -384,9 +370,3 @@ def _section(text: str, start: int) -> tuple[str, int]:
     end = next((place for place in headings if text[start:place].strip()), len(text))
     parts = paragraphs(text[start:end])
     return "\n\n".join(parts), end
-
-
-def is_same(answer: str, other: str) -> bool:
-    """Whether two answers say the same, or one holds the other."""
-    shorter, longer = sorted((answer.casefold(), other.casefold()), key=len)
-    return agree(normalise(answer), normalise(other)) or shorter in longer
