@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from reasonry.core.strategy import Field, Stage, Strategy
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.guided.lines import Head, spans
-from reasonry.guided.thought import open_session
+from reasonry.guided.lines import Head, ThoughtLine, spans
 from reasonry.strategies import STRATEGIES
 from tests.guided import walking
 from tests.guided.walking import filled
@@ -93,7 +92,7 @@ def test_a_stage_demands_its_fields_only_when_it_is_named() -> None:
 
 def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> None:
     session = Session()
-    session.head = open_session()
+    session.head = Head(ThoughtLine(""))
     assert session.think(1).record.stage == ""
     assert not session.head.has_stage
     assert session.think(2, branch_id="a", branch_from_thought=1).record.stage == ""
@@ -107,7 +106,7 @@ def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> N
 
 def test_naming_a_strategy_alone_puts_a_line_without_a_stage_at_the_first_one() -> None:
     session = Session()
-    session.head = open_session()
+    session.head = Head(ThoughtLine(""))
     assert session.think(1, strategy="loop").record.stage == "start"
     session.think(2, stage="work", data={"action": "dig"})
     assert session.think(3, strategy="loop").record.stage == "work"

@@ -57,11 +57,6 @@ class Placed(Struct, frozen=True):
     expected: str = ""
 
 
-def open_session() -> Head:
-    """Return where a session without thoughts stands: in no stage."""
-    return Head(ThoughtLine(""))
-
-
 def submit(
     strategy: Strategy[Any, Any],
     head: Head,

@@ -22,13 +22,13 @@ from ..masking import SECRETS
 from ..reading.arguments import MAX_INT, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
-from .lines import NOT_RECORDED, Recorded, RowsView, encode
+from .lines import NOT_RECORDED, Head, Recorded, RowsView, ThoughtLine, encode
 from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
 from .settings import SessionSettings
 from .thinking_tool import ThinkingCall
-from .thought import open_session, submit
+from .thought import submit
 from .turn import PURPOSE_CHARS, Find
 
 _REFERENCES = ("revises_thought", "branch_from_thought")
@@ -51,7 +51,7 @@ class _Walk:
     """A session that is walked again: its thoughts so far, and where it stands."""
 
     def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
-        self.head, self.view = open_session(), RowsView()
+        self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
     def take(self, thought: Document) -> None:

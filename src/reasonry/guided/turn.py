@@ -15,11 +15,11 @@ from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .findings import Kept, before_the_end, consequences, false_claims, keep
-from .lines import Head, RowsView, decode_record, encode, find_kept, spans
+from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall, tool_schema
-from .thought import Placed, open_session, settle_fields, submit, with_guidance_given
+from .thought import Placed, settle_fields, submit, with_guidance_given
 from .which_session import KnownSession, SessionChoice, SessionRequest, which_session
 
 PURPOSE_CHARS = 100
@@ -85,7 +85,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             strategy = self.find(call.strategy)
             purpose = first_words(call.thought, PURPOSE_CHARS)
             row = SessionRow(choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
-            head, view = replace(open_session(), directory=self.directory), RowsView()
+            head, view = Head(ThoughtLine(""), directory=self.directory), RowsView()
         else:
             row, head, view = choice.session.row, choice.session.head, choice.session.view
             if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
