@@ -24,7 +24,7 @@ from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
 from reasonry.reading.fit import Unreadable
-from reasonry.reading.prose import find_answer
+from reasonry.reading.prose import stated_answer
 from reasonry.reading.vote import says_the_same
 
 
@@ -41,7 +41,7 @@ from reasonry.reading.vote import says_the_same
     ],
 )
 def test_a_text_that_ends_with_its_answer_states_it(text: str, answer: str) -> None:
-    assert find_answer(text) == answer
+    assert stated_answer(text) == answer
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_text_that_ends_with_its_answer_states_it(text: str, answer: str) -> N
     ],
 )
 def test_a_text_that_only_mentions_its_answer_states_none(text: str) -> None:
-    assert not isinstance(find_answer(text), str)
+    assert not isinstance(stated_answer(text), str)
 
 
 prose = st.sampled_from(
@@ -77,13 +77,13 @@ prose = st.sampled_from(
 @given(st.lists(prose, max_size=5), st.integers(), st.sampled_from(["", "."]))
 def test_only_the_last_sentence_counts(before: list[str], answer: int, stop: str) -> None:
     text = " ".join(before)
-    assert find_answer(f"{text}\nThe answer is {answer}{stop}") == str(answer)
-    assert find_answer(f"{text} The answer is {answer}. That leaves step 2.") is None
+    assert stated_answer(f"{text}\nThe answer is {answer}{stop}") == str(answer)
+    assert stated_answer(f"{text} The answer is {answer}. That leaves step 2.") is None
 
 
 @given(st.text())
 def test_any_text_states_an_answer_or_none(text: str) -> None:
-    assert find_answer(text) is None or find_answer(text) in text
+    assert stated_answer(text) is None or stated_answer(text) in text
 
 
 class Small(Struct, frozen=True):

@@ -24,9 +24,8 @@ LINES: list[dict[str, Any]] = [
 AT_ONCE = 50
 """Lines that one test reads: a test costs as much as reading a line does."""
 PLAIN = STRATEGIES["chain_of_thought"]
-ASKED_AGAIN = {"n-53", "n-70", "o-85", "r-85", "t-02", "u-40", "v-19", "v-30"}
-"""They call the answer `Translated Text` or `Solution set`, break off, give it in LaTeX, as a list or as a heading, or
-go on after it with what proves it or says it again."""
+ASKED_AGAIN = {"n-53", "n-70", "o-85"}
+"""They call the answer `Translated Text` or `Solution set`, break off, or give it in LaTeX or as a list."""
 
 
 def answer_of(line: dict[str, Any]) -> str | None:

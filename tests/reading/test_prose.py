@@ -15,12 +15,12 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending, Snapshot, read_reply
 from reasonry.core.strategy import Strategy
-from reasonry.reading.conclusion import Subject
+from reasonry.reading.conclusion import Found, Subject
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import breaks_off, json_values
 from reasonry.reading.no_answer import without_closing, without_opening, without_thinking
-from reasonry.reading.problem_kind import is_open_task
-from reasonry.reading.prose import beside_answer, blocks, find_answer, is_working
+from reasonry.reading.open_task import is_open_task
+from reasonry.reading.prose import blocks, find_answer, is_working
 from reasonry.strategies import STRATEGIES
 
 from .corpus import Line, Setting, ask
@@ -131,31 +131,32 @@ CONTENT = [
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_the_reply_to_an_open_task_is_its_answer(text: str) -> None:
-    assert find_answer(text, Subject(OPEN, is_open=True)) == text
+    assert find_answer(text, Subject(OPEN, is_open=True)) == Found(text)
     for closing in CLOSINGS:
-        assert find_answer(f"{text}\n\n{closing}", Subject(OPEN, is_open=True)) == text
+        assert find_answer(f"{text}\n\n{closing}", Subject(OPEN, is_open=True)) == Found(text)
 
 
 @pytest.mark.parametrize("text", ["# Report\n\n## Cause\n\nRust.\n\n## Result\n\nIt fell, one evening, and "
                                   "nobody was there who could have told us how long it had made that noise."
                                   "\n\n## Measures\n\nPaint.", ESSAY, CODE])  # fmt: skip
 def test_a_document_is_an_answer_whoever_asks(text: str) -> None:
-    assert find_answer(text, Subject("The state of our bridges")) == text
+    assert find_answer(text, Subject("The state of our bridges")) == Found(text)
 
 
 def test_reasoning_before_the_one_label_of_an_open_task_is_no_part_of_the_answer() -> None:
     text = f"Step 1: Choose an image.\nStep 2: Write it.\n\n**Final Answer:**\n\n{VERSE}"
-    assert find_answer(text, Subject(OPEN, is_open=True)) == VERSE
-    assert beside_answer(text, VERSE) == ("Step 1: Choose an image.", "Step 2: Write it.")
-    assert find_answer(f"Answer:\n\n{MAIL}", Subject(OPEN, is_open=True)) == MAIL
+    assert find_answer(text, Subject(OPEN, is_open=True)) == Found(
+        VERSE, "Step 1: Choose an image.\nStep 2: Write it."
+    )
+    assert find_answer(f"Answer:\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
 
 
 @pytest.mark.parametrize(
     "line", ["Sure! Here is the e-mail:", "Gerne! Hier ist der Brief:", "Claro, aquí tienes la carta:"]
 )
 def test_a_first_line_that_agrees_to_write_the_text_is_no_part_of_it(line: str) -> None:
-    assert find_answer(f"{line}\n\n---\n\n{MAIL}", Subject(OPEN, is_open=True)) == MAIL
-    assert find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True)) == MAIL
+    assert find_answer(f"{line}\n\n---\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
+    assert find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True)) == Found(MAIL)
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,8 @@ def test_a_first_line_that_agrees_to_write_the_text_is_no_part_of_it(line: str) 
 )
 def test_a_first_line_that_may_begin_the_text_is_kept(line: str) -> None:
     found = find_answer(f"{line}\n\n{MAIL}", Subject(OPEN, is_open=True))
-    assert isinstance(found, str)
-    assert found.startswith(line)
+    assert isinstance(found, Found)
+    assert found.answer.startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,8 @@ def test_a_short_answer_is_found_where_it_is_stated_or_concluded(
     text: str, problem: str, answer: str
 ) -> None:
     found = find_answer(text, Subject(problem))
-    assert found == answer
+    assert isinstance(found, Found)
+    assert found.answer == answer
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def test_a_value_that_may_not_be_what_was_asked_for_is_no_answer(
     problem: str, text: str, answer: str | None
 ) -> None:
     found = find_answer(text, Subject(problem))
-    assert (found if isinstance(found, str) else None) == answer
+    assert (found.answer if isinstance(found, Found) else None) == answer
 
 
 @pytest.mark.parametrize(
@@ -285,13 +287,13 @@ def test_a_plan_or_a_question_back_is_no_text(text: str) -> None:
     ],
 )
 def test_no_answer_and_two_answers_are_none(text: str) -> None:
-    assert not isinstance(find_answer(text, Subject("How many are there?")), str)
+    assert not isinstance(find_answer(text, Subject("How many are there?")), Found)
 
 
 def test_an_answer_that_a_verifier_looks_at_stands_alone() -> None:
     assert find_answer(CODE, Subject(OPEN, alone=True)) is None
     assert find_answer(VERSE, Subject(OPEN, is_open=True, alone=True)) is None
-    assert find_answer(f"Answer:\n{VERSE}", Subject(OPEN, is_open=True, alone=True)) == VERSE
+    assert find_answer(f"Answer:\n{VERSE}", Subject(OPEN, is_open=True, alone=True)) == Found(VERSE)
 
 
 def test_the_parts_of_a_text_are_all_of_it() -> None:
@@ -324,7 +326,7 @@ LISTS = {
 DROPPED = re.compile(
     r"steps?|final|the|so|answers?|is|note|that|recommendation|solution|result|total|question|conclusion|in|all|boxed"
     r"|text|correct|choice|version|reasoning|plan|antwort|respuesta|réponse|la|est|donc|soluzione|ergebnis|alternativa|correta"
-    r"|conjunto|solução|solución|lösungsmenge|order"
+    r"|conjunto|solução|solución|lösungsmenge"
     r"|答案|答え|答|python|sql|json|yaml|csv|\d{1,2}",
     re.IGNORECASE,
 )
@@ -427,7 +429,7 @@ def test_nothing_is_picked_out_of_an_answer_that_says_more(
     problem: str, text: str, answer: str | None
 ) -> None:
     found = find_answer(text, Subject(problem))
-    assert (found if isinstance(found, str) else None) == answer
+    assert (found.answer if isinstance(found, Found) else None) == answer
 
 
 @pytest.mark.parametrize(
@@ -465,7 +467,7 @@ def test_nothing_is_picked_out_of_an_answer_that_says_more(
 )
 def test_an_explanation_and_what_is_looked_up_are_answers_whole(problem: str, text: str) -> None:
     found = find_answer(text, Subject(problem, is_open_task(problem)))
-    assert found == text
+    assert found == Found(text)
 
 
 @pytest.mark.parametrize(
@@ -497,14 +499,16 @@ def test_working_is_told_from_a_text_by_how_it_begins(text: str, is_one: bool) -
 
 def test_a_document_in_one_fence_of_its_own_kind_is_taken_out_of_the_fence() -> None:
     found = find_answer("```markdown\n# Title\n\nText.\n```", Subject(OPEN, is_open=True))
-    assert found == "# Title\n\nText."
+    assert isinstance(found, Found)
+    assert found.answer == "# Title\n\nText."
 
 
 def test_an_answer_that_is_taken_back_leads_to_the_next() -> None:
     reply = "100 / 5 = 20. So the answer would be 20.\n\nWait, 25 counts twice: 4 more.\n\nSo it ends in **24** zeros."
     found = find_answer(reply, Subject("How many zeros does 100! end in?"))
-    assert found == "24"
-    assert "\n\n".join(beside_answer(reply, found)) == reply
+    assert isinstance(found, Found)
+    assert found.answer == "24"
+    assert found.before == reply
 
 
 @pytest.mark.parametrize("mark", ["*", " ", "- ", "# ", "**a** ", "= ", "I will ", "? "])

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import TooLargeError, UsageError
 from ..reading.conclusion import Subject
-from ..reading.problem_kind import is_open_task
+from ..reading.open_task import is_open_task
 
 MAX_PROBLEM_CHARS = 100_000
 MAX_QUOTED_CHARS = 100_000

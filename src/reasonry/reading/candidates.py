@@ -273,6 +273,8 @@ def _from_lines(lines: Sequence[str], named: Sequence[tuple[str, str]]) -> dict[
 
 
 def _in_line(rest: str, content: str) -> float | None:
+    if content and rest.startswith(content):
+        rest = rest[len(content) :].lstrip(" :=-–—>→(")
     score = read_score(rest)
     if score is None and (match := _NAMED.search(rest)):
         score = read_score(match["score"])

@@ -16,7 +16,7 @@ from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFERS
 from .numbers import NUMBER_WORD, WIDE, numbers_in, without_latex
-from .problem_kind import asks_for_number
+from .open_task import asks_for_number
 from .vote import normalise, says_the_same, tidy
 
 
@@ -27,6 +27,16 @@ class Subject(Struct, frozen=True):
     is_open: bool = False
     alone: bool = False
     """Whether the answer has to stand alone, since a verifier or a vote looks at it."""
+
+
+class Found(Struct, frozen=True):
+    """An answer, and what stands before and after it in the reply."""
+
+    answer: str
+    before: str = ""
+    after: str = ""
+    is_stated: bool = True
+    """Whether it says that it is the answer, by words or by its markup; False for a bare sentence."""
 
 
 # -- words
@@ -52,7 +62,7 @@ EPILOGUE: Final = lazy_pattern(
     r"|verification|vérification|verific\w+|comprobación|kontrolle|probe\b|※|验证|检验|検算|注|hinweis|tipp?\b|nota\b"
     r"|keep in mind|bear in mind|please note|remarque|astuce|consejo|consiglio|dica\b|observ\w+|warum\b"
     r"|pourquoi\b|por qu[eé]\b|perché\b|fun fact\b"
-    r"|(?:you|we|one) (?:can|could|may|might) (?:also|round)\b|i\.e|that said\b|that (?:is[, ]|means)|question\b"
+    r"|(?:you|we|one) (?:can|could|may|might) (?:also|round)\b|i\.e|that said\b|that is[, ]|question\b"
     r"|relative to|for comparison"
     r"|(?:however, |nevertheless, )?it(?:['’]s| is) (?:also )?(?:important|worth) (?:to (?:note|keep in mind)|noting)"
     r"|(?:let me |let's |to |(?:you|we|one) can )?"
@@ -80,6 +90,9 @@ _COMES_TO: Final = lazy_pattern(
     r"(?:^|.*?\s)(?:=|equals|makes|ergibt|is|are|ist|sind|est|es|è|é|son|sont)\s*(?P<value>[^=]{1,60}?)[.\s]*\Z"
 )
 _NAME: Final = r"\$?[^\W\d]\w{0,2}\s*="
+_SO_THAT: Final = lazy_pattern(r"\b(?:so|thus|hence|therefore|then|also|somit|donc)\b|⇒|→|=>")
+_LABELLED: Final = lazy_pattern(r"[^:=\d\n]{2,60}[^\W\d][*_]*:\s+(?P<value>[^:=\n]{1,60})")
+"""A line that says what its value is: `As a mixed number: 1 7/12`."""
 _SOLUTIONS: Final = lazy_pattern(
     rf"(?<!\S)(?<!for\s)(?<!if\s)(?<!as\s)(?<!since\s)(?<!with\s)(?<!where\s)(?P<value>{_NAME}"
     rf"(?>[^=,;]{{1,40}}?(?:[,;]\s*|\s)(?:(?:and|or|und|oder|et|ou|y|o|e)\s)?{_NAME})+"
@@ -94,14 +107,33 @@ _NAMED_ITEM: Final = lazy_pattern(
 """A line that gives something to what it names: `x = 2`, `Anna: parrot`."""
 _TITLED: Final = lazy_pattern(r"[\s*_•-]{0,9}[^\W\d_][^:=\n]{1,40}:\s*\S")
 """One of several lines that give something each: `Dogs: 3 × 4 = 12`."""
+_SIDE_BY_SIDE: Final = lazy_pattern(
+    r"[=≈]\s*[-−$]?\d[\d.,/]*[^=≈,;\d]{0,12}[,;]\s+(?:(?:and|und|et|y|e) )?[^\W\d]{4,}[^=≈:]{0,30}[=≈]\s*[-−$]?\d"
+)
+"""Several values that a sentence names: `Mean ≈ 5.67, median = 5.5`."""
+_BOLD_ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s+\*\*")
 _ITEM: Final = lazy_pattern(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _OPTION: Final = lazy_pattern(r"\(?[A-Ha-h][).:]\s")
 ORDER: Final = r"(?:order|rank|sort|arrange|ordne|sortiere|ordena|classe[zr]?|ordina)"
+_ORDER: Final = lazy_pattern(rf"\b{ORDER}\b", re.IGNORECASE)
+_TOP_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]+((?:[\w'’.,-]+[ \t]*){1,6})\n")
 _CHEERS: Final = lazy_pattern(r"(?:[^\W\d_]+[ ,]*){1,5}!\W*")
 """A few words that wish something: `Enjoy your meal!`"""
+_VALUE: Final = lazy_pattern(r"[^\w(]*[\d.,'\s/·×*^+−%√π()-]*\d")
+"""How a value begins, up to its last digit."""
 _BESIDE: Final = lazy_pattern(
     r"\b(?:by the way|incidentally|interesting(?:ly)?|(?:for|in) comparison|would|verify|check|if|unlike|also|probe)\b",
     re.IGNORECASE,
+)
+_BECAUSE: Final = lazy_pattern(
+    r",? (?:because|since|weil|parce que|porque|puesto que|ya que|perché|poiché|omdat)\b"
+    r"|, (?:denn|da|car|pues|pois|want|bo)\b",
+    re.IGNORECASE,
+)
+_IN_OTHER_WORDS: Final = lazy_pattern(
+    r"\W*(?:≈|which (?:is|includes)|including|davon|dont|or about|that is|i\.e|das heißt|d\.\s?h"
+    r"|c['’]est-à-dire|soit|es decir|o sea|ou seja|cioè|即|つまり)",
+    re.I,
 )
 _OTHERS: Final = lazy_pattern(
     r"\b(?:but|however|not|whereas|while|although|sondern|aber|mais|pero)\b", re.IGNORECASE
@@ -123,19 +155,21 @@ _ASKING: Final = frozenset(
 """Words of a question that do not say what is asked for."""
 _SHOWS: Final = lazy_pattern(
     r"\b(?:outputs?|prints?|displays?|returns?|results?|gives|yields|evaluates|ausgabe)\b[^\n]{0,80}:[*_]*\s*"
-    r"```[^`\n]*\n([^`]+)```",
+    r"(?P<fence>```[^`\n]*\n(?P<answer>[^`]+)```)",
     re.IGNORECASE,
 )
 """What a program comes to, in a fence."""
-_BOLD_SENTENCE: Final = lazy_pattern(
-    r"(?:^|(?<=\n))(?:[^\w\s*#|>-]\ufe0f?\s)?\*\*(?!\s)([^*\n]{6,}[.!。])\*\*"
-)
-"""A bold sentence with which a paragraph begins."""
 _YES_NO_ASKED: Final = lazy_pattern(
     r"(?:^|[.!?:]\s+)(?:is|are|was|were|am|do|does|did|can|could|may|must|will|would|has|have|had|should"
     r"|ist|sind|kann|darf|hat|est-ce que|es|è|é)\b[^.!?]*\?|\b(?:yes or no|true or false|ja oder nein|oui ou non"
     r"|sí o no|sì o no|sim ou não|vrai ou faux|verdadero o falso|vero o falso|verdadeiro ou falso)\b|吗[？?]"
     r"|是否|对还是错",
+    re.IGNORECASE,
+)
+_QUESTION_WORD: Final = lazy_pattern(
+    r"\b(?:wh(?:at|ich|o|ose|om|en|ere|y)|how|w(?:er|as|ie|en|em|o|ann|arum)|welche\w*|qu[ie]|quel\w*|combien|comment|où|quand"
+    r"|pourquoi|qué|cuál\w*|cuánt\w*|quién|dónde|cuándo|cómo|ch[ei]|qual[ei]?|quant\w*|dove|quando|come|quem|onde|como|or"
+    r"|oder|ou)\b",
     re.IGNORECASE,
 )
 _YES_NO: Final = lazy_pattern(
@@ -149,6 +183,16 @@ _WHO_IS: Final = lazy_pattern(
 )
 BOLD: Final = lazy_pattern(r"\*\*(?!\s)([^*\n]*[^*\n:：\s])\*\*(?!\s*[:：])")
 """What is bold in a text and no label: `**Recommendation:**` and `**Tip**:` are none."""
+_BOLD_SENTENCE: Final = lazy_pattern(
+    r"(?:^|(?<=\n))(?:[^\w\s*#|>-]\ufe0f?\s)?\*\*(?!\s)([^*\n]{6,}[.!。])\*\*"
+)
+"""A bold sentence with which a paragraph begins."""
+_IF: Final = lazy_pattern(r"\W*(?:if|wenn|falls|si|se|als|jeśli)\b", re.IGNORECASE)
+_CHOOSES: Final = lazy_pattern(
+    r"\b(?:[Oo]r|[Oo]der|ou|czy|[Ww]h(?:ich|o)|[Ww]elche\w*)\b| o |还是|それとも|哪|どちら|\b[A-D]\)|^\W*(?:Is|Are|Do"
+    r"|Does|Can)\b"
+)
+"""How a question leaves a choice of what it names."""
 _PAIR: Final = lazy_pattern(r"(?=([\u4e00-\u9fff]{2}))")
 _TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*[,;][^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
@@ -176,33 +220,46 @@ _MAX_LED: Final = 20
 # -- the conclusion
 
 
-def find_conclusion(text: str, subject: Subject) -> str | None:
+def find_conclusion(text: str, subject: Subject) -> Found | None:
     """Return what a text says first, or its end comes to; None if that is nothing that may be asked for."""
     if first := _find_first(text, subject) or _find_named(text, subject):
         return first
     lead, last = _find_lead(text, subject), _find_last(text, subject)
-    if lead and _OPTION.match(lead):
-        return lead
-    if lead and last and not says_the_same(lead, last):
+    if lead and last and not says_the_same(lead.answer, last.answer):
         return None
-    return last or lead or _find_marked(text) or _find_result(text, subject)
+    names_option = lead is not None and _OPTION.match(lead.answer)
+    found = (names_option and lead) or last or lead or _find_marked(text, subject)
+    found = found or _find_result(text, subject)
+    bold = BOLD.findall(text)
+    # What is marked as the result and what is said last must not differ.
+    differ = (
+        found and len(bold) == 1 and bold[0] not in found.answer and not says_the_same(bold[0], found.answer)
+    )
+    return None if differ else found
 
 
-def _find_result(text: str, subject: Subject) -> str | None:
+def _find_result(text: str, subject: Subject) -> Found | None:
     """Return the value that equations come to, one after another, where nothing but them is said.
 
-    One equation may be a step alone, unless it is a chain or begins with what is asked for.
+    One equation may be a step alone, unless it is a chain, or begins with what is asked for or ends in its unit.
     """
     lines = [
         line.strip() for part in _without_asides(text, subject) for line in part.splitlines() if line.strip()
     ]
     if "=" not in lines[-1]:
         return None
+    before = "".join(lines[-2:-1]).rpartition("=")[2].strip(" $*.")
     *sides, value = map(str.strip, lines[-1].strip(" $*.").split("="))
-    before = numbers_in("".join(lines[-2:-1]).rpartition("=")[2])
-    is_chained = len(sides) > 1 or not {*before}.isdisjoint(numbers_in(without_latex(" ".join(sides))))
     begins_asked = plain_name(sides[0]) in plain_name(subject.problem)
-    return tidy(value) if begins_asked or (is_chained and _is_number(value)) else None
+    if not begins_asked and not _is_number(value):
+        return None
+    if len(lines) > 1:
+        numbers = [str(abs(number)) for number in numbers_in(without_latex(" ".join(sides)))]
+        is_result = normalise(before).number in numbers
+    else:
+        unit = _VALUE.sub("", value).strip()
+        is_result = begins_asked or len(sides) > 1 or unit in subject.problem.split()
+    return Found(tidy(value), text) if is_result else None
 
 
 def _without_asides(text: str, subject: Subject) -> list[str]:
@@ -213,7 +270,7 @@ def _without_asides(text: str, subject: Subject) -> list[str]:
     return parts
 
 
-def _find_named(text: str, subject: Subject) -> str | None:
+def _find_named(text: str, subject: Subject) -> Found | None:
     """Return the value that a line gives to what the problem asks for by name: `f'(x) = 2x`, `Vertex: (3, -4)`."""
     for match in reversed(list(_NAMED_LINE.finditer(text))):
         if re.match(r"\s*=", text[match.end() :]):
@@ -225,61 +282,101 @@ def _find_named(text: str, subject: Subject) -> str | None:
             subject.problem,
             re.IGNORECASE,
         ):
-            return tidy(match["value"].rpartition("=")[2].strip(" $*.")) or None
+            value = tidy(match["value"].rpartition("=")[2].strip(" $*."))
+            return Found(value, text[: match.end()].strip(), text[match.end() :].strip()) if value else None
     return None
 
 
-def _find_lead(text: str, subject: Subject) -> str | None:
+def _find_lead(text: str, subject: Subject) -> Found | None:
     """Return the first sentence, if it gives the one bold result or is a number, or names what is asked for."""
     line = text.partition("\n")[0]
     sentence = _SENTENCE.split(line, maxsplit=1)[0].strip()
     rest = text[len(sentence) :]
+    heading = _TOP_HEADING.match(text)
+    if heading and "\n#" not in text and len(heading[1].split()) < 4:
+        return Found(tidy(heading[1]), text)
     begins = re.match(r"[|#]", text) or _ITEM.match(text) or BEGINS.match(sentence)
-    if begins or TAKES_BACK.search(rest):
+    if begins or sentence.endswith((":", "?")) or TAKES_BACK.search(rest) or not rest.strip():
         return None
     bold = BOLD.findall(sentence)
     first = bold[0] if len(bold) == 1 else ""
-    option = first or line.strip()
-    only = first if not BOLD.search(rest) else ""
+    only = first if "**" not in rest and not _is_topic(first, subject.problem) else ""
     goes_on = _has_new_number(line[len(sentence) :], subject.problem + sentence)
     is_result = not goes_on or set(numbers_in(only)).intersection(numbers_in(rest))
     leads = (
         only and is_result and is_about(sentence, subject.problem),
-        _OPTION.match(f"{option}) ") and _is_in(option, subject.problem),
+        only and line.strip() == f"**{only}**" and (_is_number(only) or only in subject.problem),
+        first and re.search(rf"(?<!\w){re.escape(first)}\)", subject.problem),
+        _OPTION.match(first) and first in subject.problem,
+        _OPTION.match(line) and line.strip() in subject.problem,
+        len(re.findall(" [→><] ", line)) > 1 and _ORDER.search(subject.problem),
         len(sentence.split()) <= 2 and NUMBER_WORD.match(sentence) and sentence[-1] in ".!",
         _names_asked(sentence, subject.problem),
         _is_worked_out(sentence, rest, subject.problem),
     )
-    return essence(tidy(sentence)) if any(leads) else None
+    return Found(essence(tidy(sentence)), text) if any(leads) else None
 
 
-def _find_last(text: str, subject: Subject) -> str | None:
+def _find_last(text: str, subject: Subject) -> Found | None:
     parts = _without_asides(text, subject)
-    if "```" in parts[-1]:
+    if parts[-1].startswith("|") or "```" in parts[-1]:
         return None
     if shown := _DISPLAY.fullmatch(parts[-1]):
-        return shown["value"].strip(" .\n")
+        start = text.rindex(parts[-1])
+        after = text[start + len(parts[-1]) :].strip()
+        return Found(shown["value"].strip(" .\n"), text[:start].strip(), after)
+    if bold := _find_bold(parts[-1], subject):
+        end = text.rindex(bold) + len(bold)
+        answer = essence(tidy(bold))
+        before = text[: end - len(bold) if answer == tidy(bold) else end]
+        return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
-    named = [match for match in takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))) if match]
-    if len(named) > 1 and all(_is_in(match["name"].strip(), subject.problem) for match in named):
-        return "\n".join(match[0] for match in reversed(named))
+    items = [item for item in takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))) if item]
+    if len(items) > 1 and all(_is_in(item["name"].strip(), subject.problem) for item in items):
+        several = "\n".join(item[0] for item in reversed(items))
+        return Found(several, text[: text.rindex(several)].strip())
     line = lines[-1].strip()
-    item = _ITEM.match(line)
-    sentences = _SENTENCE.split(line[item.end() :] if item else line)
-    while len(sentences) > 1 and (_CHEERS.fullmatch(sentences[-1]) or _is_aside(sentences[-1], subject)):
+    sentences = _SENTENCE.split(line.removeprefix(mark[0]) if (mark := _ITEM.match(line)) else line)
+    while len(sentences) > 1 and (
+        sentences[-1].startswith("(") or _CHEERS.fullmatch(sentences[-1]) or _is_aside(sentences[-1], subject)
+    ):
         sentences.pop()
     sentence = sentences[-1].strip()
     # The last item of a list is one of several, unless it is a sentence, as a step is.
-    is_item = len(lines) > 1 and all(map(_TITLED.match, [*lines[-2:-1], _GENERAL.sub("", line)]))
-    is_item = is_item or (item and line[-1] not in ".!。")
-    return None if is_item else _conclusion(sentence, text, subject)
+    is_item = len(lines) > 1 and _ITEM.match(line) and (line[-1] not in ".!。" or _BOLD_ITEM.match(line))
+    is_item = is_item or (len(lines) > 1 and all(map(_TITLED.match, [*lines[-2:-1], _GENERAL.sub("", line)])))
+    answer = None if is_item else _conclusion(sentence, text, subject)
+    if answer is None:
+        return None
+    end = text.rindex(sentence) + len(sentence)
+    start = end - len(sentence) if answer in (tidy(sentence), sentence) else end
+    is_stated = "**" in sentence or "=" in sentence or _is_number(answer)
+    return Found(answer, text[:start].strip(), text[end:].strip(), is_stated)
 
 
-def _find_marked(text: str) -> str | None:
-    """Return the one bold sentence with which a paragraph begins."""
-    marked = list(_BOLD_SENTENCE.finditer(text))
-    is_last = len(marked) == 1 and not TAKES_BACK.search(text, marked[0].end())
-    return tidy(marked[0][1]) if is_last else None
+def _find_bold(text: str, subject: Subject) -> str | None:
+    """Return the first sentence of a paragraph, if it has the only bold result and nothing after it may be one, too."""
+    if (bold := BOLD.match(text)) and bold[1][-1] in ".!":
+        return bold[0]
+    sentence = _SENTENCE.split(text.partition("\n")[0], maxsplit=1)[0].strip()
+    rest = text[len(sentence) :]
+    goes_on = _has_new_number(rest, sentence + subject.problem) or _OTHERS.search(rest)
+    is_first = _only_bold(sentence, subject.problem) and not _ITEM.match(sentence)
+    return sentence if is_first and not (goes_on or re.search(r"[=\n]|\*\*", rest)) else None
+
+
+def _find_marked(text: str, subject: Subject) -> Found | None:
+    """Return the one sentence that is bold, or the one bold value, where only remarks follow it."""
+    sentences = list(_BOLD_SENTENCE.finditer(text))
+    marked = sentences or list(BOLD.finditer(text))
+    if len(marked) != 1 or "```" in text or _is_topic(marked[0][1], subject.problem):
+        return None
+    start, end = marked[0].span()
+    rest = text[end:]
+    is_result = bool(sentences) or (text[:start].count("\n") > 1 and _is_number(marked[0][1]))
+    if not is_result or "=" in rest or TAKES_BACK.search(rest):
+        return None
+    return Found(tidy(marked[0][1]), text[:end].strip(), rest.strip())
 
 
 def _is_in(name: str, problem: str) -> bool:
@@ -302,15 +399,26 @@ def is_about(text: str, problem: str) -> bool:
     return bool(pairs) or any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
 
 
-def _find_first(text: str, subject: Subject) -> str | None:
-    """Return the yes or no or the number that a text begins with, or what it shows that a program comes to."""
-    line = re.sub(r"です|でした", "", text.partition("\n\n")[0]).strip(" .。")
-    if _is_number(line) and not (WIDE.search(line) and len(line) > _MAX_WIDE):
-        return tidy(line)
-    if len(shown := _SHOWS.findall(text)) == 1:
-        return shown[0].strip("\n")
-    first = _YES_NO.match(text) if _YES_NO_ASKED.search(subject.problem) else None
-    return tidy(first[1]) if first else None
+def _find_first(text: str, subject: Subject) -> Found | None:
+    """Return the yes or no, the number or the one bold result that a text begins with, and does not go beyond."""
+    line, _, below = text.partition("\n\n")
+    line = re.sub(r"です|でした", "", line).strip(" .。")
+    if (
+        _is_number(line)
+        and line[-1] not in ":："
+        and not (WIDE.search(line) and len(line) > _MAX_WIDE)
+        and ("=" not in below or numbers_in(below)[-1:] == numbers_in(line))
+    ):
+        return Found(tidy(line), text)
+    if len(shown := list(_SHOWS.finditer(text))) == 1:
+        return Found(shown[0]["answer"].strip("\n"), text[: shown[0].start("fence")], text[shown[0].end() :])
+    problem = subject.problem
+    asks_it = _YES_NO_ASKED.search(problem) or ("?" in problem and not _QUESTION_WORD.search(problem))
+    # The text of which a word is the answer is also what leads to it.
+    if asks_it and (first := _YES_NO.match(text)):
+        return Found(tidy(first[1]), text) if re.match(r"[*_]*\s*[.,:;!—–-]", text[first.end() :]) else None
+    first = _only_bold(text, problem) if "?" in problem and "```" not in text else None
+    return Found(tidy(first[1]), text) if first and "\n" not in text[: first.end()] else None
 
 
 def _only_bold(text: str, problem: str) -> re.Match[str] | None:
@@ -319,8 +427,14 @@ def _only_bold(text: str, problem: str) -> re.Match[str] | None:
     if len(bold) != 1:
         return None
     rest = text[bold[0].end() :].partition("\n\n")[0]
-    goes_on = _has_new_number(rest, problem) and _is_number(bold[0][1])
-    return None if goes_on or _OTHERS.search(rest) else bold[0]
+    goes_on = _has_new_number(rest, problem) and _is_number(bold[0][1]) and not _IN_OTHER_WORDS.match(rest)
+    return None if goes_on or _OTHERS.search(rest) or _is_topic(bold[0][1], problem) else bold[0]
+
+
+def _is_topic(words: str, problem: str) -> bool:
+    """Whether words are what a question is about, and no choice that it leaves."""
+    is_asked = len(words) > 1 and plain_name(words) in plain_name(problem) and not numbers_in(words)
+    return is_asked and "?" in problem and not _CHOOSES.search(problem)
 
 
 def _has_new_number(text: str, known: str) -> bool:
@@ -332,21 +446,31 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
     if sentence.endswith((":", "?", "…", "...")):
         return None
     is_only, leads = sentence == text.strip(), LEADS.match(sentence)
+    if is_only and (reason := _BECAUSE.search(sentence)):
+        sentence = sentence[: reason.start()]
     content = LEADS.sub("", sentence)
     plain = without_latex(re.sub(r"\\[()]|\*\*", "", sentence))
     several = _SOLUTIONS.search(sentence) or _SOLUTIONS.search(plain)
-    if bold := _only_bold(sentence, subject.problem):
-        return tidy(bold[1])
+    if _SIDE_BY_SIDE.search(sentence):
+        return tidy(sentence)
+    bold = _only_bold(sentence, subject.problem)
     is_step = is_only and not (several or leads) and "=" in _REMARK.sub("", sentence)
     if is_step or re.match(r"\{|.*\banswer\b", sentence, re.IGNORECASE):
         return None
-    if found := several or _COMES_TO.match(_REMARK.sub("", sentence)):
+    if bold:
+        return tidy(bold[1])
+    if found := several or _COMES_TO.match(_REMARK.sub("", sentence)) or _LABELLED.fullmatch(sentence):
         value = tidy(found["value"].partition("≈")[0].rstrip("$. "))
-        is_value = _is_number(value) or _TUPLE.fullmatch(value) or _SOLUTIONS.match(value)
-        may_be = leads or several or _may_be_asked(sentence, subject.problem)
+        is_value = (
+            _LABELLED.fullmatch(sentence)
+            or _is_number(value)
+            or _TUPLE.fullmatch(value)
+            or _SOLUTIONS.match(value)
+        )
+        may_be = leads or several or _may_be_asked(_SO_THAT.split(sentence)[-1], subject.problem)
         if is_value or ("=" in found[0] and not leads):
             return value if is_value and may_be else None
-    if leads and len(sentence.split()) <= _MAX_LED:
+    if _is_number(sentence.strip(" .")) or (leads and len(sentence.split()) <= _MAX_LED):
         return essence(tidy(content))
     is_last = f"\n\n{sentence}" in text
     is_result = is_only or _gives_result(sentence, text, subject.problem)
@@ -357,11 +481,12 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
 def _gives_result(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence says what a text came to about what is asked for, or names the thing that is."""
     if not is_about(sentence, problem):
-        return False
+        return _names_asked(sentence, problem)
     results = numbers_in(text[: text.rindex(sentence)].rpartition("=")[2]) if "=" in text else []
     new = {*numbers_in(sentence)}.difference(numbers_in(problem))
-    is_asked = asks_for_number(problem) and len(new) == 1
-    gives = results[0] in numbers_in(sentence) if results else is_asked
+    is_number = normalise(sentence).number is not None
+    is_number = is_number or (asks_for_number(problem) and len(new) == 1 and not _IF.match(sentence))
+    gives = results[0] in numbers_in(sentence) if results else is_number
     return gives or _names_asked(sentence, problem)
 
 
@@ -386,11 +511,13 @@ def _names_asked(sentence: str, problem: str) -> bool:
 def essence(answer: str) -> str:
     """Return the one bold result in an answer; else the answer."""
     bold = BOLD.findall(answer)
-    return tidy(bold[0]) if len(bold) == 1 else answer
+    return tidy(bold[0]) if len(bold) == 1 and len(answer) <= MAX_BARE else answer
 
 
 def _is_worked_out(sentence: str, text: str, problem: str) -> bool:
     """Whether a sentence gives one number that the problem does not have, and a text works it out."""
+    if "=" in sentence:
+        return False
     new = {*numbers_in(sentence)}.difference(numbers_in(problem))
     results = [number for side in re.findall(r"[=≈][^=≈\n]+", text) for number in numbers_in(side)[:1]]
     return len(new) == 1 and new.issubset(results)

@@ -226,6 +226,8 @@ def _keeps_null(part: Schema) -> bool:
 
 def _field_value(name: str, raw: Any, part: Schema, is_required: bool) -> Any:
     """Return the value of a field as its name says it is meant: one question, an answer with nothing left out."""
+    if plain_name(name).endswith("question") and isinstance(raw, list) and len(raw) > 1:
+        raise Misfit("it has several questions; ask one")
     if not plain_name(name).endswith(("answer", "result")):
         return raw
     if is_required and isinstance(raw, str) and not raw.strip() and _keeps_null(part):
@@ -245,10 +247,14 @@ def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
         value = value["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     inner = unwrap(value, _names_in(schema)) if inner is value else inner
+    if isinstance(inner, list) and len(inner) == 1:
+        inner = inner[0]
     if isinstance(inner, dict):
         return inner
     required = schema.get("required", ())
     if len(required) != 1 or "properties" in properties[required[0]]:
+        raise Misfit(NO_OBJECT)
+    if inner is None and not _keeps_null(properties[required[0]]):
         raise Misfit(NO_OBJECT)
     return {required[0]: inner}
 
@@ -334,8 +340,9 @@ def _bound(number: float, schema: Schema) -> float:
 
 def _to_choice(value: Any, schema: Schema) -> Any:
     choices = {plain_name(str(choice)): choice for choice in schema["enum"]}
-    if isinstance(value, str | int):
-        value = str(value)
+    if value in schema["enum"]:
+        return value
+    if isinstance(value, str):
         # "ACCEPTED: all rules are quoted" says which, and why; "Accept" is the choice ACCEPTED.
         head = plain_name(re.split(r"[.,;:!(\n]| [–—-] ", value.strip(" *_`\"'"), maxsplit=1)[0])
         for written in (plain_name(value), head, f"{head}d", f"{head}ed"):
@@ -351,7 +358,7 @@ def _to_choice(value: Any, schema: Schema) -> Any:
 def _to_list(value: Any, schema: Schema) -> list[Any]:
     value, items = _decode(value), schema.get("items", {})
     takes_objects = any(_kind_of(member) == "object" for member in _members(items))
-    if isinstance(value, str) and NONE_WORDS.fullmatch(value):
+    if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value)):
         value = []
     if isinstance(value, dict):
         value = _entries(value, items, takes_objects)
@@ -374,11 +381,15 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
 def _entries(value: Mapping[str, Any], items: Schema, takes_objects: bool) -> list[Any]:
     """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
     inner = list(value.values())
+    if takes_objects and not all(isinstance(item, dict | list) for item in inner):
+        return [value]
     if all(_ORDINAL.fullmatch(key.strip()) for key in value):
         return inner
     if len(inner) == 1 and isinstance(inner[0], list):
         return inner[0]
-    return [value] if takes_objects else [f"{key}: {_to_text(item)}" for key, item in value.items()]
+    if not takes_objects:
+        return [f"{key}: {_to_text(item)}" for key, item in value.items()]
+    return [value] if "properties" not in items or _by_field(value, items) else inner
 
 
 def _entry_text(entry: Any) -> str:
@@ -397,6 +408,8 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
     if "properties" in schema:
         return _to_struct(value, schema)
     value, items = {} if value is None else _decode(value), schema.get("additionalProperties", {})
+    if isinstance(value, list) and all(isinstance(entry, dict) and len(entry) == 1 for entry in value):
+        value = {key: item for entry in value for key, item in entry.items()}
     if not isinstance(value, dict):
         raise Misfit(f"{_short(value)} is no object")
     return {key: fit_value(item, items) for key, item in value.items()}
@@ -420,10 +433,13 @@ def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
     texts: list[str] = []
     for head, *rest in items:
         parts = [start.sub(r"\g<text>", head), *(part for part in rest if part.strip())]
-        text = "\n".join(part.strip() for part in parts)
-        # Of an unpaired bold mark the twin stood before the number.
-        texts.append(text.replace("**", "", 1) if text.count("**") % 2 else text)
-    return texts
+        texts.append(_drop_unpaired("\n".join(part.strip() for part in parts)))
+    return [text for text in texts if text.strip("*_ ")]
+
+
+def _drop_unpaired(text: str) -> str:
+    """Drop the bold mark whose twin stood before the number."""
+    return text.replace("**", "", 1) if text.count("**") % 2 else text
 
 
 def _decode(value: Any) -> Any:

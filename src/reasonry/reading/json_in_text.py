@@ -55,7 +55,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     fence = WHOLE_FENCE.fullmatch(text.strip())
     strict = _whole_values(fence["inside"] if fence else text)
     yield from ((value, "fenced" if fence else "json") for value in strict)
-    if whole or strict:
+    if whole or (strict and isinstance(strict[0], dict)):
         return
     tail = text[-MAX_SEARCHED:]
     is_broken = not strict and text.lstrip().startswith("{")
@@ -153,7 +153,7 @@ def _repair(text: str) -> Iterator[Any]:
 def _repairable(text: str) -> Iterator[str]:
     """Yield the pieces worth putting right: what stands in the last fence, and all from the first brace on."""
     fences = [match.end() for match in _FENCE.finditer(text)]
-    starts = {*fences[-1:]}
+    starts = {fences[-1]} if fences else set[int]()
     first = next((match.start("brace") for match in _BRACE.finditer(text) if match["brace"]), -1)
     if first >= 0 and text.count("```", 0, first) % 2 == 0:
         # A brace inside a fence that does not begin with one is code.

@@ -116,6 +116,8 @@ _SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,
 _LEAD: Final = lazy_pattern(r"\A\s*the (?:final )?answer is:?(?=\W)\s*", re.IGNORECASE)
 _BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
 """Fields beside what is wanted; where there is another text, they may say what they like."""
+_MAX_PLACEHOLDER: Final = 320
+"""Characters; a longer text is no placeholder."""
 
 
 def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> str | None:
@@ -132,7 +134,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
     for name, text in texts:
         is_answer = name.endswith(("answer", "Answer", "result"))
         is_one_word = not is_answer and text.isalnum()
-        if is_one_word:
+        if is_one_word or len(text) > max(_MAX_PLACEHOLDER, 2 * len(problem)):
             continue
         text = _LEAD.sub("", text)
         if _DOTS.fullmatch(text):

@@ -35,7 +35,7 @@ from .json_in_text import (
 )
 from .names import SYNONYMS, plain_name
 from .no_answer import without_closing
-from .prose import beside_answer, find_answer, find_statement, only_answer
+from .prose import blocks, find_answer, only_answer
 from .withheld import declines
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
@@ -154,7 +154,8 @@ def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:
     piece = fences[-1] if fences else text
     names = names_of(form)
     has_field = any(plain_name(name) in names for name in _YAML_KEY.findall(piece))
-    if not has_field or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
+    is_bare = not any(mark in piece for mark in "\n'\"")
+    if not has_field or is_bare or len(piece) > MAX_REPAIRED or _YAML_ALIAS.search(piece):
         return None
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -211,7 +212,7 @@ def _labelled_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadab
 
 def _without_fence(text: str) -> str:
     fenced = WHOLE_FENCE.fullmatch(text)
-    return fenced["inside"].strip() if fenced else text
+    return fenced["inside"].strip() if fenced else text.removeprefix("**").removesuffix("**")
 
 
 def _stated_values(
@@ -227,21 +228,19 @@ def _stated_values(
     if not subject and not (len(wanted) == 1 and is_text):
         return None
     found = find_answer(text, subject)
-    if found is None or isinstance(found, Unreadable):
-        return found
+    if found is None or isinstance(found, Unreadable) or not (subject or found.is_stated):
+        return found if isinstance(found, Unreadable) else None
     beside = [field for name, field in fields.items() if plain_name(name) in _ROOM]
-    if not subject and not find_statement(text, Subject()) and f"**{found}" not in text:
-        return None
     if not subject:
         others = (field.name for field in (*required, *beside))
-        return {**dict.fromkeys(others, text), wanted[0]: found}
-    rest = [*beside_answer(text, found)]
+        return {**dict.fromkeys(others, text), wanted[0]: found.answer}
+    rest = [*blocks(found.before), *blocks(found.after)]
     if not rest and subject.is_open and beside and beside[0].is_required:
         # The text is all there is of the steps that are asked for.
-        rest = [found]
+        rest = [found.answer]
     room = {field.name: rest if field.kind == "texts" else text for field in beside[:1] if rest}
     # Where the answer is asked for twice, the whole of it comes first, with its reasoning.
-    return {**room, **dict.fromkeys(wanted, text if rest else found), wanted[-1]: found}
+    return {**room, **dict.fromkeys(wanted, text if rest else found.answer), wanted[-1]: found.answer}
 
 
 def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable | None:
@@ -263,7 +262,7 @@ def _plain_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadable 
         return {name: fences[-1] if fences else text}
     plain = only_answer(text) if is_answer else _without_fence(text)
     beside = (field for field in fields_of(form) if field.is_asked and field.name != name)
-    has_room = any(field.name in _ROOM for field in beside)
+    has_room = any(field.name in _ROOM[:3] for field in beside)
     # Where there is room to reason, words alone may be the reasoning.
     is_reasoning = plain is None or (has_room and len(plain.split()) > 6)
     return None if is_reasoning else {name: plain}

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from .asked_kind import may_answer, may_be_text
 from .conclusion import (
     BEGINS,
     EPILOGUE,
@@ -26,6 +27,7 @@ from .conclusion import (
     ORDER,
     SO,
     TAKES_BACK,
+    Found,
     Subject,
     essence,
     find_conclusion,
@@ -34,7 +36,7 @@ from .conclusion import (
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
 from .numbers import NUMBER_WORD, numbers_in
-from .problem_kind import asks_anything, asks_for_number, asks_for_value, may_answer, may_be_text
+from .open_task import asks_anything, asks_for_number, asks_for_value
 from .vote import agree, normalise, tidy
 from .withheld import withholds
 
@@ -44,14 +46,14 @@ class _Statement(Struct, frozen=True):
     end: int
     answer: str
     rank: int
-    """2: in a box, or marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
+    """3: in a box; 2: marked as final; 1: a label or sentence; 0: a label that a document may have, too (`Result`)."""
 
 
 # -- words
 
 _ANSWER: Final = (
     r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź|alternativa|opción|opção"
-    r"|ответ|答案|答え|回答|答(?=[：:])|정답|(?:option|choice|(?<=correct )(?:options|choices|order))\b)"
+    r"|ответ|答案|答え|回答|答(?=[：:])|정답|(?:option|choice|(?<=correct )(?:options|choices))\b)"
 )
 _RESULT: Final = (
     r"(?:result|total|solution|conclusion|ergebnis|endergebnis|fazit|lösung|résultat|conclusión|conclusione"
@@ -79,11 +81,11 @@ _ANNOUNCED: Final = lazy_pattern(
 )
 """What announces an answer: a label, a heading, or the beginning of a sentence."""
 _MARKED: Final = (
-    lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"),
     lazy_pattern(r"^[ \t]*####[ \t]*(?P<answer>[^\n#]+?)[ \t]*$", re.MULTILINE),
     lazy_pattern(r"\b(?:final_answer|finish|answer)\s*[(\[](?P<answer>[^\n]*)[)\]]\s*\Z", re.IGNORECASE),
     lazy_pattern(r"<(?:final_)?answer>\s*(?P<answer>[^<]+?)\s*</(?:final_)?answer>", re.IGNORECASE),
 )
+_BOXED: Final = lazy_pattern(r"\\boxed\s*\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _LEADS_ON: Final = lazy_pattern(
     r"(?:not\b(?!\s+(?:guilty|valid|possible|allowed))|un(?:known|clear|certain|determined)|still|yet|open"
     r"|what|which|where|when|how|whether|that\b|to\s+be|(?:given|found)\s+(?:by|as|in)\b|obtained|something|as follows"
@@ -110,7 +112,6 @@ _SEVERAL_WANTED: Final = lazy_pattern(
     r"\b(?:find|what (?:is|are)|determine|calculate|compute|give|name|state|extract|identify) (?:the |its |an? )?"
     r"(?:(?!between|sum|product|difference|ratio|of)[\w'-]+ )*"
     r"(?:[\w'-]+, (?:the |its )?[\w' -]+,? and |and (?:the|its|an?|how|what|when) )"
-    r"|\b(?:find|calculate|compute|determine) the \w+ and \w+ of\b"
     r"|\bwhat are (?:its|the|their) [\w' -]+ and [\w' -]+\?"
     r"|\band (?:tell me )?(?:how (?:many|much|long|far|fast|old|tall|high)|what (?:is|are|was|were)|when|where|who"
     r"|in (?:which|what))\b"
@@ -126,9 +127,16 @@ _SEVERAL_WANTED: Final = lazy_pattern(
 _SEVERAL_ASKED: Final = lazy_pattern(r"(?:^|\s)\(?a\)\s.*\s\(?b\)\s", re.DOTALL)
 # -- marks
 
+_STRUCTURED: Final = lazy_pattern(r"^\s*(?:#{1,6}\s|[-*•]\s|\d+[.)]\s|\||```|~~~)", re.MULTILINE)
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*(?P<mark>`{3,})[^`\n]*\n.*?^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
+_LIST: Final = lazy_pattern(
+    r"(?!\W*(?:first|let|step|to \w+|we\b))[^\n=]{10,200}\b(?:are|were|include|sind|sont|son|sono|são)\b"
+    r"[^\n=.?]{0,100}:\n\s*(?:(?:[-*•]|\d{1,2}[.)])\s+[^\n=]{2,80}(?:\n|\Z)){2,}(?:\n[^\n=]+)?\Z",
+    re.IGNORECASE,
+)
+"""A list of what is asked for, behind the sentence that says so, and perhaps a remark."""
 _BROKEN_OFF: Final = lazy_pattern(
     r"\A#{1,6} .*\Z|\A\*\*[^*]{0,80}\Z|(?<!^\d)[.!?] [^.!?]{20,}\s[a-zà-ÿ]{2,},?\Z|。[^。！？\n]{5,}[\u3040-\u9fff]\Z"
     r"|[=+×·−]\Z|\s(?:is|are"
@@ -151,31 +159,35 @@ _FEW_LINES: Final = 3
 _FEW_WORDS: Final = 3
 """Words from which on a problem that asks for nothing in words names a text."""
 _WORD: Final = lazy_pattern(r"[^\W\d_]{2,}|[\u4e00-\u9fff\u3040-\u30ff]")
+_MAX_SHORT: Final = 120
+"""Characters of a short answer under a heading that a document may have, too."""
 
 
 # -- the answer
 
 
-def find_answer(text: str, subject: Subject | None = None) -> str | Unreadable | None:
+def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable | None:
     """Return the answer a text gives; None if it gives none, `Unreadable` if it gives two or takes it back."""
     subject = subject or Subject()
     text = without_closing(text)
     if subject.is_open or _is_text_by_name(text, subject):
         return _take_whole(text, subject)
     tail = text[-_END:]
-    found = find_statement(tail, subject) or _conclude(tail, subject)
-    is_several = isinstance(found, str) and _wants_several(subject) and _is_one_of_several(found, text)
-    return text if is_several else found
+    found = _find_statement(tail, subject) or _conclude(tail, subject)
+    if isinstance(found, Found) and _wants_several(subject) and _is_one_of_several(found):
+        return Found(text)
+    if not isinstance(found, Found) or len(text) == len(tail):
+        return found
+    return Found(found.answer, text[:-_END] + found.before, found.after)
 
 
 def _wants_several(subject: Subject) -> bool:
     return not subject.alone and _SEVERAL_WANTED.search(subject.problem[:2_000]) is not None
 
 
-def _is_one_of_several(answer: str, text: str) -> bool:
+def _is_one_of_several(found: Found) -> bool:
     """Whether an answer is one number, with several before it."""
-    before = text.rpartition(answer)[0]
-    return len(numbers_in(answer.rpartition("=")[2])) < 2 <= len(numbers_in(before))
+    return len(numbers_in(found.answer.rpartition("=")[2])) < 2 <= len(numbers_in(found.before))
 
 
 def _is_text_by_name(text: str, subject: Subject) -> bool:
@@ -185,22 +197,22 @@ def _is_text_by_name(text: str, subject: Subject) -> bool:
     return is_named and is_text and not subject.alone
 
 
-def beside_answer(text: str, answer: str) -> tuple[str, ...]:
-    """Return the parts of a text without the answer and its label, where these have lines of their own."""
-    before, _, after = text.rpartition(answer)
-    lead, _, label = before.rstrip(" \t*").rpartition("\n")
-    is_apart = not re.search(r"\w", after.partition("\n")[0]) and (not label or _ANNOUNCED.fullmatch(label))
-    if not is_apart or not answer:
-        return blocks(text)
-    parts = blocks(lead)
-    is_headed = parts and not label and _ANNOUNCED.fullmatch(parts[-1])
-    return (parts[:-1] if is_headed else parts) + blocks(after.strip(" *.\n"))
+def stated_answer(text: str) -> str | Unreadable | None:
+    """Return the answer a text states or concludes, alone; see `find_answer`."""
+    found = find_answer(text)
+    return found.answer if isinstance(found, Found) else found
 
 
 def only_answer(text: str) -> str | None:
-    """Return a text that is nothing but an answer: one short paragraph; None: it argues, or asks, and states none."""
-    is_one = len(text) <= MAX_BARE and "\n\n" not in text and not text.endswith((":", "?", "…", "..."))
-    return tidy(text) or None if is_one else None
+    """Return a text that is nothing but an answer; None: it argues, or asks, and states none.
+
+    An answer is one short paragraph, or a document with headings, lists or tables.
+    """
+    text = without_closing(text)
+    is_short = len(text) <= MAX_BARE and "\n\n" not in text
+    if not text or text.endswith((":", "?", "…", "...")) or not (is_short or _STRUCTURED.search(text)):
+        return None
+    return tidy(text) if is_short else text
 
 
 def is_working(text: str) -> bool:
@@ -224,14 +236,16 @@ def blocks(text: str) -> tuple[str, ...]:
 # -- whole
 
 
-def _take_whole(text: str, subject: Subject) -> str | Unreadable | None:
+def _take_whole(text: str, subject: Subject) -> Found | Unreadable | None:
     if _breaks_off(text) or not may_be_text(text, subject.problem) or withholds(text, subject, is_text=True):
         return Unreadable("it does not do the task; do it as far as you can, without asking back")
     if wrapped := re.fullmatch(r"```(?:markdown|md)\n(.*?)\n```", text, re.DOTALL):
         text = wrapped[1]
     text = without_opening(text)
     found = _below_label(text)
-    return found or (None if subject.alone and not _is_document(text) else text or None)
+    if found is None and text and not (subject.alone and not _is_document(text)):
+        return Found(text)
+    return found
 
 
 def _breaks_off(text: str) -> bool:
@@ -239,15 +253,16 @@ def _breaks_off(text: str) -> bool:
     return is_open or _BROKEN_OFF.search(text.rpartition("\n")[2][-600:]) is not None
 
 
-def _below_label(text: str) -> str | None:
+def _below_label(text: str) -> Found | None:
     """Return what stands below the label that a text begins with, or below its one label after reasoning."""
     labels = [match for match in _ANNOUNCED.finditer(text) if match["word"] and _is_label(text, match)]
     if not labels:
         return None
     label = labels[0]
     before, answer = text[: label.start()].strip(), text[label.end() :].strip()
+    answer = answer.strip("* \n") if answer.count("**") % 2 else answer
     is_working = not before or _WORKING.match(before) or label["final"]
-    return answer if is_working else None
+    return Found(answer, before) if answer and is_working else None
 
 
 def _is_document(text: str) -> bool:
@@ -260,71 +275,101 @@ def _has_parts(text: str, subject: Subject) -> bool:
     return is_asked and len(_PART.findall(text)) > 1
 
 
-def _take_document(text: str, subject: Subject) -> str | None:
+def _take_document(text: str, subject: Subject) -> Found | None:
     """Return a text whole, unless a value was asked for that it may argue for, or it may be nothing but the working."""
     problem = subject.problem.strip()
     is_looked_up = "\n" not in text and len(text) <= MAX_BARE and _LOOKED_UP.fullmatch(problem)
     if not problem or subject.alone or (asks_for_value(problem) and not is_looked_up):
         return None
-    return text if not BEGINS.match(text) and text[0] != "{" and text[-1] not in ":?" else None
+    is_whole = _is_document(text) or not BEGINS.match(text)
+    return Found(text) if is_whole and text[0] != "{" and text[-1] not in ":?" else None
 
 
-def _conclude(text: str, subject: Subject) -> str | None:
+def _headings(text: str, start: int = 0) -> list[re.Match[str]]:
+    """Return the headings of a text but those of the working."""
+    return [match for match in _HEADING.finditer(text, start) if not _WORKING.match(match[0])]
+
+
+def _conclude(text: str, subject: Subject) -> Found | None:
     """Return what a text that states no answer comes to: its conclusion, or all of it."""
     is_text = bool(subject.problem) and not asks_anything(subject.problem)
     if not text or _breaks_off(text) or withholds(text, subject, is_text=is_text):
         return None
     if _has_parts(text, subject) or (_wants_several(subject) and "\n" in text and text[-1] not in ":?…"):
-        return text
+        return Found(text)
+    if not subject.alone and _LIST.match(text):
+        return Found(text)
     found = find_conclusion(text, subject) or _take_document(text, subject)
+    is_bare = found and (found.answer == text or not found.is_stated)
     # A number that is asked for has to be in what is concluded, too.
-    lacks_number = found and asks_for_number(subject.problem) and not NUMBER_WORD.search(found)
-    is_refused = found and (found == text or lacks_number) and not may_answer(found, subject.problem)
-    return None if is_refused else found
+    is_bare = is_bare or (found and asks_for_number(subject.problem) and not NUMBER_WORD.search(found.answer))
+    return None if found and is_bare and not may_answer(found.answer, subject.problem) else found
 
 
 # -- stated
 
 
-def find_statement(text: str, subject: Subject) -> str | Unreadable | None:
-    """Return the answer that a text states, by a label, a sentence or a box."""
+def _find_statement(text: str, subject: Subject) -> Found | Unreadable | None:
     found = sorted(_statements(text), key=lambda each: (each.start, each.rank))
     if not found:
         return None
     last = found[-1]
     if others := [other for other in found[:-1] if _contradicts(other, last, text)]:
-        if not last.rank:
+        if _has_parts(text, subject):
+            return Found(text)
+        if not others[0].rank and not last.rank:
             # Totals of parts.
             return None
         answers = f"{others[0].answer[:80]!r} and {last.answer[:80]!r}"
         return Unreadable(f"it states two answers, {answers}; state one")
-    is_last = set(numbers_in(text[last.end :])) <= set(numbers_in(last.answer))
-    if last.rank == 0 and last.start and not is_last:
+    if last.rank == 0 and _is_part(text, last, subject):
+        return Found(text)
+    is_first = last.start == 0 and set(numbers_in(last.answer)) <= set(numbers_in(text[last.end :]))
+    if (
+        last.rank == 0
+        and not is_first
+        and not set(numbers_in(text[last.end :])) <= set(numbers_in(last.answer))
+    ):
         # A total in the middle of a reply is that of a step.
         return None
     after = text[last.end :].lstrip(". \n")
     if TAKES_BACK.match(after[:200]):
         found = _conclude(after, subject)
-        return Unreadable("it takes its answer back; state one") if found in (None, after) else found
+        is_new = found is not None and found.is_stated and found.answer != after
+        if found is None or not is_new:
+            return Unreadable("it takes its answer back; state one")
+        return Found(found.answer, text[: len(text) - len(after)] + found.before, found.after)
     if _UNDECIDED.match(last.answer):
         return Unreadable("it leaves its answer open; state one")
     # Of `b) haga**: …` the first mark belongs to the words that announce it.
-    return re.sub(r"\A([^*]+)\*\*\s*[:：].*", r"\1", essence(LEADS.sub("", last.answer)))
+    answer = re.sub(r"\A([^*]+)\*\*\s*[:：].*", r"\1", essence(LEADS.sub("", last.answer)))
+    # A sentence of which a word is the answer is also what leads to it.
+    before = text[: last.start if answer == last.answer else last.end]
+    return Found(answer, before.strip(), text[last.end :].strip(" .。\n"))
 
 
 def _contradicts(other: _Statement, last: _Statement, text: str) -> bool:
     """Whether a reply states another answer than its last one, and does not take it back."""
-    shorter, longer = sorted((other.answer.casefold(), last.answer.casefold()), key=len)
     # A reply that begins with an answer and ends with another one gives two.
-    is_less = other.rank < last.rank and other.start
-    if is_less or shorter in longer or agree(normalise(other.answer), normalise(last.answer)):
+    is_less = other.rank < last.rank and (other.start > 0 or not other.rank)
+    if is_less or other.start == last.start or is_same(other.answer, last.answer):
         return False
     return TAKES_BACK.search(text[other.end : last.start]) is None
+
+
+def _is_part(text: str, last: _Statement, subject: Subject) -> bool:
+    """Whether a label such as `Conclusion` heads a part of a document, and no answer."""
+    others = [match for match in _headings(text) if match.start() != last.start]
+    is_short = len(last.answer) <= _MAX_SHORT and "\n\n" not in last.answer
+    is_value = subject.alone or (is_short and asks_for_value(subject.problem))
+    return not is_value and len(others) > is_short
 
 
 def _statements(text: str) -> Iterator[_Statement]:
     """Yield where an answer is stated."""
     text = _FENCED.sub(lambda match: re.sub(r"\S", " ", match[0]), text)
+    for match in _BOXED.finditer(text):
+        yield _Statement(match.start(), match.end(), tidy(match["answer"]), 3)
     for pattern in _MARKED:
         for match in pattern.finditer(text):
             if not _WORKING.match(match["answer"]):
@@ -351,7 +396,7 @@ def _read_announcement(text: str, match: re.Match[str]) -> _Statement | None:
         answer, end = _section(text, match.end())
     elif is_label:
         answer, end = line, match.end() + len(line)
-    elif match["lead"] is None and match["is"]:
+    elif match["lead"] is None and (match["colon"] or match["is"]):
         answer = re.split(_STOP, line, maxsplit=1)[0]
         end = match.end() + len(answer)
         rest = text[end:].lstrip(".!。")
@@ -359,14 +404,23 @@ def _read_announcement(text: str, match: re.Match[str]) -> _Statement | None:
             return None
     else:
         return None
-    rank = 0 if not match["word"] else 2 if match["final"] and is_label else 1
+    final = (match["final"] or "").casefold()
+    rank = 0 if not match["word"] else 2 if final and "short" not in final and is_label else 1
     answer = tidy(re.sub(r"\s*(?:です|でした|である)[。.]?\Z", "", answer))
     return _Statement(match.start(), end, answer, rank) if answer else None
 
 
 def _section(text: str, start: int) -> tuple[str, int]:
     """Return what stands under a label, and where it ends: at the next heading, or at what explains it."""
-    headings = (match.start() for match in _HEADING.finditer(text, start))
-    end = next((place for place in headings if text[start:place].strip()), len(text))
+    headings = (match.start() for match in _headings(text, start) if text[start : match.start()].strip())
+    end = next(headings, len(text))
     parts = paragraphs(text[start:end])
+    if len(parts) > 1 and EPILOGUE.match(parts[1]):
+        return parts[0], text.index(parts[0], start) + len(parts[0])
     return "\n\n".join(parts), end
+
+
+def is_same(answer: str, other: str) -> bool:
+    """Whether two answers say the same, or one holds the other."""
+    shorter, longer = sorted((answer.casefold(), other.casefold()), key=len)
+    return agree(normalise(answer), normalise(other)) or shorter in longer

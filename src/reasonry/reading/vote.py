@@ -145,8 +145,8 @@ def says_the_same(text: str, answer: str) -> bool:
     the other in their order, negations included.
     """
     mine, other = normalise(text), normalise(answer)
-    if agree(mine, other):
-        return True
+    if agree(mine, other) or (mine.quantity and other.quantity):
+        return agree(mine, other)
     if mine.parts or other.parts:
         return [part.number for part in mine.parts] == [part.number for part in other.parts]
     return bool(mine.words and other.words) and _are_same_words(mine.words, other.words)

@@ -70,6 +70,8 @@ _DECLINES: Final = lazy_pattern(
     r"|ご質問ですね|难下定论|无法(?:求|确定|得出|计算|判断|获取|预测|回答|知道)|できません",
     re.IGNORECASE,
 )
+_STILL: Final = lazy_pattern(r"\b(?:that said|but|still|nevertheless|even so),? here\b", re.IGNORECASE)
+"""How an estimate follows the doubt about it."""
 _REFUSES: Final = lazy_pattern(
     r"\A\W*(?:(?:i(?:['’]m| am) (?:very )?sorry|sorry|unfortunately)[,.]?\s+(?:but )?)?"
     r"(?:something went wrong while|i(?:(?:['’]m| am) (?:unable|not able) to| can(?:no|['’])t| won['’]t) "
@@ -107,7 +109,7 @@ _REQUESTS: Final = lazy_pattern(
             r"\bczy (?:możesz|mógłbyś|mogłabyś|może pan)|\b(?:prześlij|proszę o|уточните|пришлите|сообщите|укажите)\b",
             r"请(?:您)?(?:提供|上传|发|把|重新)|(?:^|[。！？\n])\s*请您?(?:告诉|说明|补充)|能(?:否|不能)[^。\n]{0,40}[?？]"
             r"|(?:粘贴|发送?|贴)到(?:这里|对话)|指的是哪",
-            r"いただけます(?:でしょう)?か|(?<!気軽に)(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
+            r"いただけますか|(?<!気軽に)(?:教えて|お知らせ)(?:ください|いただ|もら)|送って|貼り付け|(?:お送り|ご提供|ご記入)ください",
         )
     ),
     re.IGNORECASE,
@@ -117,8 +119,7 @@ _MISSES: Final = lazy_pattern(
     r"\bi (?:do(?:n['’]| no)t|can(?:no|['’])t) (?:see|find|have|retain)\b|\b(?:missing|came? through|reached me)\b"
     r"|\b(?:n['’]t|not|no \w+(?: was| is)?) (?:attached|included|provided)\b|\b(?:sehe|finde) ich\b[^.!?\n]{0,40}\bkein"
     r"|\b(?:ne (?:vois|trouve)|no (?:veo|encuentro|encontré)|non (?:vedo|trovo)|não (?:vejo|encontrei|recebi))\b"
-    r"|\bno se (?:ha )?adjunt|\bn['’]est pas joint|\bnicht angehängt"
-    r"|没有(?:看到|找到|收到)|見当た[りら]|届いていま?せ?",
+    r"|\bno se (?:ha )?adjunt|\bn['’]est pas joint|\bnicht angehängt|没有(?:看到|找到|收到)|見当たり|届いていま?せ?",
     re.IGNORECASE,
 )
 _PROMISES: Final = lazy_pattern(
@@ -187,7 +188,11 @@ _QUOTED: Final = lazy_pattern(
 )
 """Words that are not the writer's: an example, and what is left for the user to fill in, `[please add]`."""
 _MAX_SHORT: Final = 600
-"""Characters of a reply of which each sentence may decline or ask; of a longer one its first and last paragraph may."""
+"""Characters of a reply of which each sentence may decline or ask."""
+_MAX_QUESTION: Final = 250
+"""Characters of a paragraph that its last question makes a question."""
+_MAX: Final = 1_500
+"""Characters of a reply whose first or last paragraph may."""
 
 
 def declines(text: str) -> bool:
@@ -216,10 +221,10 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
     ends = text if len(text) <= _MAX_SHORT else first if OFFERS.match(last) else f"{first}\n{last}"
     asks = _asks_most(text, subject) or _REQUESTS.search(ends) is not None
     if not is_text:
-        return asks or _DECLINES.search(ends) is not None
+        return asks or (_DECLINES.search(ends) is not None and not _STILL.search(first))
     if _REFUSES.search(text) or _PLANS.search(text):
         return "```" not in text
-    if _LETTER.search(text):
+    if len(text) > _MAX or _LETTER.search(text):
         return False
     if not may_ask:
         return bool(asks or _CANNOT.search(re.split(r"(?<=[.!?。])\s", first, maxsplit=1)[0]))
@@ -234,6 +239,7 @@ def withholds(text: str, subject: Subject, *, is_text: bool) -> bool:
 def _asks_most(text: str, subject: Subject) -> bool:
     """Whether most lines of a reply are questions, which were not asked for."""
     lines = [line for line in text.splitlines() if line.strip()]
-    lines = lines if len(lines) > 1 else re.split(r"(?<=[.!?]) ", text)
+    # A paragraph of several sentences may end with a question.
+    lines = lines if len(lines) > 1 or len(text) <= _MAX_QUESTION else re.split(r"(?<=[.!?]) ", text)
     questions = sum(line.rstrip().endswith(("?", "？")) for line in lines)
     return 2 * questions > len(lines) and not _QUESTIONS_ASKED.search(subject.problem)

@@ -46,7 +46,7 @@ from ..core.problem import subject_of
 from ..core.programs import is_block
 from ..core.strategy import UNASKED, Stage, Strategy, final_response, optional_field, problem_reception
 from ..reading.fit import Unreadable
-from ..reading.problem_kind import is_open_task
+from ..reading.open_task import is_open_task
 
 SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
 calculation, written out so that it can be checked. What was worked out so far is shown to you; build on it. You are \

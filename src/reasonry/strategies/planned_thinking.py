@@ -57,7 +57,7 @@ from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.problem_kind import is_open_task
+from ..reading.open_task import is_open_task
 
 # The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
 SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.

@@ -48,7 +48,7 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.names import NONE_WORDS
-from ..reading.prose import find_answer
+from ..reading.prose import stated_answer
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
@@ -168,7 +168,7 @@ def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, s
         return FollowUp(thought, questions[0]), "lines"
     if "\n" not in text and text.endswith("?") and "{" not in text:
         return FollowUp("", text), "plain"
-    answer = find_answer(text) if _NEEDED.search(text) or _FINAL.search(text) else None
+    answer = stated_answer(text) if _NEEDED.search(text) or _FINAL.search(text) else None
     return (FollowUp(text, None, answer), "stated") if isinstance(answer, str) else _read_data(text)
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, ToolReturned
 from reasonry.core.machine import advance, begin, open_effects
-from reasonry.reading.problem_kind import is_open_task
+from reasonry.reading.open_task import is_open_task
 from reasonry.strategies import STRATEGIES
 
 from .corpus import TOOLS
