@@ -163,3 +163,121 @@ async def test_long_thoughts_are_cut_in_mermaid_only(at: Desk) -> None:
 
 def test_the_formats_are_these() -> None:
     assert get_args(export.Format) == ("json", "markdown", "mermaid")
+
+
+# -- session files of think-strategies
+
+
+def foreign(**change: Any) -> dict[str, Any]:
+    """Return a session.json as that server writes it."""
+    thoughts: list[dict[str, Any]] = [
+        {
+            "strategy": "react",
+            "thought": "What is the capital?",
+            "thoughtNumber": 1,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "problem_reception",
+        },
+        {
+            "thought": "I must look",
+            "thoughtNumber": 2,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "initial_reasoning",
+        },
+        {
+            "thought": "Search",
+            "thoughtNumber": 3,
+            "totalThoughts": 3,
+            "nextThoughtNeeded": True,
+            "currentStage": "action_planning",
+            "action": "search(capital)",
+            "plannedActions": [{"server": "web", "tool": "search", "parameters": {}}],
+        },
+        {
+            "thought": "It is Paris",
+            "thoughtNumber": 4,
+            "totalThoughts": 4,
+            "nextThoughtNeeded": False,
+            "currentStage": "final_response",
+            "finalAnswer": "Paris",
+        },
+    ]
+    return {
+        "id": "react-session-20250726-001238",
+        "timestamp": "2025-07-26T00:14:02.117Z",
+        "strategy": "react",
+        "sessionPurpose": "Find a capital",
+        "qualityRating": {"usefulness": 4},
+        "automaticMetrics": None,
+        "thoughtHistory": thoughts,
+        "branches": {
+            "alt": [
+                {
+                    "thought": "Or recall it",
+                    "thoughtNumber": 1,
+                    "totalThoughts": 1,
+                    "nextThoughtNeeded": True,
+                    "branchFromThought": 2,
+                    "branchId": "alt",
+                }
+            ]
+        },
+        **change,
+    }
+
+
+async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
+    imported = await at.sessions.import_(json.dumps(foreign()))
+    assert (imported["strategy"], imported["purpose"]) == ("react", "Find a capital")
+    assert imported["created_at"] == "2025-07-26T00:14:02.117Z"
+    got = await at.sessions.get({"sessionId": imported["session_id"]})
+    assert [one["thought"] for one in got["thoughts"]] == [
+        "What is the capital?",
+        "I must look",
+        "Search",
+        "It is Paris",
+        "Or recall it",
+    ]
+    search = got["thoughts"][2]
+    assert search["stage"] == "action_planning"
+    assert search["data"]["action"] == "search(capital)"
+    skipped = got["thoughts"][3]
+    assert (skipped["from_stage"], skipped["stage"]) == ("action_planning", "final_response")
+    assert skipped["data"] == {"finalAnswer": "Paris"}
+    assert got["branches"][0]["branch_id"] == "alt"
+    assert got["branches"][0]["branch_from_thought"] == 2
+    going_on = await at.think(5, sessionId=imported["session_id"], stage="initial_reasoning")
+    assert going_on["stage"] == "initial_reasoning"
+
+
+async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> None:
+    thoughts = [
+        {
+            "thought": "odd",
+            "thoughtNumber": -3,
+            "totalThoughts": 1.5,
+            "revisesThought": 9,
+            "isRevision": True,
+        },
+        {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b", "currentStage": "nowhere"},
+    ]
+    imported = await at.sessions.import_(foreign(thoughtHistory=thoughts, branches=[], timestamp="yesterday"))
+    got = await at.sessions.get({"sessionId": imported["session_id"]})
+    odd, empty = got["thoughts"]
+    assert (odd["thought_number"], odd["total_thoughts"], odd["data"]) == (1, 1, {"revises_thought": 9})
+    assert (empty["thought_number"], empty["thought"], empty["branch_id"]) == (2, "", "b")
+    assert empty["data"] == {"branch_from_thought": 44, "stage": "nowhere"}
+
+
+async def test_a_strategy_we_do_not_have_is_imported_as_linear_and_said_so(at: Desk) -> None:
+    imported = await at.sessions.import_(foreign(strategy="trilemma", branches={}))
+    assert imported["strategy"] == "linear"
+    assert "trilemma" in imported["notices"][0]["message"]
+
+
+async def test_the_oldest_files_name_the_strategy_in_their_thoughts_alone(at: Desk) -> None:
+    old = foreign()
+    del old["strategy"]
+    assert (await at.sessions.import_(old))["strategy"] == "react"

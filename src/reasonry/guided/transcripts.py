@@ -1,14 +1,14 @@
-"""Thoughts that were had elsewhere, walked again into a session: an export, or a run.
+"""Thoughts that were had elsewhere, walked again into a session: our own export, a think-strategies file, a run.
 
 Rule 1: they are walked thought by thought, by the same rules as when they are thought, so nothing gets in that could
-        not have been handed in. An export must hold in full.
-Rule 2: a run passes through stages without a thought. There a path leads to a stage where the table has one; else the
-        thought is in no stage.
+        not have been handed in. Our own export must hold in full.
+Rule 2: think-strategies lets its thinkers break the rules, and a run passes through stages without a thought. There a
+        path leads to a stage where the table has one; else what cannot be followed is kept in the thought's `data`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
+from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
-from ..reading.arguments import MAX_INT, read_text, show_value
+from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
 from .lines import NOT_RECORDED, Head, Recorded, RowsView, ThoughtLine, encode
@@ -27,10 +28,11 @@ from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
 from .settings import SessionSettings
-from .thinking_tool import ThinkingCall
+from .thinking_tool import Notice, ThinkingCall
 from .thought import submit
 from .turn import PURPOSE_CHARS, Find
 
+_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _REFERENCES = ("revises_thought", "branch_from_thought")
 
 Document = Mapping[str, Any]
@@ -42,6 +44,7 @@ class Transcript(NamedTuple):
     row: SessionRow
     """Its id is empty where it cannot keep the one it had."""
     thoughts: list[ThoughtRow]
+    notices: Sequence[Notice] = ()
 
 
 # -- the walk
@@ -54,25 +57,47 @@ class _Walk:
         self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
+    def take_all(self, thoughts: Sequence[Document], take: Callable[[Document], None]) -> None:
+        """Take thoughts one by one, within the limits; an error says which of them it is about."""
+        limit = self._settings.max_thoughts
+        if len(thoughts) > limit:
+            raise TooLargeError(
+                f"The session has {len(thoughts):,} thoughts; the limit is {limit:,}", limit=limit
+            )
+        for place, thought in enumerate(thoughts, 1):
+            try:
+                take(thought)
+            except ReasonryError as error:
+                kind: Callable[..., ReasonryError] = type(error)
+                message = f"thought {place} of the session: {error.message}"
+                raise kind(message, thought=place, **error.details) from None
+        there, limit = len(self.head.branches), self._settings.max_branches
+        if there > limit:
+            raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
+
     def take(self, thought: Document) -> None:
         """Take a thought as exports have it; raises where it breaks a rule."""
         recorded = Recorded(thought.get("branch_from_seq"), thought.get("revises_seq"))
         self._add(self._read(thought), thought.get("at"), recorded)
 
     def take_loosely(self, thought: Document) -> None:
-        """Take a thought without that in it which cannot be followed."""
-        known = dict(thought)
+        """Take a thought; where it breaks a rule, what cannot be followed is kept in its `data`."""
+        known, aside = dict(thought), dict[str, Any]()
         if thought.get("branch_id") in self.head.branches:
             known.pop("branch_from_thought", None)
         for name in _REFERENCES:
-            if name in known and not self.view.with_number(known[name]):
-                del known[name]
-        call, at = self._read(known), thought.get("at")
+            number = known.get(name)
+            if number is not None and not self.view.with_number(number):
+                aside[name] = known.pop(name)
+        call, at = self._with_data(self._read(known), aside), thought.get("at")
         try:
             self._add(call, at)
         except IllegalTransitionError as error:
             way = shortest_way(self._strategy, error.details["stage"], str(call.stage))
-            self._add(replace(call, stage=None if way is None else list(way.stages)), at)
+            if way is not None:
+                self._add(replace(call, stage=list(way.stages)), at)
+            else:
+                self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
     def row(self, **about: Any) -> SessionRow:
         """Return the row of the session."""
@@ -97,6 +122,10 @@ class _Walk:
         read_text("thought", thought.get("thought", ""), self._settings.max_thought_chars)
         call, _ = read_thought(known, self._settings)
         return replace(call, branch_id=call.branch_id or "")
+
+    def _with_data(self, call: ThinkingCall, more: Mapping[str, Any]) -> ThinkingCall:
+        data = plain_json("data", {**(call.data or {}), **more}, self._settings.max_thought_chars)
+        return replace(call, data=data or None)
 
     def _add(self, call: ThinkingCall, at: Any, recorded: Recorded = NOT_RECORDED) -> None:
         """Take a thought, whose fields need not be complete."""
@@ -133,30 +162,23 @@ class _About(Struct, frozen=True):
 def read_session(
     content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
 ) -> Transcript:
-    """Read an export.
+    """Read a session file.
 
     Raises:
         UsageError: It is no session, or breaks its rules; `thought` says where.
         TooLargeError: It is over the limits.
     """
     document = _document(content)
+    if document.get("kind") != KIND:
+        return _read_foreign(document, find, settings, now_ms)
     if document.get("version") != VERSION:
         raise UsageError(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about = read_call(_About, document, keep_empty=("session_id",))
-    thoughts: list[Document] = document["thoughts"]
-    _check_count("thoughts", len(thoughts), settings.max_thoughts)
+    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
     walk = _Walk(find(about.strategy), settings, now_ms)
-    for place, thought in enumerate(thoughts, 1):
-        try:
-            walk.take(thought)
-        except ReasonryError as error:
-            kind: Callable[..., ReasonryError] = type(error)
-            message = f"thought {place} of the session: {error.message}"
-            raise kind(message, thought=place, **error.details) from None
-    _check_count("branches", len(walk.head.branches), settings.max_branches)
+    walk.take_all(thoughts, walk.take)
     row = walk.row(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
@@ -166,11 +188,6 @@ def read_session(
     return Transcript(row, walk.view.rows)
 
 
-def _check_count(name: str, count: int, limit: int) -> None:
-    if count > limit:
-        raise TooLargeError(f"The session has {count:,} {name}; the limit is {limit:,}", limit=limit)
-
-
 def _document(content: str | bytes | Document) -> Document:
     try:
         document = SECRETS.mask_data(
@@ -178,12 +195,82 @@ def _document(content: str | bytes | Document) -> Document:
         )
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"This is no session: it is not JSON ({error})") from None
-    if not isinstance(document, Mapping) or document.get("kind") != KIND:
-        raise UsageError("This is no session: expected a JSON export of `reasonry sessions export`")
-    thoughts = document.get("thoughts")
+    if not isinstance(document, Mapping) or not (
+        document.get("kind") == KIND or "thoughtHistory" in document
+    ):
+        raise UsageError(
+            "This is no session: expected a JSON export of `reasonry sessions export`, "
+            "or a session.json of think-strategies"
+        )
+    return document
+
+
+def _objects(document: Document, name: str) -> list[dict[str, Any]]:
+    thoughts = document.get(name)
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
-    return document
+    return thoughts
+
+
+def _read_foreign(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
+    thoughts = [_own_form(thought, place) for place, thought in enumerate(_foreign_thoughts(document), 1)]
+    named = document.get("strategy") or next(
+        filter(None, (thought["strategy"] for thought in thoughts)), None
+    )
+    notices = list[Notice]()
+    try:
+        strategy = find(str(named))
+    except UsageError:
+        strategy = find(None)
+        message = (
+            f"Strategy {show_value(named)} is not known here; the session was imported as {strategy.name}."
+        )
+        notices.append(Notice("strategy", message))
+    ended_at = instant_ms(document.get("timestamp"), now_ms)
+    walk = _Walk(strategy, settings, ended_at)
+    walk.take_all(thoughts, walk.take_loosely)
+    purpose = document.get("sessionPurpose") or (thoughts[0]["thought"] if thoughts else "")
+    row = walk.row(
+        session_id="",
+        created_at_ms=min([instant_ms(thought["at"], ended_at) for thought in thoughts], default=ended_at),
+        purpose=first_words(str(purpose), PURPOSE_CHARS),
+    )
+    return Transcript(replace(row, used_at_ms=now_ms), walk.view.rows, notices)
+
+
+def _foreign_thoughts(document: Document) -> Iterator[Document]:
+    """Yield the history, and behind it the branches whose thoughts it lacks."""
+    history, branches = _objects(document, "thoughtHistory"), document.get("branches")
+    yield from history
+    there = [thought.get("branchId") for thought in history]
+    for name, own in (branches if isinstance(branches, dict) else {}).items():
+        if name not in there and isinstance(own, list):
+            yield from ({"branchId": name, **thought} for thought in own if isinstance(thought, dict))
+
+
+def _positive(value: Any) -> int | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 1 <= value <= MAX_INT else None
+
+
+def _own_form(thought: Document, place: int) -> Document:
+    """Return a thought of think-strategies in the form of our own exports."""
+    number = _positive(thought.get("thoughtNumber")) or place
+    branch, stage = thought.get("branchId"), thought.get("currentStage") or thought.get("stage")
+    return {
+        "thought": thought.get("thought", ""),
+        "thought_number": number,
+        "total_thoughts": _positive(thought.get("totalThoughts")) or number,
+        "next_thought_needed": thought.get("nextThoughtNeeded") is not False,
+        "is_revision": thought.get("isRevision") is True,
+        "revises_thought": _positive(thought.get("revisesThought")),
+        "branch_from_thought": _positive(thought.get("branchFromThought")),
+        "branch_id": branch if isinstance(branch, str) else None,
+        "stage": stage if isinstance(stage, str) else None,
+        "data": {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None} or None,
+        "at": thought.get("timestamp"),
+        "strategy": thought.get("strategy"),
+    }
 
 
 # -- runs

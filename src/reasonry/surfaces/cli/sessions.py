@@ -175,7 +175,7 @@ def export_(
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
-    """Take a session in, from its JSON export.
+    """Take a session in: our own JSON export, or a session file of think-strategies.
 
     Args:
         file: The file to read.
