@@ -10,11 +10,12 @@ Rule 2: a body is run again over the answers the stage has had, so nothing but d
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from .effects import Ask, Effect
+from .events import Conclusion as Conclusion
 from .events import Delivered, Failed
 
 T = TypeVar("T")
@@ -33,22 +34,6 @@ class Thought(Struct, frozen=True, omit_defaults=True):
     revises: int | None = None
     score: float | None = None
     data: dict[str, Any] = {}
-
-
-class Conclusion(Struct, frozen=True, omit_defaults=True):
-    """How far a run has got: at its end the result, before it the best so far.
-
-    `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
-    """
-
-    answer: str | None = None
-    reason: str = "success"
-    detail: str = ""
-    document: dict[str, Any] = {}
-    short: str | None = None
-    """The answer alone, where `answer` says more than that; what votes compare."""
-    certainty: Literal["best_so_far", "given", "proved"] = "given"
-    """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
 
 
 class Move(Struct, frozen=True):

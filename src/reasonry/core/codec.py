@@ -49,16 +49,10 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
                 code="store_newer",
                 schema=envelope.schema,
             )
-        snapshot = _snapshots.decode(envelope.body)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise StoreError(f"this is no snapshot: {error}", code="store_corrupt") from error
-    try:
-        return _type_states(snapshot, strategies)
+        return _type_states(_snapshots.decode(envelope.body), strategies)
     except (msgspec.MsgspecError, RecursionError, KeyError) as error:
-        raise StoreError(
-            f"the snapshot does not fit the strategies that are registered here: {error}",
-            code="store_corrupt",
-        ) from error
+        message = f"this is no snapshot of the strategies that are registered here: {error}"
+        raise StoreError(message, code="store_corrupt") from error
 
 
 def _type_states(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:

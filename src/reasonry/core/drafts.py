@@ -150,7 +150,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
 
         def has_proof(brought: Iterable[Delivered | None]) -> bool:
-            return any(isinstance(each, Finished) and each.proved for each in brought)
+            return any(isinstance(each, Finished) and each.certainty == "proved" for each in brought)
 
         brought = yield request(self, *effects, enough=has_proof)
         is_checked = bool(drawn_with.get("verify"))
@@ -233,7 +233,7 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
         return Draft(number, status=status, why=str(why), code=brought.code, inside=inside)
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
     cut = brought.status == "cancelled"
-    status = "proved" if brought.proved else "unfinished" if cut else "open"
+    status = "proved" if brought.certainty == "proved" else "unfinished" if cut else "open"
     return Draft(number, answer, brought.short or "", lines, status, inside=inside)
 
 

@@ -81,24 +81,32 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
     """Calls that were cut off in flight."""
 
 
-class Finished(Struct, frozen=True, tag="finished", omit_defaults=True):
-    """A strategy run inside this one has ended. Made by the machine, never journaled.
+class Conclusion(Struct, frozen=True, omit_defaults=True):
+    """How far a run has got: at its end the result, before it the best so far.
+
+    `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
+    """
+
+    answer: str | None = None
+    reason: str = "success"
+    detail: str = ""
+    document: dict[str, Any] = {}
+    short: str | None = None
+    """The answer alone, where `answer` says more than that; what votes compare."""
+    certainty: Literal["best_so_far", "given", "proved"] = "given"
+    """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
+
+
+class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_only=True):
+    """A strategy run inside this one has ended, with its conclusion. Made by the machine, never journaled.
 
     It is `cancelled` where the stop of the whole run cut it off; `answer` is then its best so far.
     """
 
-    answer: str | None
     status: Literal["done", "failed", "cancelled"]
-    reason: str
-    detail: str = ""
-    document: dict[str, Any] = {}
     at_ms: int = 0
-    short: str | None = None
-    """The answer alone, where `answer` says more than that."""
     code: str | None = None
     """Of the failure that ended it."""
-    proved: bool = False
-    """Whether a verifier found the answer right."""
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):

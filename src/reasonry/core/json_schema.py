@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from ..patterns import lazy_pattern
+
 MAX_DEPTH: Final = 60
 MAX_SCHEMA_CHARS: Final = 50_000
 
@@ -41,27 +43,27 @@ _SIZES: Final[Mapping[str, tuple[type, str, str]]] = {
     "maxItems": (list, "at most", "items"),
 }
 
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _KINDS: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value))
-
-
-_FITS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "type": (
-        f"one of {', '.join(_KINDS)}, or a list of them",
-        lambda value: value in _KINDS or (_are_names(value) and set(value) <= set(_KINDS)),
-    ),
-    "required": ("a list of names", _are_names),
-    **dict.fromkeys((*_BOUNDS, *_SIZES), ("a number", lambda value: _is(value, "number"))),
-    **dict.fromkeys(("enum", *_LISTS), ("a list", lambda value: isinstance(value, list))),
-    **dict.fromkeys(
-        ("properties", "$defs", "definitions"), ("an object", lambda value: isinstance(value, dict))
-    ),
+_ANY_SCHEMA: Final = {"$ref": "#"}
+_SCHEMAS: Final = {"type": "array", "items": _ANY_SCHEMA}
+_NAMED_SCHEMAS: Final = {"type": "object", "additionalProperties": _ANY_SCHEMA}
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": ["object", "boolean"],
+    "properties": {
+        "$ref": {"type": "string"},
+        "type": {"anyOf": [{"enum": _KINDS}, {"type": "array", "items": {"enum": _KINDS}}]},
+        "required": {"type": "array", "items": {"type": "string"}},
+        "enum": {"type": "array"},
+        **{name: {"type": "number"} for name in (*_BOUNDS, *_SIZES)},
+        "items": _ANY_SCHEMA,
+        "additionalProperties": _ANY_SCHEMA,
+        **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _SCHEMAS),
+        **dict.fromkeys(("properties", "$defs", "definitions"), _NAMED_SCHEMAS),
+    },
 }
-"""What a schema may have under its keywords."""
+"""The schema of schemas, of the keywords that are known."""
+
+_REFERENCE: Final = lazy_pattern(r'"\$ref":("(?:[^"\\]|\\.)*")')
 
 
 def schema_fault(schema: Any) -> str | None:
@@ -69,38 +71,18 @@ def schema_fault(schema: Any) -> str | None:
     if not isinstance(schema, dict):
         return "a schema is an object"
     try:
-        if len(msgspec.json.encode(schema)) > MAX_SCHEMA_CHARS:
-            return f"it has more than {MAX_SCHEMA_CHARS:,} characters"
+        written = msgspec.json.encode(schema).decode()
     except (TypeError, RecursionError):
         return "it is nested too deeply"
-    return next(_schema_faults(schema, cast(dict[str, Any], schema), "$", 0), None)
-
-
-def _schema_faults(schema: Any, root: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
-    if isinstance(schema, bool):
-        return
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        yield f"{path} must be a schema" if depth <= MAX_DEPTH else f"{path} is nested too deeply"
-        return
-    node = cast(dict[str, Any], schema)
-    for name in node.keys() & _FITS.keys():
-        wanted, fits = _FITS[name]
-        if not fits(node[name]):
-            yield f"{path}.{name} must be {wanted}"
-            return
-    if "$ref" in node and not isinstance(_resolve(node["$ref"], root), dict | bool):
-        yield f"{path}.$ref must lead to a schema in the same document (#/$defs/NAME)"
-    for name, part in _parts(node):
-        yield from _schema_faults(part, root, f"{path}.{name}", depth + 1)
-
-
-def _parts(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the schemas inside a schema, each with its place."""
-    for name in ("properties", "$defs", "definitions"):
-        yield from ((f"{name}.{key}", part) for key, part in node.get(name, {}).items())
-    for name in _LISTS:
-        yield from ((f"{name}[{place}]", part) for place, part in enumerate(node.get(name, ())))
-    yield from ((name, node[name]) for name in ("items", "additionalProperties") if name in node)
+    if len(written) > MAX_SCHEMA_CHARS:
+        return f"it has more than {MAX_SCHEMA_CHARS:,} characters"
+    # A schema inside another is three levels further down.
+    if fault := next(faults(schema, _SCHEMA, "$", depth=-2 * MAX_DEPTH), None):
+        return fault
+    for reference in map(msgspec.json.decode, _REFERENCE.findall(written)):
+        if not isinstance(_resolve(reference, cast(dict[str, Any], schema)), dict | bool):
+            return f"$ref {reference!r} must lead to a schema in the same document (#/$defs/NAME)"
+    return None
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:

@@ -47,11 +47,8 @@ else:
 class Prompt(Struct, Generic[T], frozen=True):
     """A question of a short strategy; see `ask`."""
 
-    text: str
-    name: str
-    system: str
+    ask: Ask
     reply: type[T] | None
-    temperature: float | None
 
     def __iter__(self) -> Generator[tuple[Prompt[Any], ...], Any, T]:
         (reply,) = yield (self,)
@@ -90,7 +87,8 @@ def ask(
         name: Of the step in the record.
         reply: The type of the reply, any that JSON can hold; None: text. `yield from` gives it that type.
     """
-    return Prompt(prompt, name, system, reply, temperature)
+    form = None if reply is None else schema_of(reply)
+    return Prompt(Ask(prompt, system, about=name, temperature=temperature, form=form), reply)
 
 
 def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
@@ -137,10 +135,12 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
         prompts = _next_prompts(function, state)
     except StopIteration as end:
         return (yield from _settle(replace(state, final=state.final.propose(_text(end.value)))))
-    replies = yield request(state, *(_ask(prompt, state.objection) for prompt in prompts))
+    objection = f"\n\n{state.objection}" if state.objection else ""
+    asks = [replace(prompt.ask, prompt=prompt.ask.prompt + objection) for prompt in prompts]
+    replies = yield request(state, *asks)
     values = tuple(each.value for each in replies)
     steps = [
-        Thought(_text(value), data={"ask": prompt.name})
+        Thought(_text(value), data={"ask": prompt.ask.about})
         for prompt, value in zip(prompts, values, strict=True)
     ]
     return stay(replace(state, replies=(*state.replies, values), objection=""), *steps)
@@ -160,12 +160,6 @@ def _prompts_of(wanted: Prompt[Any] | Sequence[Prompt[Any]]) -> tuple[Prompt[Any
     return (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
 
 
-def _ask(prompt: Prompt[Any], objection: str) -> Ask:
-    form = None if prompt.reply is None else schema_of(prompt.reply)
-    text = f"{prompt.text}\n\n{objection}" if objection else prompt.text
-    return Ask(text, system=prompt.system, temperature=prompt.temperature, form=form, about=prompt.name)
-
-
 def _read_replies(wanted: Prompt[Any] | Sequence[Prompt[Any]], replies: Sequence[Any]) -> Any:
     typed = [
         value if prompt.reply is None else read_as(prompt.reply, value)
@@ -183,7 +177,7 @@ def _read(
     if isinstance(found, Unreadable):
         return found
     about, prompts = (asked.about, asked.form), _next_prompts(function, state)
-    kind = next(prompt.reply for prompt in prompts if (prompt.name, _ask(prompt, "").form) == about)
+    kind = next(prompt.reply for prompt in prompts if (prompt.ask.about, prompt.ask.form) == about)
     try:
         read_as(kind, found[0])
     except ValueError as error:

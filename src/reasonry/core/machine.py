@@ -30,7 +30,7 @@ from zlib import crc32
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
 from .answer_form import form_stage
@@ -257,6 +257,7 @@ def begin(
     checks_form: bool = False,
     by: str = "writer",
     prompts: Mapping[str, str] | None = None,
+    rounds: int = 0,
 ) -> Step:
     """Start a run.
 
@@ -269,6 +270,7 @@ def begin(
         checks_form: Whether the verifier is asked about the answer in that form.
         by: Who answers what is asked of the writer.
         prompts: Questions of stages in place of the strategy's own; see `prompts`.
+        rounds: Dependent rounds of model calls before it, of the run that it is inside.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -290,6 +292,7 @@ def begin(
         checks_form=checks_form,
         by=by,
         prompts=dict(prompts or {}),
+        rounds=rounds,
     )
     return _Execution(strategy, snapshot, strategies or {}).go_on()
 
@@ -424,11 +427,16 @@ class _Execution:
             )
         options = read_options(inner, waiting.effect.options)
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
-        prompts = self.before.prompts
         step = begin(
-            inner, waiting.effect.problem, options, strategies=self.strategies, by=by, prompts=prompts
+            inner,
+            waiting.effect.problem,
+            options,
+            strategies=self.strategies,
+            by=by,
+            prompts=self.before.prompts,
+            rounds=self.rounds,
         )
-        return self._with_child(waiting, replace(step, snapshot=_shift_rounds(step.snapshot, self.rounds)))
+        return self._with_child(waiting, step)
 
     # -- settling effects
 
@@ -597,30 +605,7 @@ def _settle_own(waiting: Pending, event: Event) -> Pending:
 
 def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = None) -> Finished:
     """Return the end of a run inside a run as the outer stage gets it."""
-    return Finished(
-        conclusion.answer,
-        status,
-        conclusion.reason,
-        conclusion.detail,
-        conclusion.document,
-        at_ms,
-        short=conclusion.short,
-        code=code,
-        proved=conclusion.certainty == "proved",
-    )
-
-
-def _shift_rounds(run: Snapshot, rounds: int) -> Snapshot:
-    """Shift the rounds of a run that starts inside another, after that one's first `rounds` rounds."""
-    pending = tuple(
-        replace(
-            waiting,
-            round=waiting.round + rounds,
-            child=waiting.child and _shift_rounds(waiting.child, rounds),
-        )
-        for waiting in run.pending
-    )
-    return replace(run, rounds=run.rounds + rounds, pending=pending)
+    return Finished(**asdict(conclusion), status=status, at_ms=at_ms, code=code)
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:

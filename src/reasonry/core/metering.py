@@ -52,11 +52,6 @@ def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
     return
 
 
-def is_known(price: PriceOf) -> bool:
-    """Whether a price says what a call costs."""
-    return price(1, 1, 0) is not None
-
-
 def weigh(text: str) -> int:
     """Return how long a text is for `tokens_of`; the weights of its pieces add up to that of the whole."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
@@ -146,7 +141,7 @@ def dollars(stated: Any) -> float | None:
 
 def _plausible_count(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
     figure = _count_up_to(stated, _most(text + unseen, parts))
-    return figure if figure is not None and figure >= _fewest(text, figure) else None
+    return figure if figure is not None and figure >= _fewest(text) else None
 
 
 def _count_up_to(stated: Any, maximum: int) -> int | None:
@@ -161,13 +156,10 @@ def _most(text: str, parts: int = 1) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + parts * MOST_HIDDEN_TOKENS
 
 
-def _fewest(text: str, figure: int) -> int:
-    """Return how few tokens a text can be; where the figure is surely enough, a bound that is less close."""
+def _fewest(text: str) -> int:
+    """Return how few tokens a text can be: one token may stand for a long row of the same character."""
     text = text.strip()
-    if not text or figure * UNDERSTATED >= estimate_tokens(text):
-        return min(1, len(text))
-    # One token may stand for a long row of the same character.
-    return max(1, estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
+    return max(min(1, len(text)), estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
 
 
 def _cost(stated: float | None, whole: bool, usage: Usage, price: PriceOf) -> float | None:

@@ -87,7 +87,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
             # Text that also happens to be JSON, for an option that wants text.
             read = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError:
-            schema = _range(field)
+            schema = inlined_schema(field.type)
             takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
                 f"option {field.name} of {strategy} takes: {takes}; got {clip(repr(value), 60)}",
@@ -114,17 +114,5 @@ def _from_text(value: Any) -> Any:
 
 def describe_options(strategy: Strategy[Any, Any]) -> list[dict[str, Any]]:
     """Return `[{name, default, description, …}]`; what else there is (`type`, `minimum`, `enum`) is JSON schema."""
-    return [
-        {"name": field.name, "default": _default(field), "description": "", **_range(field)}
-        for field in _fields(strategy.options).values()
-    ]
-
-
-def _default(field: FieldInfo) -> Any:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return msgspec.to_builtins(field.default_factory())
-    return None if field.default is msgspec.NODEFAULT else msgspec.to_builtins(field.default)
-
-
-def _range(field: FieldInfo) -> dict[str, Any]:
-    return {key: value for key, value in inlined_schema(field.type).items() if key != "default"}
+    schemas: dict[str, dict[str, Any]] = inlined_schema(strategy.options).get("properties", {})
+    return [{"name": name, "default": None, "description": "", **schema} for name, schema in schemas.items()]

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -57,7 +58,7 @@ _OPENING = 400
 """Characters at the beginning of a thought in which an evaluation without a field of its own has to begin."""
 
 
-class PlanStep(Struct, frozen=True, omit_defaults=True):
+class PlanStep(Struct, frozen=True):
     """One step of a plan."""
 
     description: Annotated[str, Meta(min_length=1, description="The work to do.")]
@@ -275,13 +276,4 @@ def format_plan(plan: Sequence[PlanStep], indent: int = 0) -> str:
 
 def plan_data(plan: Sequence[PlanStep]) -> list[dict[str, Any]]:
     """Return a plan as JSON data, every field of every step there."""
-    return [
-        {
-            "description": step.description,
-            "status": step.status,
-            "result": step.result,
-            "mark": step.mark,
-            "sub_steps": plan_data(step.sub_steps) if step.sub_steps else None,
-        }
-        for step in plan
-    ]
+    return msgspec.json.decode(msgspec.json.encode(plan))

@@ -56,13 +56,6 @@ def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
     return reading
 
 
-def is_block(text: str) -> bool:
-    """Whether a text is one fenced block and nothing else."""
-    lines = text.strip().splitlines()
-    is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
-    return is_fenced and not any(line.startswith("```") for line in lines[1:-1])
-
-
 def computes(program: str) -> bool:
     """Whether a program works something out, rather than state a result that its writer found without it."""
     tree = _parse(program)

@@ -26,32 +26,28 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
     Args:
         at_hand: By canonical name.
         find_others: Returns the names of those that can be brought in; called once, when a name is not at hand.
-        bring: Returns one of the others; raises UsageError if it cannot be used.
+        load: Returns one of the others; raises UsageError if it cannot be used.
     """
 
     def __init__(
         self,
         at_hand: Registry,
         find_others: Callable[[], Sequence[str]],
-        bring: Callable[[str], Strategy[Any, Any]],
+        load: Callable[[str], Strategy[Any, Any]],
     ) -> None:
         self.at_hand = dict(at_hand)
-        self._find_others, self._bring = find_others, bring
+        self.find_others, self.load = find_others, load
 
     @cached_property
     def others(self) -> list[str]:
         """The names of those that can be brought in."""
-        return [name for name in self._find_others() if name not in self.at_hand]
-
-    def with_more(self, more: Registry) -> LazyRegistry:
-        """Return the registry with more strategies at hand."""
-        return LazyRegistry({**self.at_hand, **more}, self._find_others, self._bring)
+        return [name for name in self.find_others() if name not in self.at_hand]
 
     def __getitem__(self, name: str) -> Strategy[Any, Any]:
-        if name in self.at_hand:
+        if name in self.at_hand or name not in self.others:
             return self.at_hand[name]
         try:
-            return self.bring(name)
+            return self.load(name)
         except UsageError as error:
             raise KeyError(name) from error
 
@@ -69,21 +65,11 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def bring(self, name: str) -> Strategy[Any, Any]:
-        """Return one of the others.
-
-        Raises:
-            UsageError: It cannot be used, and why; or there is none of that name.
-        """
-        if name not in self.others:
-            raise UsageError(f"there is no strategy {name[:60]!r}", option="strategy")
-        return self._bring(name)
-
 
 def add_strategies(registry: Registry, more: Registry) -> Registry:
     """Return the registry with more strategies; one replaces another of its name."""
     if isinstance(registry, LazyRegistry):
-        return registry.with_more(more)
+        return LazyRegistry({**registry.at_hand, **more}, registry.find_others, registry.load)
     return {**registry, **more}
 
 
@@ -111,7 +97,7 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
     found = at_hand.get(name) or find_named(written, {**titles, **_names(at_hand)})
     if found is None and isinstance(strategies, LazyRegistry):
         whole = find_name(written, strategies.others) if "/" in written else None
-        return None if whole is None else strategies.bring(whole)
+        return None if whole is None else strategies.load(whole)
     return found
 
 

@@ -378,11 +378,7 @@ def _lost(strategy: Strategy[Any, Any], last: str) -> Iterator[str]:
 
 
 def _reach(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
-    reached, waiting = {start}, [start]
-    while waiting:
-        here = waiting.pop()
-        for a, b in edges:
-            if a == here and b not in reached:
-                reached.add(b)
-                waiting.append(b)
+    reached = {start}
+    while found := {b for a, b in edges if a in reached} - reached:
+        reached |= found
     return reached

@@ -86,11 +86,7 @@ def _spell_out(match: re.Match[str]) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    point = ord(match[0])
-    if point < 0x10000:
-        return f"\\u{point:04x}"
-    point -= 0x10000
-    return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"
+    return re.sub("....", r"\\u\g<0>", match[0].encode("utf-16-be", "surrogatepass").hex())
 
 
 def clip(text: str, width: int) -> str:

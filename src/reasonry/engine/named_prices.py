@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.budget import Budget, check_budget
-from ..core.metering import PriceOf, is_known, no_price
+from ..core.metering import PriceOf, no_price
 from ..errors import UsageError
 from .journal import CALLER
 from .ports import Model
@@ -135,7 +135,7 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     if limit is None:
         return
     priced = {model.name: prices.of(model) or getattr(model, "price", None) for model in models}
-    unknown = sorted(name for name, price in priced.items() if price is not None and not is_known(price))
+    unknown = sorted(name for name, price in priced.items() if price and price(1, 1, 0) is None)
     if not unknown:
         return
     if CALLER in unknown:

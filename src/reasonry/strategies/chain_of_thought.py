@@ -43,9 +43,9 @@ from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.programs import is_block
 from ..core.strategy import UNASKED, Stage, Strategy, final_response, optional_field, problem_reception
 from ..reading.fit import Unreadable
+from ..reading.json_in_text import WHOLE_FENCE
 from ..reading.open_task import is_open_task
 
 SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
@@ -138,9 +138,11 @@ def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str
         return "" if subject.is_open else "\n".join([*reply.steps, str(reply.answer or "")])
 
     reading = read_calculation(s.problem, ask, texts, Reasoning, work, subject)
-    if isinstance(reading, Unreadable) and is_open_task(s.problem) and is_block(texts[-1]):
+    block = texts[-1].strip()
+    is_block = block.count("\n```") == 1 and WHOLE_FENCE.fullmatch(block)
+    if isinstance(reading, Unreadable) and is_open_task(s.problem) and is_block:
         # A verifier may look at it, so that prose would be no answer; code alone is nothing else.
-        return Reasoning(answer=texts[-1].strip()), "block"
+        return Reasoning(answer=block), "block"
     return reading
 
 
