@@ -33,8 +33,8 @@ refuted the result warns, as an attacker that refutes everything says nothing.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Generator
+from collections.abc import Generator, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
@@ -115,9 +115,6 @@ LENSES: Final = {
     "complete": "look for what is missing: what else would have to hold, was not checked, and would overturn it.",
 }
 
-Verdict = Literal["", "confirmed", "refuted", "undecided"]
-"""Empty while it is open."""
-
 _VERDICTS: Final = ("refuted", "undecided", "confirmed")
 """Of a claim, in the order shown."""
 _WORD: Final = re.compile(r"\W+")
@@ -131,7 +128,6 @@ _QUOTED_CHARS: Final = 40
 """So much of a quotation must stand in the text."""
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
-_OF_A_VERIFIER: Final[dict[str, Verdict]] = {"right": "confirmed", "wrong": "refuted"}
 CONFIRM, REFUTE, VOTES = 4, 2, 5
 """Votes that confirm a proof, that refute it, and that are asked for at most."""
 _FIRST_VOTES: Final = 3
@@ -169,17 +165,19 @@ class Attack(Struct, frozen=True):
     reason: Annotated[str, Meta(description="What shows it.")] = ""
     verdict: Annotated[Literal["holds", "fails", "unsure"], Meta(description="What was shown.")] = "unsure"
 
+    def counts(self, text: str) -> bool:
+        """Whether it counts: it has a reason, and a failure quotes a place of the text."""
+        return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
+
 
 class Claim(Struct, frozen=True):
-    """A claim, what each lens found of it, and the verdict of the table."""
+    """A claim, what each lens found of it, and the verdict of the table; what settled it without a vote."""
 
     text: str = field(name="claim")
     thought: int | None = None
     votes: dict[str, Attack] = {}
-    """By the lens."""
     settled_by: str = ""
-    """What decided it without a vote."""
-    verdict: Verdict = ""
+    verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
     reason: str = ""
     quote: str = ""
 
@@ -237,6 +235,17 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         drafts = (proof if each.number == proof.number else each for each in self.drafts)
         return replace(self, drafts=tuple(drafts))
 
+    def ask_reader(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
+        """Return a question to a reader, who is not shown what the author thinks of the text."""
+        text = _SCORE.sub("", self.problem)
+        facts = {"kind": kind, "problem": text}
+        return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about, sample=sample)
+
+    def ask_solver(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
+        """Return a question to a solver."""
+        facts = {"kind": kind, "problem": self.problem}
+        return Ask(f"Problem: {self.problem}\n\n{task}", SOLVER, facts, about=about, sample=sample)
+
 
 def receive(s: State) -> Move:
     """Solvers first, where there are any; else x is the text."""
@@ -249,14 +258,12 @@ def receive(s: State) -> Move:
 def select(s: State) -> Body:
     """c_1 … c_n: those given, else those that carry x unchecked."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
-
-    def number_of(claim: str) -> int | None:
-        return next((thought.number for thought in thoughts if _is_quoted(thought.text, claim)), None)
-
-    claims = [Claim(text, number_of(text)) for text in s.options.claims]
-    claims = claims or [Claim(text, number) for text, number in carrying_claims(thoughts, count)]
+    claims = [
+        Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
+        for text in s.options.claims
+    ] or [Claim(*found) for found in carrying_claims(thoughts, count)]
     if not claims:
-        (reply,) = yield request(s, _ask_reader(s, "selection", SELECT.format(count=count)))
+        (reply,) = yield request(s, s.ask_reader("selection", SELECT.format(count=count)))
         claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
     return go(replace(s, claims=tuple(claims)), "claim_attack", *(Thought(claim.text) for claim in claims))
 
@@ -265,12 +272,7 @@ def attack(s: State) -> Body:
     """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
     s = yield from _settle_claims(s)
     put = [(at, lens) for at, claim in enumerate(s.claims) if not claim.verdict for lens in LENSES]
-    shown = [first_words(claim.text, _CLAIM_CHARS) for claim in s.claims]
-    tasks = [ATTACK.format(place=s.claims[at].place, claim=shown[at], task=LENSES[lens]) for at, lens in put]
-    asks = [
-        _ask_reader(s, lens, task, f"claim-{at + 1}") for (at, lens), task in zip(put, tasks, strict=True)
-    ]
-    answers = yield request(s, *asks, give_failures=True)
+    answers = yield request(s, *(_attack_on_claim(s, *each) for each in put), give_failures=True)
     raise_if_all_failed(answers)
     claims = list(s.claims)
     for (at, lens), answer in zip(put, answers, strict=True):
@@ -280,59 +282,56 @@ def attack(s: State) -> Body:
     return go(replace(s, claims=judged), "verdict_table")
 
 
+def _attack_on_claim(s: State, at: int, lens: str) -> Ask:
+    claim = s.claims[at]
+    shown = first_words(claim.text, _CLAIM_CHARS)
+    task = ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens])
+    return s.ask_reader(lens, task, f"claim-{at + 1}")
+
+
 def _settle_claims(s: State) -> Generator[Request, Any, State]:
-    """Settle the claims that need no reader."""
+    """Settle the claims that need no reader: marked as run, false by arithmetic, ruled on by the verifier."""
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
-    claims = [_settle_without_asking(claim, ran) for claim in s.claims]
-    looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(claims, 1)]
+    looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
-    for at, found in enumerate(verdicts):
-        verdict = _OF_A_VERIFIER.get(found.verdict) if isinstance(found, Verified) else None
-        if verdict and not claims[at].verdict:
-            reason = found.detail or f"proved {found.verdict}"
-            claims[at] = replace(claims[at], settled_by="verifier", verdict=verdict, reason=reason)
+    claims: list[Claim] = []
+    for claim, found in zip_longest(s.claims, verdicts):
+        ruling = found.verdict if isinstance(found, Verified) else ""
+        if claim.thought in ran:
+            settled = "run", "confirmed", f"thought {claim.thought} is marked as run", ""
+        elif faults := false_equations(claim.text):
+            settled = "arithmetic", "refuted", faults[0], claim.text
+        elif ruling in ("right", "wrong"):
+            verdict = "confirmed" if ruling == "right" else "refuted"
+            settled = "verifier", verdict, found.detail or f"proved {ruling}", ""
+        else:
+            settled = "", "", "", ""
+        claims.append(Claim(claim.text, claim.thought, {}, *settled))
     return replace(s, claims=tuple(claims))
-
-
-def _settle_without_asking(claim: Claim, ran: Collection[int | None]) -> Claim:
-    if claim.thought in ran:
-        reason = f"thought {claim.thought} is marked as run"
-        return replace(claim, settled_by="run", verdict="confirmed", reason=reason)
-    if faults := false_equations(claim.text):
-        return replace(claim, settled_by="arithmetic", verdict="refuted", reason=faults[0], quote=claim.text)
-    return claim
 
 
 def judge(problem: str, claim: Claim) -> Claim:
     """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
-    counted = {lens: vote for lens, vote in claim.votes.items() if _counts(f"{problem}\n{claim.text}", vote)}
-    votes = Counter(vote.verdict for vote in counted.values())
-    is_false = "true" in counted and counted["true"].verdict == "fails"
-    if is_false or votes["fails"] >= 2:
-        verdict, side = "refuted", "fails"
-    elif not votes["fails"] and votes["holds"] >= min(2, len(claim.votes) or 1):
-        verdict, side = "confirmed", "holds"
+    counted = {lens: vote for lens, vote in claim.votes.items() if vote.counts(f"{problem}\n{claim.text}")}
+    fails, holds = (
+        [each for each in counted.values() if each.verdict == side] for side in ("fails", "holds")
+    )
+    if len(fails) >= 2 or counted.get("true") in fails:
+        verdict, deciding = "refuted", fails
+    elif not fails and len(holds) >= 2:
+        verdict, deciding = "confirmed", holds
     else:
-        verdict, side = "undecided", "fails" if votes["fails"] else "unsure"
-    deciding = [vote for vote in counted.values() if vote.verdict == side]
-    if verdict == "undecided":
-        found = [_why_undecided(lens, vote, lens in counted) for lens, vote in claim.votes.items()]
+        found = [_say_vote(lens, vote, lens in counted) for lens, vote in claim.votes.items()]
         reason = "; ".join(found) or "no reader gave a verdict"
-    else:
-        reason = deciding[0].reason
+        return replace(claim, verdict="undecided", reason=reason)
     quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
-    return replace(claim, verdict=verdict, reason=reason, quote=quote)
+    return replace(claim, verdict=verdict, reason=deciding[0].reason, quote=quote)
 
 
-def _why_undecided(lens: str, vote: Attack, is_counted: bool) -> str:
+def _say_vote(lens: str, vote: Attack, is_counted: bool) -> str:
     is_out = vote.verdict == "fails" and not is_counted
     why = vote.reason.strip().rstrip(".") or "no reason"
     return f"{lens}: {vote.verdict}{' (no place of the text)' if is_out else ''}, {why}"
-
-
-def _counts(text: str, vote: Attack) -> bool:
-    """Whether a verdict counts: it has a reason, and a failure quotes a place of the text."""
-    return bool(vote.reason.strip()) and (vote.verdict != "fails" or _is_quoted(text, vote.quote))
 
 
 def _is_quoted(text: str, quote: str) -> bool:
@@ -355,19 +354,22 @@ def record(s: State) -> Move:
 def write_proofs(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x, angle_i); what a reply says besides the finished proof is not passed on."""
     tasks = [SOLVE.format(angle=ANGLES[place % len(ANGLES)]) for place in range(s.options.solvers)]
-    asks = [replace(_ask_solver(s, "proof", task), sample=place) for place, task in enumerate(tasks)]
+    asks = [s.ask_solver("proof", task, sample=place) for place, task in enumerate(tasks)]
     answers = yield request(s, *asks, give_failures=True)
     raise_if_all_failed(answers)
-    written = [answer.value for answer in answers if isinstance(answer, Reply)]
-    proofs = tuple(_proof(s, number, value) for number, value in enumerate(written, 1))
-    return go(replace(s, drafts=proofs), "proof_attack", *(Thought(proof.text) for proof in proofs))
+    return _add_proofs(s, answers)
 
 
-def _proof(s: State, number: int, value: ReasonedAnswer, repairs: int = 0) -> Proof:
-    """Return a proof; a false equation or a marked gap refutes it at once."""
-    proof = Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
-    faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
-    return replace(proof, status="refuted", holes=tuple(faults)) if faults else proof
+def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
+    """Return the move with the proofs that were written; a false equation or a marked gap refutes one at once."""
+    proofs: list[Proof] = []
+    for number, answer in enumerate((each for each in answers if isinstance(each, Reply)), len(s.drafts) + 1):
+        value: ReasonedAnswer = answer.value
+        proof = Proof(number, value.text, steps=tuple(filter(None, [value.reasoning])), repairs=repairs)
+        faults = false_equations(proof.text, about=s.problem) or _GAP.findall(proof.text)
+        proofs.append(replace(proof, status="refuted", holes=tuple(faults)) if faults else proof)
+    s = replace(s, drafts=(*s.drafts, *proofs))
+    return go(s, "proof_attack", *(Thought(proof.text) for proof in proofs))
 
 
 def attack_proof(s: State) -> Body:
@@ -377,9 +379,17 @@ def attack_proof(s: State) -> Body:
     if s.best is not None or proof is None:
         can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
+    task = ATTACK_PROOF.format(proof=proof.text)
     while proof.status == "open":
-        answers = yield request(s.with_proof(proof), *_attacks(s, proof), give_failures=True)
-        if not proof.votes:
+        cast = len(proof.votes)
+        # As many as could decide now.
+        wanted = (
+            max(1, CONFIRM - sum(vote.verdict == "holds" for vote in proof.votes)) if cast else _FIRST_VOTES
+        )
+        samples = range(cast, min(cast + wanted, VOTES))
+        asks = [s.ask_reader("attack", task, f"proof-{proof.number}", sample) for sample in samples]
+        answers = yield request(s.with_proof(proof), *asks, give_failures=True)
+        if not cast:
             raise_if_all_failed(answers)
         votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
         proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
@@ -387,31 +397,17 @@ def attack_proof(s: State) -> Body:
     return stay(s.with_proof(proof), Thought(found, data={"verdict": proof.status}))
 
 
-def _attacks(s: State, proof: Proof) -> list[Ask]:
-    """Return the questions to as many fresh readers as could decide now."""
-    holds = sum(vote.verdict == "holds" for vote in proof.votes)
-    wanted = max(1, CONFIRM - holds) if proof.votes else _FIRST_VOTES
-    question = _ask_reader(s, "attack", ATTACK_PROOF.format(proof=proof.text), f"proof-{proof.number}")
-    first = len(proof.votes)
-    return [replace(question, sample=at) for at in range(first, min(first + wanted, VOTES))]
-
-
 def count_votes(problem: str, proof: Proof) -> Proof:
     """Return a proof with what its votes decide, open while more can, and the holes they found."""
-    text = f"{problem}\n{proof.text}"
-    counted = [vote for vote in proof.votes if _counts(text, vote)]
-    found = Counter(vote.verdict for vote in counted)
+    counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
+    fails, holds = (sum(vote.verdict == side for vote in counted) for side in ("fails", "holds"))
     left = VOTES - len(proof.votes)
-    if found["fails"] >= REFUTE:
-        status = "refuted"
-    elif found["holds"] >= CONFIRM:
-        status = "confirmed"
-    elif found["fails"] + left < REFUTE and found["holds"] + left < CONFIRM:
-        status = "undecided"
-    else:
+    if fails < REFUTE and holds >= CONFIRM:
+        return replace(proof, status="confirmed")
+    if fails < REFUTE and (fails + left >= REFUTE or holds + left >= CONFIRM):
         return proof
-    holes = [f"{vote.quote}: {vote.reason}" for vote in counted if vote.verdict != "holds"]
-    return replace(proof, status=status, holes=tuple(holes) if status != "confirmed" else ())
+    holes = tuple(f"{vote.quote}: {vote.reason}" for vote in counted if vote.verdict != "holds")
+    return replace(proof, status="refuted" if fails >= REFUTE else "undecided", holes=holes)
 
 
 def revise(s: State) -> Body:
@@ -419,13 +415,11 @@ def revise(s: State) -> Body:
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
-    ask = _ask_solver(s, "revision", REVISE.format(proof=proof.text, holes=holes))
-    (reply,) = yield request(s, replace(ask, about=f"proof-{proof.number}"), give_failures=True)
-    if not isinstance(reply, Reply):
-        raise_if_all_failed(() if reply.code == UNREADABLE else (reply,))
-        return go(s, "proof_attack")
-    new = _proof(s, len(s.drafts) + 1, reply.value, proof.number)
-    return go(replace(s, drafts=(*s.drafts, new)), "proof_attack", Thought(new.text))
+    task = REVISE.format(proof=proof.text, holes=holes)
+    answers = yield request(s, s.ask_solver("revision", task, f"proof-{proof.number}"), give_failures=True)
+    if getattr(answers[0], "code", "") != UNREADABLE:
+        raise_if_all_failed(answers)
+    return _add_proofs(s, answers, proof.number)
 
 
 # -- what came of it
@@ -441,22 +435,24 @@ class ProveAndRefuteDetails(Details, total=False):
     warning: Annotated[str, Meta(description="That every claim was refuted.")]
 
 
-def conclude_proofs(state: State) -> Conclusion:
-    """Return the proof that stands best, and what was found of each."""
-    document = {
-        "proofs": [
-            {
-                "number": proof.number,
-                "answer": proof.answer,
-                "verdict": None if proof.status == "open" else proof.status,
-                "votes": [vote.verdict for vote in proof.votes],
-                "holes": proof.faults,
-                "revises": proof.repairs or None,
-            }
-            for proof in state.drafts
-        ],
-        "revisions": state.revisions,
-    }
+def conclude(state: State) -> Conclusion:
+    """Return the proof that stands best, or the verdicts."""
+    return _conclude_proofs(state) if state.solves else _conclude_claims(state)
+
+
+def _conclude_proofs(state: State) -> Conclusion:
+    proofs = [
+        {
+            "number": proof.number,
+            "answer": proof.answer,
+            "verdict": None if proof.status == "open" else proof.status,
+            "votes": [vote.verdict for vote in proof.votes],
+            "holes": proof.faults,
+            "revises": proof.repairs or None,
+        }
+        for proof in state.drafts
+    ]
+    document: dict[str, Any] = {"proofs": proofs, "revisions": state.revisions}
     if not state.ranking:
         return Conclusion(document=document)
     best = state.ranking[0]
@@ -464,32 +460,20 @@ def conclude_proofs(state: State) -> Conclusion:
     return Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
 
 
-def conclude_claims(state: State) -> Conclusion:
+def _conclude_claims(state: State) -> Conclusion:
     """Return the verdicts, refuted claims first; before there are any, the claims."""
-    is_judged = any(claim.verdict for claim in state.claims)
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
-    document: dict[str, Any] = {
-        "claims": [
-            to_builtins(claim) | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
-            for claim in claims
-        ],
-        "refutation_rate": round(rate, 3),
-    }
+    shown = [
+        to_builtins(claim) | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+        for claim in claims
+    ]
+    document: dict[str, Any] = {"claims": shown, "refutation_rate": round(rate, 3)}
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
     lines = [f"{claim.verdict}: {claim.place}{claim.text} ({claim.reason})" for claim in claims]
+    is_judged = any(claim.verdict for claim in claims)
     return Conclusion("\n".join(lines) if is_judged else None, document=document)
-
-
-def _ask_reader(state: State, kind: str, task: str, about: str = "") -> Ask:
-    text = _SCORE.sub("", state.problem)
-    return Ask(f"{text}\n\n{task}", SYSTEM, {"kind": kind, "problem": text}, by="judge", about=about)
-
-
-def _ask_solver(state: State, kind: str, task: str) -> Ask:
-    facts = {"kind": kind, "problem": state.problem}
-    return Ask(f"Problem: {state.problem}\n\n{task}", SOLVER, facts)
 
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
@@ -501,7 +485,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     options=Options,
     calls=4,
     state=State,
-    conclude=lambda state: conclude_proofs(state) if state.solves else conclude_claims(state),
+    conclude=conclude,
     details=ProveAndRefuteDetails,
     task_after_thoughts="Refute these thoughts: which of their claims carry the conclusion and do not hold?",
     stages=(
