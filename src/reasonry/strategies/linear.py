@@ -267,7 +267,7 @@ def decide(s: State) -> Body:
         decision = Decision(next="hypothesis_generation", reason=reason)
     elif decision is None:
         (reply,) = yield request(s, _question(s, "decide", _with_counts(s, DECIDE)))
-        decision = _decision(reply.value)
+        decision = reply.value
     assert decision is not None
     text = decision.reason or f"Next: {decision.next}."
     return _record(replace(s, decision=decision), decision.next, text, data={"next": decision.next})
@@ -372,16 +372,10 @@ def _latest_thought(state: State) -> str | None:
     return state.log[state.places[state.latest - 1] - 1].text if state.latest else None
 
 
-def _decision(reply: Evaluation | Revision | Decision | HypothesisTest) -> Decision | None:
+def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
     """Return what a reply says of how to go on."""
-    if reply.next is None:
-        return None
-    return Decision(
-        next=reply.next,
-        reason=reply.reason if isinstance(reply, Decision) else "",
-        total_thoughts=reply.total_thoughts,
-        branch_from_thought=reply.branch_from_thought,
-    )
+    total, left = reply.total_thoughts, reply.branch_from_thought
+    return reply.next and Decision(next=reply.next, total_thoughts=total, branch_from_thought=left)
 
 
 def _count(written: Number) -> int | None:

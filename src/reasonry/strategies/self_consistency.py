@@ -203,12 +203,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         if options.window is not None:
             return min(options.window, remaining)
         leader = votes[0] if votes else Vote("", 0, ())
-        numbers = range(1, remaining)
-        for number in numbers:
+
+        def settles(number: int) -> bool:
             ahead = replace(leader, count=leader.count + number)
-            if self._is_settled((ahead, *votes[1:]), remaining - number):
-                return number
-        return remaining
+            return self._is_settled((ahead, *votes[1:]), remaining - number)
+
+        return next(filter(settles, range(1, remaining)), remaining)
 
     def _is_settled(self, votes: tuple[Vote, ...], remaining: int) -> bool:
         """Whether the stopping rule holds."""

@@ -9,7 +9,7 @@ from msgspec import Meta
 from ...core.bodies import Conclusion
 from ...core.details import AnswerDetails
 from .plain_text import result_text
-from .questions import DecisionReply, texts
+from .questions import texts
 from .state import Iteration, Plan, State, is_broke, iteration_id, plan_id
 
 
@@ -55,24 +55,17 @@ def document(state: State) -> dict[str, Any]:
     made, focus, focused, now = state.synthesis, state.focus, state.focused, state.now
     plans = [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)]
     found = (each.complexity for each in reversed(state.iterations) if each.complexity)
-    synthesis: dict[str, Any] = dict.fromkeys(
-        ("synthesis", "final_answer", "title", "headline", "image_caption")
-    )
-    if made is not None:
-        synthesis = {
-            "synthesis": {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
-            "final_answer": str(made.final_answer),
-            "title": made.title,
-            "headline": made.headline,
-            "image_caption": made.image_caption if state.options.image else None,
-        }
     return {
         "complexity": _data(next(found, None)),
         "plans": plans,
         "selected_plan": None if now.selected is None else plans[now.selected],
         "tasks": [task.document for task in state.tasks],
         "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
-        **synthesis,
+        "synthesis": made and {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
+        "final_answer": made and str(made.final_answer),
+        "title": made and made.title,
+        "headline": made and made.headline,
+        "image_caption": made.image_caption if made and state.options.image else None,
         "focused_answer": {"type": focus.kind, "value": focused} if focus and focused is not None else None,
         **state.final.document,
         "diagnostics": {
@@ -82,20 +75,16 @@ def document(state: State) -> dict[str, Any]:
 
 
 def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
+    decision = iteration.decision
     return {
         "id": iteration_id(number),
         "iteration": number,
         "complexity": _data(iteration.complexity),
         "plans": [_plan(number, n, plan) for n, plan in enumerate(iteration.plans, 1)],
         "selected_plan": None if iteration.selected is None else iteration.selected + 1,
-        "decision": _decision(iteration.decision),
+        "decision": decision
+        and {"continue_iterations": decision.continue_iterations, **(_data(decision) or {})},
     }
-
-
-def _decision(reply: DecisionReply | None) -> dict[str, Any] | None:
-    if reply is None:
-        return None
-    return {"continue_iterations": reply.continue_iterations, **(_data(reply) or {})}
 
 
 def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:

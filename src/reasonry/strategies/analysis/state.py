@@ -28,6 +28,7 @@ from .questions import (
     Complexity,
     DecisionReply,
     PlannedTask,
+    Quality,
     SynthesisReply,
 )
 
@@ -137,6 +138,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
         passages: What was found in the user's documents; None: nothing was looked for yet.
         program: The last one written for it.
         errors: Of the attempts that failed.
+        ballots: On its result, each with the reason; empty where no vote could be read.
     """
 
     resource_name: str
@@ -152,9 +154,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     program: str = ""
     result: Any = None
     errors: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    votes_drawn: int = 0
+    ballots: tuple[tuple[Quality | Literal[""], str], ...] = ()
 
     @property
     def title(self) -> str:
@@ -188,10 +188,6 @@ class Task(Struct, frozen=True, omit_defaults=True):
             "attempts": len(self.errors) + (self.status != "FAILED" and self.at != "waiting"),
             "errors": list(self.errors),
         }
-
-    def skip(self, reason: str) -> Task:
-        """Close a task that will not be carried to its end; one that is over stays as it is."""
-        return self if self.at == "over" else replace(self, status="SKIPPED", reason=reason, at="over")
 
 
 class Plan(Struct, frozen=True, omit_defaults=True):
@@ -306,11 +302,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(task for task in self.tasks if task.status == "ACCEPTED")
 
     @property
-    def passages(self) -> tuple[dict[str, Any], ...] | None:
-        """All of the documents, where they are small enough to be shown instead of searched."""
-        return self.overview.passages
-
-    @property
     def tool_names(self) -> frozenset[str]:
         """The tools there are."""
         return frozenset(card.name for card in self.options.tools)
@@ -362,11 +353,12 @@ def documents_shown(state: State, *, whole: bool = False) -> str:
     Args:
         whole: Show documents that are read whole as they are.
     """
+    passages = state.overview.passages
     if not state.overview.documents:
         return ""
-    if whole and state.passages is not None:
-        return DOCUMENTS.format(how="reads whole", documents=passages_text(state.passages))
-    how = "searches" if state.passages is None else "reads whole"
+    if whole and passages is not None:
+        return DOCUMENTS.format(how="reads whole", documents=passages_text(passages))
+    how = "searches" if passages is None else "reads whole"
     lines = (
         f"{document.source} ({document.characters} characters): {document.begins}"
         for document in state.overview.documents
@@ -481,5 +473,8 @@ def votes_due(state: State, answers: Sequence[str], drawn: int) -> int:
 
 def end_work(state: State, reason: str, detail: str) -> State:
     """Return the state with no further work to do; tasks that are not over are skipped."""
-    tasks = tuple(task.skip(detail) for task in state.tasks)
+    tasks = tuple(
+        task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
+        for task in state.tasks
+    )
     return replace(state, tasks=tasks, ended=(reason, detail))

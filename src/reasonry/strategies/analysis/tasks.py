@@ -11,8 +11,8 @@ together. Only what is accepted enters the analysis history.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ...core.bodies import Body, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
-from ...core.events import Failed, Reply, ToolReturned
+from ...core.events import Failed, ToolReturned
 from ...core.json_schema import faults
 from ...core.strategy import inlined_schema
 from ...core.text import cut
@@ -256,13 +256,14 @@ Attempt = Generator[Effect, Any, Task]
 
 def _answer(state: State, task: Task) -> Attempt:
     """Find passages in the user's documents, unless they can be shown whole, and have the model say what is known."""
-    if task.passages is None and state.passages is None and RETRIEVER in state.tool_names:
+    whole = state.overview.passages
+    if task.passages is None and whole is None and RETRIEVER in state.tool_names:
         found = yield CallTool(RETRIEVER, {"query": task.text}, about=task.id)
         if isinstance(found, Failed):
             return _book_failure(state, task, found)
         passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
         task = replace(task, passages=[] if passages is None else passages)
-    passages = list(state.passages) if task.passages is None and state.passages is not None else task.passages
+    passages = list(whole) if task.passages is None and whole is not None else task.passages
     written = yield _performance(state, task, passages)
     if isinstance(written, Failed):
         return _book_failure(state, task, written)
@@ -289,9 +290,7 @@ def _deduce(state: State, task: Task) -> Attempt:
 def _own_verdict(task: Task, written: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
     """Return the task with what whoever carried it out says of its result, where that was asked, and the result."""
     result = {name: value for name, value in written.items() if name not in ("quality", "reason")}
-    return (
-        _with_vote(task, written["quality"], written.get("reason", "")) if "quality" in written else task
-    ), result
+    return (_add_ballot(task, written) if "quality" in written else task), result
 
 
 def _compute(state: State, task: Task) -> Attempt:
@@ -383,7 +382,12 @@ def judge(s: State) -> Body:
     s, answers = yield from ask(s, *(_judgement(s, task, sample) for task, sample in due))
     judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
-        judged[task.number] = _add_vote(judged[task.number], answer)
+        judged[task.number] = _add_ballot(
+            judged[task.number],
+            {"reason": f"there was no verdict: {answer.message}"}
+            if isinstance(answer, Failed)
+            else msgspec.to_builtins(answer.value),
+        )
     settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(s, task)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
     s = replace(with_tasks(s, *(judged | settled).values()), history=(*s.history, *accepted))
@@ -399,13 +403,13 @@ def _ballots_due(state: State) -> list[tuple[Task, int]]:
     due = [
         (task, sample)
         for task in _tasks_at(state, "quality_evaluation")
-        for sample in range(task.votes_drawn, task.votes_drawn + _votes_due(state, task))
+        for sample in range(len(task.ballots), len(task.ballots) + _votes_due(state, task))
     ]
     return due[: affordable(state, len(due))]
 
 
 def _votes_due(state: State, task: Task) -> int:
-    return votes_due(state, task.verdicts, task.votes_drawn)
+    return votes_due(state, _votes(task), len(task.ballots))
 
 
 def _judgement(state: State, task: Task, sample: int) -> Ask:
@@ -418,28 +422,20 @@ def _judgement(state: State, task: Task, sample: int) -> Ask:
     return question(state, "quality", text, sample=sample, by="judge", facts=facts, about=task.id)
 
 
-def _add_vote(task: Task, answer: Reply | Failed) -> Task:
-    if isinstance(answer, Failed):
-        reason = f"there was no verdict: {answer.message}"
-        return replace(task, votes_drawn=task.votes_drawn + 1, reason=reason)
-    return _with_vote(task, answer.value.quality, answer.value.reason)
+def _add_ballot(task: Task, vote: Mapping[str, Any]) -> Task:
+    return replace(task, ballots=(*task.ballots, (vote.get("quality", ""), vote.get("reason", ""))))
 
 
-def _with_vote(task: Task, quality: str, reason: str) -> Task:
-    return replace(
-        task,
-        votes_drawn=task.votes_drawn + 1,
-        verdicts=(*task.verdicts, quality),
-        reasons=(*task.reasons, reason),
-    )
+def _votes(task: Task) -> list[str]:
+    return [quality for quality, _ in task.ballots if quality]
 
 
 def _settle(task: Task) -> Task:
-    votes = tally(task.verdicts)
-    if not votes:
-        return replace(task, status="REJECTED", at="over")
-    verdict: Literal["ACCEPTED", "REJECTED"] = "ACCEPTED" if votes[0].answer == "ACCEPTED" else "REJECTED"
-    return replace(task, status=verdict, reason=task.reasons[votes[0].voters[0]], at="over")
+    votes = tally(_votes(task))
+    verdict = "ACCEPTED" if votes and votes[0].answer == "ACCEPTED" else "REJECTED"
+    last = task.ballots[-1][1]
+    reason = next((reason for quality, reason in task.ballots if quality == verdict), last)
+    return replace(task, status=verdict, reason=reason, at="over")
 
 
 def _entry(state: State, task: Task) -> str:

@@ -173,30 +173,17 @@ def evaluate(s: State) -> Body:
 
 def _prune(s: State, verdicts: Sequence[Verified | Failed]) -> State:
     """Mark what is proved wrong; end the search with the first that is proved right."""
-    judged = [
-        (child, Verified("unknown") if isinstance(verdict, Failed) else verdict)
-        for child, verdict in zip(s.fresh, verdicts, strict=True)
-    ]
-    fresh = tuple(
-        replace(
-            child,
-            refuted=True,
-            score=0.0,
-            why=verdict.detail or "the verifier says that it is wrong",
-            dropped="verifier",
-        )
-        if verdict.verdict == "wrong"
-        else child
-        for child, verdict in judged
-    )
-    s = replace(s, fresh=fresh)
-    for child, verdict in judged:
-        if verdict.verdict == "right":
-            solved = tuple(replace(each, score=1.0) if each.id == child.id else each for each in fresh)
-            return replace(
-                s, fresh=solved, reason="verified", winner=child.id, answer=verdict.answer, proved=True
-            )
-    return s
+    fresh = list(s.fresh)
+    for place, (child, verdict) in enumerate(zip(s.fresh, verdicts, strict=True)):
+        if isinstance(verdict, Failed):
+            continue
+        if verdict.verdict == "wrong":
+            why = verdict.detail or "the verifier says that it is wrong"
+            fresh[place] = replace(child, refuted=True, score=0.0, why=why, dropped="verifier")
+        elif verdict.verdict == "right" and s.winner is None:
+            fresh[place] = replace(child, score=1.0)
+            s = replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
+    return replace(s, fresh=tuple(fresh))
 
 
 def _calculate(child: Node, problem: str) -> Node:
