@@ -156,12 +156,8 @@ def think(to: str) -> Callable[[State], Body]:
         if s.final.text is not None or s.is_spent:
             return go(s, to)
         question = _question(s, "react_turn")
-        if s.options.votes > 1:
-            draws = [replace(question, sample=number) for number in range(s.options.votes)]
-            reply = _most_agreed(s, (yield request(s, *draws, give_failures=True)))
-        else:
-            (answered,) = yield request(s, question)
-            reply = answered.value
+        draws = [replace(question, sample=number) for number in range(s.options.votes)]
+        reply = _most_agreed(s, (yield request(s, *draws, give_failures=True)))
         actions, answer = reply.actions, None if reply.actions else reply.answer
         if actions and reply.answer:
             actions = (*actions, Written(f"finish[{reply.answer}]", fault=EARLY))

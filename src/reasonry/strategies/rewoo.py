@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
@@ -244,16 +244,7 @@ class RewooDetails(Details):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer, with the plan and what it brought."""
-    calls = [
-        {
-            "id": call.id,
-            "plan": call.plan,
-            "tool": call.tool,
-            "input": call.input,
-            "failed": state.failed.get(call.id),
-        }
-        for call in state.calls
-    ]
+    calls = [asdict(call) | {"failed": state.failed.get(call.id)} for call in state.calls]
     return conclude_answer(state.final, {"plan": calls, "evidence": state.evidence})
 
 

@@ -147,15 +147,9 @@ def decide(s: State) -> Move:
 def extract(s: State) -> Body:
     """Y ← read off s_n, unless it was said with the last line, or is all there is in s_n."""
     values = list(s.variables.values())
-    only = values[0] if len(values) == 1 and isinstance(values[0], str | int | float) else None
-    if (
-        s.final.text is None
-        and s.finished
-        and only is not None
-        and not s.final.objections
-        and str(only).strip()
-    ):
-        s = replace(s, final=s.final.propose(str(only).strip()))
+    only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
+    if only and s.finished and s.final.text is None and not s.final.objections:
+        s = replace(s, final=s.final.propose(only))
     best = _format_variables(s.variables) if s.variables else None
     return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
 

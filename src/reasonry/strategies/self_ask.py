@@ -110,9 +110,7 @@ class Options(AnswerOptions, frozen=True):
     @property
     def card(self) -> ToolCard | None:
         """The tool that answers the sub-questions; None: the model does."""
-        if self.tool is None:
-            return self.tools[0] if self.tools else None
-        return card_named(self.tools, self.tool)
+        return next(iter(self.tools), None) if self.tool is None else card_named(self.tools, self.tool)
 
 
 class FollowUp(Struct, frozen=True, rename="camel"):
@@ -174,13 +172,9 @@ def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, s
 
 def _read_data(text: str) -> tuple[FollowUp, str] | Unreadable:
     reading = parse.read_form(text, FollowUp)
-    if isinstance(reading, Unreadable) or reading[0].sub_question is None:
+    if isinstance(reading, Unreadable) or (reading[0].sub_question or "").count("?") < 2:
         return reading
-    return (
-        reading
-        if reading[0].sub_question.count("?") < 2
-        else Unreadable("it asks several questions; ask one")
-    )
+    return Unreadable("it asks several questions; ask one")
 
 
 def formulate(s: State) -> Move:

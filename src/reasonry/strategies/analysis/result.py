@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from ...core.bodies import Conclusion
 from ...core.details import AnswerDetails
@@ -102,5 +103,4 @@ def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:
 def _data(reply: Any) -> dict[str, Any] | None:
     if reply is None:
         return None
-    values = {name: getattr(reply, name) for name in reply.__struct_fields__}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(reply).items()}

@@ -71,15 +71,15 @@ from .state import (
     with_tasks,
 )
 
-REPLIES: dict[str, type[Struct]] = {
-    "knowledge": KnowledgeReply,
-    "logic_kernel": LogicReply,
-    "py_executor": CodeReply,
+REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
+    "knowledge": (KnowledgeReply, JudgedKnowledgeReply),
+    "logic_kernel": (LogicReply, JudgedLogicReply),
+    "py_executor": (CodeReply, CodeReply),
 }
-"""What the model replies when it is the resource."""
+"""What the model replies when it is the resource, and where it judges what it brings, too.
 
-JUDGED_REPLIES = REPLIES | {"knowledge": JudgedKnowledgeReply, "logic_kernel": JudgedLogicReply}
-"""The same where the model judges what it brings; what a program brings is known only when it has run."""
+What a program brings is known only when it has run.
+"""
 
 SHORTEST_QUOTE = 8
 """Characters; shorter texts are words that a reason may need."""
@@ -359,7 +359,7 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
 
 
 def _reply_form(state: State, resource: str) -> type[Struct]:
-    return (JUDGED_REPLIES if state.options.judge_own_results else REPLIES)[resource]
+    return REPLIES[resource][state.options.judge_own_results]
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
