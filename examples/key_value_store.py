@@ -147,14 +147,6 @@ class KeyValueSessions:
         ]
         return found[:limit]
 
-    async def sessions_behind(
-        self, session_id: str | None = None, owner: str | None = None
-    ) -> list[tuple[str, str]]:
-        return []  # No run writes a session here.
-
-    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
-        self.write(Kept(self.existing(session_id).row, list(thoughts)))
-
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
         async with self.lock:
             if row.session_id in self.service:

@@ -137,7 +137,7 @@ class Use(Struct, frozen=True):
     thoughts: int
     at_ms: int
     added: tuple[ThoughtRow, ...] = ()
-    """The latest of its thoughts, so that searches find them; those the store has already are not written again."""
+    """The latest of its thoughts; those the store has already are not written again."""
 
 
 class RunStore(Protocol):
@@ -153,12 +153,14 @@ class RunStore(Protocol):
         session: SessionRow | None = None,
         key: RequestKey | None = None,
         *,
+        thoughts: Sequence[ThoughtRow] = (),
         drive: bool = False,
         job: JobOptions | None = None,
     ) -> str:
         """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
 
         Args:
+            thoughts: Those that the session begins with.
             drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
             job: It waits so for a worker, from the same transaction on, where workers share the store.
 
@@ -278,7 +280,7 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     purpose: str = ""
     """Head of the first thought or of the problem, for lists."""
     run_id: str | None = None
-    """Set where a run writes this session; its thoughts are then read from the run's journal."""
+    """Set where a run writes this session."""
     head: bytes = b"{}"
     """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
     owner: str = ""
@@ -426,21 +428,7 @@ class SessionStore(Protocol):
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
-        """Find thoughts that contain `query`, any string, whatever its case; see `sessions_behind`."""
-        ...
-
-    async def sessions_behind(self, session_id: str | None = None) -> list[tuple[str, str]]:
-        """Return the sessions some of whose thoughts are in the journal of their run alone, each with its run."""
-        ...
-
-    async def keep_thoughts(self, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
-        """Keep the thoughts of a session that a run writes, from the first on, so that searches find them.
-
-        This is no use of the session.
-
-        Raises:
-            NotFoundError: There is no such session.
-        """
+        """Find thoughts that contain `query`, any string, whatever its case."""
         ...
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:

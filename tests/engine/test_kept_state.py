@@ -46,6 +46,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
     assert not again.is_whole or at == 0
     assert again.snapshot == whole.snapshot
     assert (again.usage, again.ledger, again.counts) == (whole.usage, whole.ledger, whole.counts)
+    assert again.branches == whole.branches
     assert [one.id for one in again.open_effects] == [one.id for one in whole.open_effects]
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from reasonry.app.run_thoughts import thought_rows
 from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, NotFoundError
 from reasonry.guided.sessions import Sessions
 
-from ..engine.answering import order, performers_of
+from ..engine.answering import coach_on, order, performers_of
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
 from ..engine.running import accept, drive, trace_of
@@ -53,6 +55,24 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
         exported = await sessions.export({"sessionId": result.session_id})
         assert len(exported["thoughts"]) == len(shown)
         assert (await sessions.export({"sessionId": result.session_id, "format": "mermaid"}))["text"]
+
+
+@each_driven
+async def test_it_has_each_thought_at_once_though_the_run_is_read_from_its_kept_state(
+    strategy: Strategy[Any, Any],
+) -> None:
+    async with App("memory") as app:
+        with patch("reasonry.engine.engine.KEEP_EVERY", 1):
+            for seed in range(3):
+                run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
+                for most in (1, 2, 4, None):
+                    await coach_on(
+                        app.engine, run_id, world(strategy, seed, 0.0), most, lambda asked: asked[:1]
+                    )
+                    row, record = await app.store.run(run_id), await app.engine.record(run_id)
+                    stored = await app.store.thoughts(row.session_id, limit=500)
+                    assert stored == thought_rows(record.thoughts())
+                    assert (await app.store.session(row.session_id)).thoughts == len(stored)
 
 
 async def a_run(app: App, steps: int = 3) -> str:

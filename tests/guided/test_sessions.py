@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.run_thoughts import new_rows
+from reasonry.app.run_thoughts import thought_rows
 from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.which_session import Thinker
-from reasonry.records import RunRow, SessionRow, ThoughtRow
+from reasonry.records import RunRow, SessionRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
 
@@ -672,22 +672,17 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
         Thought("a plan", stage="approach_exploration"),
         Thought("b", stage="branch_development", branch="n1"),
     ]
-
-    async def thoughts_of(run_id: str) -> list[ThoughtRow]:
-        assert run_id == "r1"
-        return new_rows()(thoughts)
-
-    sessions = Sessions(store, STRATEGIES, run_thoughts=thoughts_of)
+    sessions = Sessions(store, STRATEGIES)
     now = sessions._clock()  # pyright: ignore[reportPrivateUsage]
     row = SessionRow("s1", "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
     await store.create_run(
         RunRow("r1", "s1", "tree_of_thoughts", "offline", "make 24", "active", now, now), []
     )
-    await store.import_session(row, [])
+    await store.import_session(row, thought_rows(thoughts))
     return sessions, "s1"
 
 
-async def test_the_session_of_a_run_is_read_from_its_journal(at: Desk) -> None:
+async def test_the_session_of_a_run_is_shown_as_any_other(at: Desk) -> None:
     sessions, sid = await run_session(at.store)
     got = await sessions.get({"sessionId": sid, "branchId": "n1"})
     assert (got["run_id"], [one["thought"] for one in got["thoughts"]]) == ("r1", ["b"])

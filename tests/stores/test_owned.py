@@ -45,7 +45,6 @@ CALLS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
     "session_ids": lambda store, name: store.session_ids(name),
     "thoughts": lambda store, name: store.thoughts(name),
     "search_thoughts": lambda store, name: store.search_thoughts("e", session_id=name),
-    "keep_thoughts": lambda store, name: store.keep_thoughts(name, thoughts("x")),
     "delete_session": lambda store, name: store.delete_session(name),
     "change, looked at": lambda store, name: store.change(
         name, lambda view: SessionChange(value=(view.row, view.latest(3), view.with_number(1)))

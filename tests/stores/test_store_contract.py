@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reasonry.errors import ConflictError, NotFoundError, StoreError, UsageError
 from reasonry.records import (
@@ -534,21 +535,17 @@ class TestSessionsOfRuns:
         await store.delete_session("mine")
         await store.append("r", [line(3)], None, Use(8, 9_000))
 
-    async def test_what_the_journal_alone_has_is_told_of_until_it_is_kept(self, store: Store) -> None:
-        await self.of_a_run(store, "1", thoughts=2)
+    async def test_their_thoughts_are_written_once_with_the_lines(self, store: Store) -> None:
+        one, two, three = thoughts("x", "X", "xx")
+        row = session_row("s1", run_id="r1", thoughts=1)
+        await store.create_run(run_row("r1", session_id="s1"), [line(1)], row, thoughts=[one])
         await store.import_session(session_row("guided"), thoughts("x", "y"))
-        await self.of_a_run(store, "2", thoughts=1, owner="ana")
-        await self.of_a_run(store, "3")
-        assert await store.sessions_behind() == [("s1", "r1"), ("s2", "r2")]
-        assert (
-            await store.sessions_behind("s2")
-            == await store.of_owner("ana").sessions_behind()
-            == [("s2", "r2")]
-        )
-        assert await store.sessions_behind("s3") == []
-        await store.keep_thoughts("s1", thoughts("x", "X"))
-        assert found(await store.search_thoughts("x")) == [("s1", 1), ("s1", 2), ("guided", 1)]
-        assert await store.sessions_behind() == [("s2", "r2")]
+        await store.append("r1", [line(2)], None, Use(2, 5_000, (one, two)))
+        await store.append("r1", [line(3)], None, Use(3, 6_000, (three,)))
+        with pytest.raises(ConflictError):
+            await store.append("r1", [line(3)], None, Use(4, 7_000, (replace(three, seq=4),)))
+        assert await store.thoughts("s1") == [one, two, three]
+        assert found(await store.search_thoughts("x")) == [("s1", 1), ("s1", 2), ("s1", 3), ("guided", 1)]
 
 
 class TestBadInput:

@@ -15,6 +15,7 @@ import pytest
 from pydantic import create_model
 
 import reasonry
+from reasonry.app.run_thoughts import thought_rows
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
 from reasonry.engine.engine import Engine, Order
@@ -159,9 +160,9 @@ async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closin
         reasonry.thinking_tool(store="redis://host")
 
 
-async def test_the_session_of_a_run_is_read_from_its_journal_and_gone_on_with_in_another() -> None:
+async def test_the_session_of_a_run_is_shown_and_gone_on_with_in_another() -> None:
     store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
-    engine = Engine(store, STRATEGIES)
+    engine = Engine(store, STRATEGIES, rows=thought_rows)
     order = Order(strategy=strategy, problem="Which way?", options=strategy.options(), budget=Budget(calls=9))
     result = await drive(engine, await accept(engine, order), Performers(ByExample()))
     session = await reasonry.get_session(result.session_id, store=store)

@@ -27,7 +27,7 @@ from ..reading.arguments import bad_cursor, position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
-from .run_thoughts import new_rows
+from .run_thoughts import thought_rows
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -165,7 +165,7 @@ def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tup
 
 def _page(record: Record, after: int, limit: int) -> Document:
     places = record.fork_points()
-    thoughts = map(_thought, new_rows()(record.thoughts()))
+    thoughts = map(_thought, thought_rows(record.thoughts()))
     asked = (_question(question, places) for question in record.entries("questions"))
     found, more = page_of(itertools.zip_longest(thoughts, asked), after, limit, MAX_PAGE_CHARS)
     questions = [question for _, question in found if question is not None]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
 
 from ..core.bodies import Thought
 from ..core.problem import quote_latest
 from ..core.text import beginning
-from ..engine.record import Rows
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..records import ThoughtRow
 
@@ -17,13 +15,18 @@ MAX_QUOTED_CHARS = 16_000
 MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 
-def new_rows() -> Rows:
-    """Return a function that turns thoughts of a run, as they come, into the rows of its session, numbered in order."""
-    seqs, numbers = count(1), dict[str, int]()
+def thought_rows(
+    thoughts: Iterable[Thought], before: int = 0, branches: dict[str, int] | None = None
+) -> list[ThoughtRow]:
+    """Return thoughts of a run as the rows of its session, numbered in order.
 
-    def row_of(thought: Thought) -> ThoughtRow:
-        number = next(seqs)
-        left = None if thought.branch is None or thought.leaves is None else numbers.get(thought.leaves)
+    Args:
+        before: How many thoughts of the run come before these.
+        branches: The number of the first thought of each branch that has begun before.
+    """
+    rows, firsts = list[ThoughtRow](), {} if branches is None else branches
+    for number, thought in enumerate(thoughts, before + 1):
+        left = None if thought.branch is None or thought.leaves is None else firsts.get(thought.leaves)
         record = ThoughtRecord(
             stage=thought.stage,
             is_revision=thought.revises is not None,
@@ -35,10 +38,9 @@ def new_rows() -> Rows:
             score=thought.score,
         )
         if thought.branch is not None:
-            numbers.setdefault(thought.branch, number)
-        return ThoughtRow(number, number, thought.text, thought.branch, encode(record))
-
-    return lambda thoughts: [*map(row_of, thoughts)]
+            firsts.setdefault(thought.branch, number)
+        rows.append(ThoughtRow(number, number, thought.text, thought.branch, encode(record)))
+    return rows
 
 
 def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:

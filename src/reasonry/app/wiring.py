@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import os
@@ -24,7 +23,7 @@ from ..masking import SECRETS
 from ..records import Store
 from .installed import installed_strategies
 from .participants import PerformerPool
-from .run_thoughts import new_rows, quote_thoughts
+from .run_thoughts import quote_thoughts, thought_rows
 from .use_cases import RunRequest, UseCases
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class App(UseCases):
         """A store that was handed in may lack what only servers and operators need."""
         policy = policy or Policy()
         registry = installed_strategies(self.environ) if strategies is None else strategies
-        engine = Engine(self.store, registry, policy, new_rows, self._tell_verdicts)
+        engine = Engine(self.store, registry, policy, thought_rows, self._tell_verdicts)
         super().__init__(engine, PerformerPool(self.environ))
         self._owned.push_async_callback(self.pool.close)
         self._is_one_owners = False
@@ -74,7 +73,7 @@ class App(UseCases):
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
         scoped.engine = Engine(
-            scoped.store, self.strategies, self.engine.policy, new_rows, scoped._tell_verdicts
+            scoped.store, self.strategies, self.engine.policy, thought_rows, scoped._tell_verdicts
         )
         scoped._owned, scoped._is_one_owners = AsyncExitStack(), True
         return scoped
@@ -104,7 +103,6 @@ class App(UseCases):
             self.store,
             self.strategies,
             settings,
-            run_thoughts=self._thoughts_of,
             directory=directory,
             chooses_ids=not self._is_one_owners,
         )
@@ -179,10 +177,6 @@ class App(UseCases):
         ):
             with contextlib.suppress(NotFoundError, StoreError):
                 await self.sessions().take_verdicts(session_id, claims)
-
-    async def _thoughts_of(self, run_id: str) -> Any:
-        record = await self.engine.record(run_id)
-        return await asyncio.to_thread(lambda: new_rows()(record.thoughts()))
 
 
 def _working_directory() -> str:

@@ -94,7 +94,7 @@ class Engine:
 
     Args:
         strategies: The registry, by canonical name.
-        new_rows: See `RunJournal`.
+        rows: See `RunJournal`.
         on_end: Awaited with each run that has ended here.
     """
 
@@ -103,11 +103,11 @@ class Engine:
         store: Store,
         strategies: Registry,
         policy: Policy | None = None,
-        new_rows: Callable[[], Rows] | None = None,
+        rows: Rows = lambda thoughts, before, branches: (),
         on_end: Callable[[Run], Awaitable[None]] | None = None,
     ) -> None:
         self.store, self.strategies, self.policy = store, strategies, policy or Policy()
-        self.new_rows, self.on_end = new_rows, on_end
+        self.rows, self.on_end = rows, on_end
 
     # -- accepting
 
@@ -184,7 +184,10 @@ class Engine:
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])
         job = job and replace(job, carried=carried_context())
-        accepted = await self.store.create_run(row, lines, session, key, drive=drive, job=job)
+        thoughts = self.rows(run.thoughts, 0, run.branches)
+        accepted = await self.store.create_run(
+            row, lines, session, key, thoughts=thoughts, drive=drive, job=job
+        )
         if accepted != run_id:
             return Accepted(accepted)
         chain.extend(lines)
@@ -422,7 +425,7 @@ class OpenRun(RunJournal):
     """A run that this task holds the right to drive, read once."""
 
     def __init__(self, engine: Engine, read: ReadRun) -> None:
-        super().__init__(engine.store, read, engine.new_rows)
+        super().__init__(engine.store, read, engine.rows)
         self.engine = engine
 
     async def drive(

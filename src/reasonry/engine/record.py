@@ -29,8 +29,8 @@ _REPLAYED: Final = ("events", "path", "thoughts")
 CHUNK: Final = 500
 """Entries of a list that are taken together, so that a part of a long run is read without the rest."""
 
-Rows = Callable[[Iterable[Thought]], list[ThoughtRow]]
-"""Turns the thoughts that come next into rows; begins with the first one of a run."""
+Rows = Callable[[Iterable[Thought], int, dict[str, int]], Sequence[ThoughtRow]]
+"""Turns thoughts of a run into rows, from how many come before them and the first thought of each branch so far."""
 
 Chunk = tuple[str, list[Any]]
 """Entries of one of the lists, as JSON data."""

@@ -94,6 +94,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     lost: int
     cut: Usage
     out: dict[str, int]
+    branches: dict[str, int]
     reused: Usage = NOTHING
     paused: bool = False
 
@@ -120,6 +121,8 @@ class Run:
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
         self.performed: dict[str, Performed] = {}
+        self.branches: dict[str, int] = {}
+        """The number of the first thought of each branch."""
         self.origins: list[str] = []
         """For each thought the effect with whose event it was recorded; empty where there was none."""
         self._prompts = PromptLog()
@@ -143,11 +146,10 @@ class Run:
         self.skipped = Counts()
         """What had happened before the kept state that this fold begins with; the lists above begin after it."""
         if kept is None:
-            options = msgspec.convert(begun.options, self.strategy.options)
             step = begin(
                 self.strategy,
                 begun.problem,
-                options,
+                msgspec.convert(begun.options, self.strategy.options),
                 strategies=strategies,
                 form=begun.form,
                 checks_form=begun.checks_form,
@@ -269,6 +271,9 @@ class Run:
 
     def _note(self, step: Step, origin: str) -> Snapshot:
         self.edges += step.edges
+        for number, thought in enumerate(step.thoughts, self.counts.thoughts + 1):
+            if thought.branch is not None:
+                self.branches.setdefault(thought.branch, number)
         self.thoughts += step.thoughts
         self.origins += [origin] * len(step.thoughts)
         for pending in step.effects:

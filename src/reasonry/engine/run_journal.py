@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..ids import now_ms
-from ..records import JobOptions, RunRow, Store, ThoughtRow, Use
+from ..records import JobOptions, RunRow, Store, Use
 from . import journal
 from .journal import Chain, Entry
 from .record import Rows, ending
@@ -32,16 +32,14 @@ class RunJournal:
     """A run that this task may write to, read once.
 
     Args:
-        new_rows: Returns what turns the thoughts of a run into rows; None: no rows are written, so that a search reads
-            the journal.
+        rows: Turns thoughts into the rows of the run's session.
     """
 
-    def __init__(self, store: Store, read: ReadRun, new_rows: Callable[[], Rows] | None = None) -> None:
-        self.store, self._new_rows = store, new_rows
+    def __init__(self, store: Store, read: ReadRun, rows: Rows) -> None:
+        self.store, self._rows = store, rows
         self.row, self.run, self.chain, self.kept = read
-        self._rows: Rows | None = None
-        self._rows_of: Run | None = None
-        self._count = 0
+        self._thoughts = self.run.skipped.thoughts
+        """How many thoughts the session has, as far as is known here."""
 
     @property
     def result(self) -> Result:
@@ -84,6 +82,7 @@ class RunJournal:
             if writing.exception() is None:
                 self.chain.extend(lines)
                 self.row = row or self.row
+                self._thoughts = use.thoughts if use else self._thoughts
                 on_written(self.chain.seq, entries)
 
     async def reload(self) -> list[Entry]:
@@ -95,11 +94,7 @@ class RunJournal:
         return entries[known:]
 
     def _use(self, at_ms: int) -> Use:
-        """Return the use of the session now; a run not folded from its first line leaves its thoughts to its end."""
-        added: list[ThoughtRow] = []
-        if self._new_rows is not None and self.run.is_whole:
-            if self._rows is None or self._rows_of is not self.run:
-                self._rows, self._rows_of, self._count = self._new_rows(), self.run, 0
-            added = self._rows(self.run.thoughts[self._count :])
-            self._count += len(added)
-        return Use(self.run.counts.thoughts, at_ms, tuple(added))
+        """Return the use of the session now, with the thoughts that it has not yet."""
+        run, known = self.run, self._thoughts
+        new = run.thoughts[known - run.skipped.thoughts :]
+        return Use(run.counts.thoughts, at_ms, tuple(self._rows(new, known, run.branches)))

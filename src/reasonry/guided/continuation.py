@@ -24,9 +24,6 @@ from .thinking_tool import Notice
 from .transcripts import copy_run
 from .turn import Find, Taken, ThinkingTurn
 
-RunThoughts = Callable[[str], Awaitable[Sequence[ThoughtRow]]]
-"""Reads the thoughts of a session that a run writes, by run id."""
-
 
 def continuation_id(session_id: str) -> str:
     """Return the id of the session in which the run that writes `session_id` is continued: a UUIDv7 of its time."""
@@ -43,7 +40,7 @@ class RunContinuations(NamedTuple):
     """Goes on with runs of a store as sessions."""
 
     store: Store
-    run_thoughts: RunThoughts
+    read_thoughts: Callable[[str], Awaitable[Sequence[ThoughtRow]]]
     find: Find
     settings: SessionSettings
 
@@ -90,7 +87,7 @@ class RunContinuations(NamedTuple):
         try:
             await self.store.session(target)
         except NotFoundError:
-            thoughts = await self.run_thoughts(run.run_id)
+            thoughts = await self.read_thoughts(own_id)
             try:
                 strategy = self.find(own.strategy)
             except UsageError:

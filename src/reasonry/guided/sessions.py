@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
 from ..core.strategy import Strategy
-from ..errors import ConflictError, NotFoundError, ReasonryError, StoreError, UsageError
+from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id, may_be_short, now_ms
 from ..ids import new_id as new_uuid
 from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import export
 from . import read_calls as read
-from .continuation import RunContinuations, RunThoughts
+from .continuation import RunContinuations
 from .directory import (
     Following,
     begun_here,
@@ -79,18 +79,12 @@ _CHANGING = frozenset({"delete", "pin"})
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
 
 
-async def no_thoughts(_: str) -> Sequence[ThoughtRow]:
-    """Return the thoughts of a run, where runs write no sessions: none."""
-    return ()
-
-
 class Sessions:
     """The sessions of one store. Every method takes the arguments as they came and returns a JSON document.
 
     Args:
         strategies: The registry, by canonical name.
         clock: Milliseconds since 1970, UTC.
-        run_thoughts: Reads the thoughts of a session that a run writes, by run id.
         directory: The working directory, which new sessions keep, so that they are found again from there.
         chooses_ids: Whether a thinker may say under which id a session begins. Not where the store has sessions that
             the thinker must not know of: that an id is taken would tell of one.
@@ -103,7 +97,6 @@ class Sessions:
         settings: SessionSettings | None = None,
         clock: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = new_uuid,
-        run_thoughts: RunThoughts = no_thoughts,
         directory: str = "",
         chooses_ids: bool = True,
     ) -> None:
@@ -112,8 +105,7 @@ class Sessions:
         self._strategies = strategies
         self._clock = clock
         self._new_id = new_id
-        self._run_thoughts = run_thoughts
-        self._continuations = RunContinuations(store, self._run_thoughts, self.strategy, self.settings)
+        self._continuations = RunContinuations(store, self._thoughts, self.strategy, self.settings)
         self._directory = directory
         self._chooses_ids = chooses_ids
         self._swept_at_ms = 0
@@ -380,9 +372,10 @@ class Sessions:
         """Return a session, and at most so many of the thoughts asked for."""
         row = await self._row(call.session_id)
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
-        rows = await self._thoughts(row, position_of(call.cursor), count, **chosen)
+        rows = await self._thoughts(row.session_id, position_of(call.cursor), count, **chosen)
         if call.branch_id and not rows:
-            known = [*dict.fromkeys(there.branch for there in await self._thoughts(row) if there.branch)]
+            thoughts = await self._thoughts(row.session_id)
+            known = [*dict.fromkeys(there.branch for there in thoughts if there.branch)]
             if call.branch_id not in known:
                 raise NotFoundError(
                     f"session {row.session_id} has no branch {show_value(call.branch_id)}; its branches: "
@@ -393,31 +386,26 @@ class Sessions:
         return {**await self._document(row), **position_document(row)}, rows
 
     async def _thoughts(
-        self, row: SessionRow, after: int = 0, count: int | None = None, **which: Any
+        self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return thoughts behind `after`, at most `count` of them; those of a run are read from its journal first."""
-        if row.run_id is not None:
-            await self._read_journals(row.session_id)
+        """Return thoughts behind `after`, at most `count` of them."""
         if count is not None:
-            return await self.store.thoughts(row.session_id, after_seq=after, limit=count, **which)
+            return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = builtins.list[ThoughtRow]()
-        while page := await self.store.thoughts(row.session_id, after_seq=after, limit=MAX_PAGE, **which):
+        while page := await self.store.thoughts(session_id, after_seq=after, limit=MAX_PAGE, **which):
             rows += page
             after = page[-1].seq
         return rows
 
     async def search(self, arguments: Arguments | SearchThoughts) -> Document:
-        """Return the thoughts that contain `query`, whatever its case, in all sessions or one.
-
-        `notices` name sessions that could not be looked into.
-        """
+        """Return the thoughts that contain `query`, whatever its case, in all sessions or one."""
         call = read.read_call(SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
             session_id = (await self._row(session_id)).session_id
-        notices = await self._read_journals(session_id)
+        notices = builtins.list[Notice]()
         found = await self.store.search_thoughts(
             query, session_id=session_id, after=after, limit=call.limit + 1
         )
@@ -430,23 +418,6 @@ class Sessions:
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
             "notices": notice_documents(notices),
         }
-
-    async def _read_journals(self, session_id: str | None) -> builtins.list[Notice]:
-        """Have the store keep the thoughts that are in the journals of runs alone, of all sessions or one.
-
-        A journal that cannot be read hides nothing but itself; the notices say so.
-        """
-        notices = builtins.list[Notice]()
-        for behind, run_id in await self.store.sessions_behind(session_id):
-            try:
-                # Either may be deleted meanwhile.
-                with contextlib.suppress(NotFoundError):
-                    await self.store.keep_thoughts(behind, await self._run_thoughts(run_id))
-            except ReasonryError as error:
-                if session_id is not None:
-                    raise
-                notices.append(Notice("unreadable", error.message, behind))
-        return notices
 
     async def resume(self, arguments: Arguments | ResumeSession) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts.
@@ -488,7 +459,7 @@ class Sessions:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
         call = read.read_call(ExportSession, arguments)
         row = await self._row(call.session_id)
-        thoughts = await self._thoughts(row)
+        thoughts = await self._thoughts(row.session_id)
         whole = {
             **await self._document(replace(row, thoughts=len(thoughts))),
             **position_document(row),
@@ -596,7 +567,7 @@ class Sessions:
         Raises:
             NotFoundError: There is no such session.
         """
-        return await self._thoughts(await self._row(session_id))
+        return await self._thoughts((await self._row(session_id)).session_id)
 
     async def continues_run(self, session_id: str) -> bool:
         """Whether a session is the record of a run, or begins with the thoughts of one."""

@@ -20,6 +20,7 @@ from ..records import (
     RunRow,
     SessionRow,
     StoreStats,
+    ThoughtRow,
     Use,
 )
 from . import leases, run_rows, session_rows, sql, whole_rows
@@ -173,6 +174,7 @@ class RowStore:
         session: SessionRow | None = None,
         key: RequestKey | None = None,
         *,
+        thoughts: Sequence[ThoughtRow] = (),
         drive: bool = False,
         job: JobOptions | None = None,
     ) -> str:
@@ -183,7 +185,7 @@ class RowStore:
             if run_id != row.run_id:
                 return run_id, None
             if session is not None:
-                session_rows.import_session(tx, session, ())
+                session_rows.import_session(tx, session, thoughts)
             if job is not None:
                 self._database.put_job(tx, run_rows.run(tx, run_id), job)
             return run_id, self._lease_taken(tx, run_id) if drive else None
@@ -243,9 +245,7 @@ class RowStore:
     session_ids = reads(partial(sql.ids_from, table="session"))
     thoughts = reads(session_rows.thoughts)
     search_thoughts = reads(session_rows.search_thoughts)
-    sessions_behind = reads(session_rows.sessions_behind)
     import_session = writes(session_rows.import_session)
-    keep_thoughts = writes(session_rows.keep_thoughts)
     sweep_sessions = writes(session_rows.sweep)
     delete_session = writes(session_rows.delete_session)
 

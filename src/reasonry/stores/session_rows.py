@@ -243,22 +243,8 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
-        _set(tx, _add_following(tx, stored._replace(row=row), use.added))
-
-
-def _add_following(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
-    """Add those of the thoughts that come next."""
-    new = [thought for thought in thoughts if thought.seq > stored.last]
-    if not new or new[0].seq != stored.last + 1:
-        return stored
-    return _add_thoughts(tx, stored, new)
-
-
-def keep_thoughts(tx: Tx, session_id: str, thoughts: Sequence[ThoughtRow]) -> None:
-    """Keep what the journal has of the thoughts of a session; see `Store`."""
-    stored = _find_known(tx, session_id, lock=True)
-    count = max(stored.row.thoughts, len(thoughts))
-    _set(tx, _add_following(tx, stored._replace(row=replace(stored.row, thoughts=count)), thoughts))
+        new = [thought for thought in use.added if thought.seq > stored.last]
+        _set(tx, _add_thoughts(tx, stored._replace(row=row), new))
 
 
 def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
@@ -338,12 +324,6 @@ def search_thoughts(
         first, last = places(_find_known(tx, session_id).key)
         low, high = max(low, first), min(high, last)
     return searchable.find_thoughts(tx, query, low, high, page_size(limit))
-
-
-def sessions_behind(tx: Tx, session_id: str | None = None) -> list[tuple[str, str]]:
-    """Return the sessions of runs some of whose thoughts are in the journal alone, with their runs."""
-    tests, values = sql.tests_of(tx, sql.BEHIND_FILTERS, {"session_id": session_id}, 1)
-    return tx.rows(sql.SESSIONS_BEHIND.format(tests=tests), values)
 
 
 def whole_session(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:

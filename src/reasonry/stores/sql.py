@@ -226,7 +226,6 @@ def _equal(*columns: str) -> dict[str, str]:
 
 
 OWNER_FILTER = _equal("owner")
-BEHIND_FILTERS = _equal("session_id")
 
 MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
@@ -299,9 +298,6 @@ SESSION_FILTERS = {
     "archived_ms": "(status = 'archived' OR (pinned = 0 AND used_at_ms < {}))",
 }
 GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
-SESSIONS_BEHIND = """
-SELECT session_id, run_id FROM session WHERE run_id IS NOT NULL AND last_thought < thoughts {tests} ORDER BY key
-"""
 ADD_SESSION = f"INSERT INTO session ({SESSION_COLUMNS}) VALUES ({values(14)})"
 SET_SESSION = (
     f"UPDATE session SET ({_SESSION_REST}, last_thought, last_digest) = ({values(11)}) WHERE key = $12"

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from ...app.run_thoughts import new_rows
+from ...app.run_thoughts import thought_rows
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...core.text import first_words
@@ -152,7 +152,7 @@ class _Maker:
 
     def _add_chain(self) -> list[str]:
         """Add a node for each thought, and mark the way to the last of the main line; return their ids."""
-        end = add_thoughts(self.nodes, map(thought_document, new_rows()(self.thoughts)), 0)[""]
+        end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
             has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
             mark_path(self.nodes, end, "open" if is_open else "answer" if has_answer else "on_path")
