@@ -188,7 +188,8 @@ def test_another_name_for_the_only_text_gets_the_hint(name: str) -> None:
 
 
 def test_a_name_that_is_none_of_the_choices_gets_the_nearest() -> None:
-    assert read_action(ACTIONS, {"Action": " LIST "}) == "list"
+    named = name_arguments(actions_schema(ACTIONS), {"Action": " LIST "})
+    assert read_action(ACTIONS, named) == "list"
     with pytest.raises(UsageError, match=r"Did you mean resume\?"):
         read_action(ACTIONS, {"action": "resumes it"})
     with pytest.raises(UsageError, match="action is missing; it is one of: list, get"):

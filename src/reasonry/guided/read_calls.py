@@ -24,7 +24,6 @@ from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
 Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)
 
-_ACTION: Mapping[str, Any] = {"properties": {"action": {}}, "required": ["action"]}
 _IDS = ("sessionId", "session_id")
 _APART = frozenset({"thought", "session_id", "clear_session", "history"})
 _said = attrgetter(*(name for name in ThinkingCall.__struct_fields__ if name not in _APART))
@@ -144,13 +143,13 @@ def call_mark(call: ThinkingCall, others: Arguments) -> int:
         return 0
 
 
-def read_action(forms: Mapping[str, type[Struct]], arguments: Arguments) -> str:
-    """Return the `action` that arguments name, one of those that have a form.
+def read_action(forms: Mapping[str, type[Struct]], named: Arguments) -> str:
+    """Return the `action` of arguments under the names of the schema, one of those that have a form.
 
     Raises:
         UsageError: It is missing, or there is no such action; `choices` has those there are.
     """
-    named, choices = name_arguments(_ACTION, arguments), list(forms)
+    choices = list(forms)
     if "action" not in named:
         raise UsageError(
             f"action is missing; it is one of: {', '.join(choices)}", field="action", choices=choices

@@ -297,8 +297,9 @@ class Sessions:
         Args:
             thinker: Whose current session an action on one is about where the call names none.
         """
-        action, schema = read.read_action(ACTIONS, arguments), actions_schema(ACTIONS)
+        schema = actions_schema(ACTIONS)
         named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
+        action = read.read_action(ACTIONS, named)
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))

@@ -99,14 +99,13 @@ class _Walk:
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
-    def row(self, **about: Any) -> SessionRow:
+    def row(self, *, from_run: int = 0, **about: Any) -> SessionRow:
         """Return the row of the session."""
-        head = replace(self.head, from_run=about.pop("from_run", 0))
         return SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
             thoughts=len(self.view.rows),
-            head=encode(head),
+            head=encode(replace(self.head, from_run=from_run)),
             **about,
         )
 

@@ -11,7 +11,7 @@ Rule 3: of several sessions that a thought may continue, the branch, `totalThoug
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -228,7 +228,7 @@ def which_session(
         return _new(request, there)
     if call.clear_session:
         return _new(request, None) if there is None else _after_clearing(request, there)
-    choice = choose(request, known, thinker.pairs)
+    choice = choose(request, known)
     if choice.session is not None:
         return choice
     if known and known[0].id == thinker.ids[0]:
@@ -301,14 +301,11 @@ def no_session(session_id: str) -> NotFoundError:
 # -- which of several
 
 
-def choose(
-    request: SessionRequest, known: Sequence[KnownSession], pairs: Collection[Pair] = ()
-) -> SessionChoice:
+def choose(request: SessionRequest, known: Sequence[KnownSession]) -> SessionChoice:
     """Return the session that a call which names none continues; None for a new one.
 
     Args:
         known: The sessions of the caller, the current one first.
-        pairs: The sessions that a notice has named together.
     """
     if not known:
         return SessionChoice(None)
@@ -331,7 +328,8 @@ def choose(
     taken = _narrow(call, fitting, strategy)
     rivals = [] if taken is current else [current]
     rivals += [found for found in fitting if found is not taken and found is not current]
-    new = [found.id for found in rivals if Pair((taken.id, found.id)) not in pairs]
+    named = request.thinker.pairs if request.thinker else ()
+    new = [found.id for found in rivals if Pair((taken.id, found.id)) not in named]
     notices = [_chosen(number, taken.id, current.id, new)] if new else []
     return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
 
