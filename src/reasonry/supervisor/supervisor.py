@@ -91,13 +91,13 @@ class Supervisor:
     A run that is begun as a job waits in the store: for the workers that share it, or for one process (see `Jobs`).
 
     Attributes:
-        queued: Jobs that wait, as of a moment ago.
         draining: Whether nothing new is begun any more.
         has_job: Set when one was begun here, and when this process is about to end.
 
     Args:
         max_runs: How many it drives at once.
         max_queued: How many jobs may wait.
+        queued: Says how many do, as of a moment ago.
         usd_a_day: Says what an owner may spend in a day; None: as much as they like.
         reopen: Says who works on a run with these participants in its record, where nobody says so again.
     """
@@ -108,13 +108,13 @@ class Supervisor:
         *,
         max_runs: int = MAX_RUNS,
         max_queued: int = MAX_QUEUED,
+        queued: Callable[[], int] = lambda: 0,
         usd_a_day: Callable[[str], float | None] = lambda owner: None,
         reopen: Callable[[ParticipantNames], Participants] = lambda recorded: Participants(),
     ) -> None:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
-        self.queued = 0
         self.has_job = asyncio.Event()
-        self._usd_a_day, self._reopen = usd_a_day, reopen
+        self._queued, self._usd_a_day, self._reopen = queued, usd_a_day, reopen
         self._allowances: dict[str, Allowance] = {}
         """Of the owners whose runs are accepted or driven here."""
         self._drives: dict[str, _Drive] = {}
@@ -306,7 +306,7 @@ class Supervisor:
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
         """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
         if job is not None:
-            if self.queued >= self._max_queued:
+            if self._queued() >= self._max_queued:
                 message = f"{self._max_queued} runs wait to be driven, and no more may; try again later"
                 raise OverloadedError(message, retry_after_s=FULL_RETRY_S)
             yield

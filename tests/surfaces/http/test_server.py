@@ -25,6 +25,6 @@ def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
 
 def test_a_server_of_one_machine_drives_its_jobs_itself(serving: Serving) -> None:
     client, deadline = serving.client(), time.monotonic() + 10
-    while (told := client.get("/api/queue").json()["queue"])["workers"] != 1:
+    while (told := client.get("/api/queue").json())["workers"] != 1:
         assert time.monotonic() < deadline
     assert told == {"depth": 0, "oldest_s": 0.0, "workers": 1}

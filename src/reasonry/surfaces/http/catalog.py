@@ -52,16 +52,10 @@ class StrategyListDocument(TypedDict):
     strategies: list[StrategyHeadDocument]
 
 
-class ListedModelDocument(TypedDict):
-    """A model that the operator listed; what stands behind its name, the operator knows."""
-
-    name: str
-
-
 class ListedNamesDocument(TypedDict):
-    """The names that a run may use."""
+    """The names that a run may use; what stands behind the `name` of a model, the operator knows."""
 
-    models: list[ListedModelDocument]
+    models: list[dict[str, str]]
     default: str | None
     verifiers: list[str]
     tools: list[str]
@@ -212,12 +206,6 @@ class HealthDocument(TypedDict):
     status: Literal["ok"]
 
 
-class QueueDocument(TypedDict):
-    """Jobs that wait, how many seconds the first has, and the processes that drive jobs, of all owners together."""
-
-    queue: QueueStatus
-
-
 async def check_health(context: RequestContext) -> Response:
     """Say whether the server and its store answer."""
     context.wiring.health.check()
@@ -225,8 +213,8 @@ async def check_health(context: RequestContext) -> Response:
 
 
 async def read_queue(context: RequestContext) -> Response:
-    """Return the number of waiting jobs, the longest wait and the number of workers."""
-    return reply({"queue": context.wiring.jobs})
+    """Return the number of waiting jobs, the longest wait and the number of workers, of all owners together."""
+    return reply(context.wiring.health.jobs)
 
 
 async def read_metrics(context: RequestContext) -> Response:
@@ -249,6 +237,6 @@ MODELS = (
 
 HEALTH = (
     Operation("GET", "/healthz", check_health, HealthDocument),
-    Operation("GET", "/api/queue", read_queue, QueueDocument),
+    Operation("GET", "/api/queue", read_queue, QueueStatus),
     Operation("GET", "/metrics", read_metrics, media_type="text/plain"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,7 +17,6 @@ from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...errors import OverloadedError, ReasonryError
 from ...guided.sessions import Sessions
-from ...records import QueueStatus
 from ...supervisor import Jobs, Supervisor
 from .health import Health
 from .metrics import Metrics
@@ -26,11 +24,6 @@ from .settings import ServerSettings
 
 if TYPE_CHECKING:
     from ...queues import Worker
-
-_LOG = logging.getLogger("reasonry.http")
-
-LOOK_EVERY_S = 1.0
-"""How often the server looks at the jobs of the store."""
 
 HUNG_UP = "its client hung up"
 """Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
@@ -73,19 +66,19 @@ class Wiring:
     Attributes:
         in_flight: How many requests of each principal are worked on.
         draining: Set when the server is about to end; streams end then.
-        jobs: How the jobs of the store stand, as of a moment ago.
     """
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
         self.app, self.settings = app, settings
+        self.health = Health(app.store, settings.store_timeout_s)
         self.supervisor = Supervisor(
             app,
             max_runs=settings.max_runs,
             max_queued=settings.max_queued,
+            queued=lambda: self.health.jobs.depth,
             usd_a_day=settings.usd_a_day_of,
             reopen=AgentApp(app).recorded_participants,
         )
-        self.health = Health(app.store, settings.store_timeout_s)
         self.metrics = Metrics()
         self.in_flight = Counter[str]()
         self._present = Counter[str]()
@@ -95,20 +88,18 @@ class Wiring:
         self._tasks = set[asyncio.Task[Any]]()
         self.mcp: Any = None
         """What answers requests of MCP, while the server runs."""
-        self.jobs = QueueStatus()
         for name, about, value in (
             ("requests_in_flight", "Requests in work.", self.in_flight.total),
             ("runs_driven", "Runs that are driven here.", lambda: self.supervisor.running),
             ("store_up", "1 while the store answers.", lambda: self.health.is_up),
             ("streams_open", "Event streams.", lambda: self._streams.total()),
-            ("queue_depth", "Jobs that wait to be driven.", lambda: self.jobs.depth),
-            ("queue_oldest_seconds", "How long the first of them has waited.", lambda: self.jobs.oldest_s),
-            ("workers", "Processes that drive jobs of this store.", lambda: self.jobs.workers),
+            ("queue_depth", "Jobs that wait to be driven.", lambda: self.health.jobs.depth),
+            ("queue_oldest_seconds", "How long the first has waited.", lambda: self.health.jobs.oldest_s),
+            ("workers", "Processes that drive jobs of this store.", lambda: self.health.jobs.workers),
         ):
             self.metrics.watch(f"reasonry_{name}", about, value)
         self._worker: Worker | None = None
         self.draining = asyncio.Event()
-        self._drain: asyncio.Future[None] | None = None
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
@@ -163,12 +154,11 @@ class Wiring:
     async def working(self) -> AsyncGenerator[None]:
         """Do what continues beside the requests, while the server runs."""
         driving = asyncio.ensure_future(self._drive_jobs())
-        beside = [asyncio.ensure_future(work) for work in (self.health.watch(), self._look_at_jobs())]
+        watching = asyncio.ensure_future(self.health.watch())
         try:
             yield
         finally:
-            for task in beside:
-                task.cancel()
+            watching.cancel()
             await self.drain()
             await driving
 
@@ -185,23 +175,11 @@ class Wiring:
         self._worker = Worker(postgres_store(self.app.store), self.supervisor, [DEFAULT_QUEUE], places)
         await self._worker.work()
 
-    async def _look_at_jobs(self) -> None:
-        while True:
-            try:
-                self.jobs = await self.app.store.queue_status()
-                self.supervisor.queued = self.jobs.depth
-            except ReasonryError as error:
-                _LOG.error("the jobs of the store cannot be seen at present: %s", error.code)
-            await asyncio.sleep(LOOK_EVERY_S)
-
     async def drain(self) -> None:
         """End streams, and let runs go, so that the next server takes them up; in time, and once."""
+        if self.draining.is_set():
+            return
         self.draining.set()
-        if self._drain is None:
-            self._drain = asyncio.ensure_future(self._let_go())
-        await self._drain
-
-    async def _let_go(self) -> None:
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)

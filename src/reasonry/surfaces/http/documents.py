@@ -34,6 +34,7 @@ _LOG = logging.getLogger("reasonry.http")
 _MAX_FRAMES = 12
 _LOGGED_CHARS = 300
 
+Document = dict[str, Any]
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 

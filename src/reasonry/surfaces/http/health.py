@@ -1,18 +1,16 @@
-"""Whether the store answers: asked once a second, so that it is known before somebody needs it."""
+"""Whether the store answers, and how its jobs stand: asked once a second, so that it is known before it is needed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 from ...errors import ReasonryError, StoreError
-from ...records import SessionView
+from ...records import QueueStatus, SessionView
 from ...stores.row_store import RowStore
-
-T = TypeVar("T")
 
 EVERY_S = 1.0
 _PROBE = "healthz"
@@ -23,10 +21,11 @@ class Health:
 
     Attributes:
         is_up: Whether the store answered the last time, within its time.
+        jobs: How the jobs of the store stand, as of a moment ago.
     """
 
     def __init__(self, store: RowStore, timeout_s: float) -> None:
-        self.is_up = True
+        self.is_up, self.jobs = True, QueueStatus()
         self._store, self._timeout_s = store, timeout_s
         self._waits = set[asyncio.Timeout]()
         """Of the work that waits for the store; they are over where it stops answering."""
@@ -76,17 +75,13 @@ class Health:
         finally:
             self._waits.discard(waiting)
 
-    async def unless_down(self, work: Awaitable[T]) -> T:
-        """Return what comes of work that waits for the store; raises as `waiting`."""
-        async with self.waiting():
-            return await work
-
     async def _ask(self) -> bool:
         def decide(view: SessionView) -> Any:
             # This ends the transaction: nothing is written.
             raise ReasonryError("the store answers")
 
         try:
+            self.jobs = await self._store.queue_status()
             await self._store.change(_PROBE, decide)
         except ReasonryError as error:
             return not isinstance(error, StoreError)

@@ -124,10 +124,10 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def server_for(request: Request) -> McpServer:
         context = wiring.context(request)
         if context.principal not in servers:
-            work = SupervisedWork(context.app, wiring)
+            server = app_server(SupervisedWork(context.app, wiring), context.sessions)
             # A response may have begun long before the store goes down: the gate waits for its head alone.
-            guard = wiring.health.unless_down
-            servers[context.principal] = app_server(work, context.sessions, guard=guard)
+            server.guard = wiring.health.waiting
+            servers[context.principal] = server
         return servers[context.principal]
 
     bridge = sdk_server(server_for, page_url, has_tasks=AgentApp(wiring.app).has_model)

@@ -26,8 +26,7 @@ from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
 from ...records import RunRow
-
-Document = dict[str, Any]
+from .documents import Document
 
 ListName = Literal["thoughts", "questions", "events", "path", "effects"]
 MAX_EFFECT_NAME_CHARS = 200
@@ -176,22 +175,19 @@ class ReplayDocument(TypedDict):
     replay: ComparedDocument
 
 
-class DifferenceDocument(TypedDict):
-    """A limit, an option or a spending that is not the same in two runs."""
-
-    name: str
-    a: Any
-    b: Any
-
-
 class DiffDocument(TypedDict):
-    """Where two runs part and what differs between them; as `reasonry runs diff --json`."""
+    """Where two runs part and what differs between them; as `reasonry runs diff --json`.
+
+    Attributes:
+        spend: What each has spent: `name`, `a`, `b`.
+        terms: Limits and options that are not the same: `name`, `a`, `b`.
+    """
 
     runs: Document
     fork: Document | None
     parting: Document | None
-    spend: list[DifferenceDocument]
-    terms: list[DifferenceDocument]
+    spend: list[Document]
+    terms: list[Document]
 
 
 async def run_document(app: App, run_id: str) -> Document:

@@ -45,14 +45,6 @@ from .sessions import ETAG, DeletedSessionDocument, Instant, Name, Position
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
 
-Events = Annotated[
-    str,
-    Meta(
-        description="Server-sent events: `event` the kind, `id` the position in the journal, `data` a JSON document."
-    ),
-]
-"""What a stream returns."""
-
 
 class RunsQuery(Struct, frozen=True):
     """Which runs are listed."""
@@ -203,7 +195,10 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> Response:
-    """Stream the events of a run, past and new, each once; `text` adds answers as they come in."""
+    """Stream the events of a run, past and new, each once; `text` adds answers as they come in.
+
+    Of each, `event` is the kind, `id` the position in the journal, and `data` a JSON document.
+    """
     after = query.after
     if last_id := context.request.headers.get("last-event-id"):
         # A client that comes back says what it has had.
@@ -299,7 +294,7 @@ OPERATIONS = (
     Operation("GET", f"{_RUN}/page", read_page, PageDocument, 200, _SAME, ETAG),
     Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
     Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CHANGED),
-    Operation("GET", f"{_RUN}/events", follow_run, Events, 200, _OVER, _LAST, media_type="text/event-stream"),
+    Operation("GET", f"{_RUN}/events", follow_run, str, 200, _OVER, _LAST, media_type="text/event-stream"),
     Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument),
     Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument),
     Operation("POST", f"{_RUN}/pause", pause_run, RunDocument),

@@ -6,7 +6,7 @@ A session is named by its whole id; who may not see it is told that there is non
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
@@ -30,10 +30,8 @@ from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext
-from .documents import page_headers, reply, snake_name
+from .documents import Document, page_headers, reply, snake_name
 from .operations import Operation
-
-Document = dict[str, Any]
 
 _CAMEL_NAMES = re.compile(
     rf"\b(?:{'|'.join(each.encode_name for each in fields(ThinkingCall) if each.encode_name != each.name)})\b"
@@ -108,6 +106,8 @@ class SessionHeadDocument(TypedDict):
 
 
 class _ThoughtMembers(TypedDict, total=False):
+    seq: Required[int]
+    thought_number: Required[int]
     total_thoughts: int
     next_thought_needed: bool
     stage: str
@@ -126,8 +126,6 @@ class _ThoughtMembers(TypedDict, total=False):
 class ThoughtDocument(_ThoughtMembers):
     """A thought; unset members are left out."""
 
-    seq: int
-    thought_number: int
     thought: str
 
 
@@ -135,8 +133,6 @@ class FoundThoughtDocument(_ThoughtMembers):
     """A thought that contains a text, with what stands around it."""
 
     session_id: str
-    seq: int
-    thought_number: int
     excerpt: str
 
 

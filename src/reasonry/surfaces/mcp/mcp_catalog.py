@@ -14,7 +14,7 @@ from .. import thinking
 from .driven import RunWork, run_tools
 from .mcp_server import McpServer
 from .page_tool import page_tool
-from .tools import Guard, McpTool
+from .tools import McpTool
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -26,27 +26,22 @@ _PLAIN_MEMBERS = 6
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 
-def app_server(
-    work: RunWork, sessions: Sessions, *, extras: Sequence[McpTool] = (), guard: Guard | None = None
-) -> McpServer:
+def app_server(work: RunWork, sessions: Sessions, *, extras: Sequence[McpTool] = ()) -> McpServer:
     """Return all that a server over an app offers.
 
     Args:
         work: Works on the app's runs.
         extras: Tools besides those for thinking and for runs.
-        guard: See `McpServer`.
     """
     app = work.app
-    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app), *extras], guard)
+    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app), *extras])
     server.tasks = work.tasks if app.has_model else None
     return server
 
 
-def open_server(
-    sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), guard: Guard | None = None
-) -> McpServer:
+def open_server(sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:
     """Return all that a server over some sessions offers: thinking, without runs."""
-    return McpServer([*guided_tools(sessions, strategies), *extras], sessions, strategies, guard)
+    return McpServer([*guided_tools(sessions, strategies), *extras], sessions, strategies)
 
 
 def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -25,7 +26,6 @@ from .run_tasks import TASK_METHODS, TASKS, RunTasks
 from .tools import (
     CallContext,
     Document,
-    Guard,
     McpTool,
     TaskDocument,
     brief_error,
@@ -110,25 +110,19 @@ class McpServer:
 
     Args:
         strategies: By canonical name; aliases are known to the tools, not listed here.
-        guard: Awaits the work of each tool call.
 
     Attributes:
+        guard: Makes the context manager that each tool call is worked on in, which may give it up.
         watch: Told of every successful tool call: tool, arguments, document.
         methods: What `answer` answers.
         tasks: The runs that are tasks; None: there are none.
     """
 
-    def __init__(
-        self,
-        tools: Sequence[McpTool],
-        sessions: Sessions,
-        strategies: Registry,
-        guard: Guard | None = None,
-    ) -> None:
+    def __init__(self, tools: Sequence[McpTool], sessions: Sessions, strategies: Registry) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._sessions, self._strategies = sessions, strategies
         self.watch: Callable[[str, Document, Document], None] | None = None
-        self._guard = guard
+        self.guard: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
         self.tasks: RunTasks | None = None
         self.methods: dict[str, tuple[type[Struct], Callable[[Any, CallContext], Any]]] = {
             "tools/list": (ListParams, self._list_tools),
@@ -162,8 +156,8 @@ class McpServer:
             )
         arguments = wanted.arguments or {}
         try:
-            work = tool.call(arguments, context)
-            document = await (work if self._guard is None else self._guard(work))
+            async with self.guard():
+                document = await tool.call(arguments, context)
         except Exception as error:
             document = error_document(error)
             return tool_result(document, is_error=True, shown=brief_error(document))

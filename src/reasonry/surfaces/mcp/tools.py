@@ -17,8 +17,6 @@ from ...guided.which_session import Thinker
 from ...masking import SECRETS
 
 Document = dict[str, Any]
-Guard = Callable[[Awaitable[Document]], Awaitable[Document]]
-"""Awaits the work of a call, or raises in its place."""
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the caller how far a long call has got: progress, total, message."""
 

@@ -19,7 +19,7 @@ from ....core.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..catalog import read_name
 from ..context import EventStream, RequestContext
-from ..documents import RUN, error_body, note_error, reply
+from ..documents import RUN, Document, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
 from .completion import Completion, begin
@@ -34,7 +34,6 @@ from .request import (
     read_fields,
 )
 
-Document = dict[str, Any]
 Events = AsyncGenerator[Document]
 """What comes of a request; the last of them has it whole."""
 

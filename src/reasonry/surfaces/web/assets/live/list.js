@@ -59,7 +59,7 @@ export function mountList(main, { query, onNavigate }) {
   );
 
   async function look(signal) {
-    const [runs, sessions, { queue }] = await Promise.all([loadPage("runs", wish, { signal }), loadPage("sessions", wish, { signal }), api.get("/queue", { signal })]);
+    const [runs, sessions, queue] = await Promise.all([loadPage("runs", wish, { signal }), loadPage("sessions", wish, { signal }), api.get("/queue", { signal })]);
     if (signal.aborted) return;
     waiting.textContent = queueLine(queue);
     waiting.hidden = !waiting.textContent;
