@@ -40,7 +40,9 @@ class Health:
                 await asyncio.wait({probe}, timeout=self._timeout_s)
                 # A store that has much to do, or a busy machine, is slow.
                 is_slow = self._store.answered_s >= began_s
-                self._note(probe.result() if probe.done() else is_slow)
+                self.is_up = probe.result() if probe.done() else is_slow
+                while self._waits and not self.is_up:
+                    self._waits.pop().reschedule(asyncio.get_running_loop().time())
                 probe = None if probe.done() else probe
                 await asyncio.sleep(EVERY_S)
         finally:
@@ -86,13 +88,6 @@ class Health:
         except ReasonryError as error:
             return not isinstance(error, StoreError)
         return True
-
-    def _note(self, is_up: bool) -> None:
-        self.is_up = is_up
-        if not is_up:
-            now = asyncio.get_running_loop().time()
-            while self._waits:
-                self._waits.pop().reschedule(now)
 
 
 def _not_answering() -> StoreError:

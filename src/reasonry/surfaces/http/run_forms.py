@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
@@ -199,12 +200,10 @@ async def run_document(app: App, run_id: str) -> Document:
     """
     row = await app.store.run(run_id)
     if row.status == "active":
-        try:
+        # One that does not fit its strategy any more shows what its journal says.
+        with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
             return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read.run)
-        except ConflictError as error:
-            if error.code not in ("strategy_changed", "strategy_unknown"):
-                raise
     view = await app.engine.view(run_id)
     return _document(view.row, view.record, view.last.seq)
 
@@ -218,8 +217,8 @@ def _document(row: RunRow, record: Record, position: int, run: Run | None = None
         "paused": row.paused,
         "mode": "coached" if is_coached else "driven",
         "position": position,
-        "questions": coached.get("questions", []),
-        **({"note": coached["note"]} if "note" in coached else {}),
+        "questions": [],
+        **{name: coached[name] for name in ("questions", "note") if name in coached},
     }
 
 

@@ -40,7 +40,7 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import ETAG, DeletedSessionDocument, Instant, Name, Position
+from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Name, Position
 
 DRAINING: Final = b"event: draining\ndata: {}\n\n"
 """The server is about to end; whoever comes back continues after the last event with an id."""
@@ -279,7 +279,6 @@ async def delete_run(context: RequestContext, run_id: str) -> Response:
 
 _BEGUN = {200: "The run that the same request began before."}
 _CHANGED = {409: "The run's strategy has changed since, or is not installed."}
-_SAME = {304: "It is what the request says it has."}
 _OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
 IDEMPOTENCY_KEY = {"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS}}
 _LAST = {"Last-Event-ID": {"type": "string", "pattern": r"^[0-9]{1,15}$"}}
@@ -291,7 +290,7 @@ OPERATIONS = (
     Operation("GET", "/api/runs/diff", compare_runs, DiffDocument),
     Operation("GET", _RUN, read_run, RunDocument),
     Operation("DELETE", _RUN, delete_run, DeletedSessionDocument),
-    Operation("GET", f"{_RUN}/page", read_page, PageDocument, 200, _SAME, ETAG),
+    Operation("GET", f"{_RUN}/page", read_page, PageDocument, *IF_CHANGED),
     Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
     Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CHANGED),
     Operation("GET", f"{_RUN}/events", follow_run, str, 200, _OVER, _LAST, media_type="text/event-stream"),

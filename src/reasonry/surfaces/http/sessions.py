@@ -296,8 +296,7 @@ async def _show(context: RequestContext, action: str, call: Any) -> Response:
     return reply(await getattr(context.sessions, action)(call))
 
 
-_SAME = {304: "It is as it was; If-None-Match has its ETag."}
-ETAG = {"If-None-Match": {"type": "string"}}
+IF_CHANGED = 200, {304: "It is as it was; If-None-Match has its ETag."}, {"If-None-Match": {"type": "string"}}
 _SESSION = "/api/sessions/{session_id}"
 
 OPERATIONS = (
@@ -309,6 +308,6 @@ OPERATIONS = (
     Operation("PATCH", _SESSION, keep_session, SessionHeadDocument),
     Operation("DELETE", _SESSION, delete_session, DeletedSessionDocument),
     Operation("POST", f"{_SESSION}/thoughts", add_thought, ThinkingReply, 201),
-    Operation("GET", f"{_SESSION}/page", read_session_page, PageDocument, others=_SAME, headers=ETAG),
+    Operation("GET", f"{_SESSION}/page", read_session_page, PageDocument, *IF_CHANGED),
     Operation("GET", f"{_SESSION}/export", export_session, SessionExportDocument),
 )

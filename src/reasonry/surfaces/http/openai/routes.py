@@ -17,7 +17,6 @@ from starlette.responses import Response
 
 from ....core.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
-from ..catalog import read_name
 from ..context import EventStream, RequestContext
 from ..documents import RUN, Document, error_body, note_error, reply
 from ..operations import Operation
@@ -104,7 +103,6 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> R
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
-    read_name(body.model, context.app.strategies, context.app.allowed)
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
     completion = await begin(context, fields, ResponseFields, background=body.background)
     response = respond(completion.name, body)
