@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
@@ -189,14 +188,9 @@ class EventStream(EventSourceResponse):
     """Events of one request, as they come."""
 
     def __init__(
-        self, context: RequestContext, events: AsyncIterable[bytes], headers: Mapping[str, str] | None = None
+        self, context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(
-            events,
-            headers=headers,
-            ping=PING_S,
-            ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),
-        )
+        super().__init__(events, headers=headers, ping=PING_S, sep="\n")
         self._counted = context.wiring.stream(context.principal)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,7 +22,7 @@ from ...records import JobOptions, Outcome
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
 from .context import EventStream, RequestContext
-from .documents import MAX_KEY_CHARS, page_headers, read_form, read_key, reply
+from .documents import MAX_KEY_CHARS, Document, page_headers, read_form, read_key, reply
 from .operations import Operation
 from .run_forms import (
     AnswersBody,
@@ -41,9 +41,6 @@ from .run_forms import (
     trace_page,
 )
 from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Name, Position
-
-DRAINING: Final = b"event: draining\ndata: {}\n\n"
-"""The server is about to end; whoever comes back continues after the last event with an id."""
 
 
 class RunsQuery(Struct, frozen=True):
@@ -212,17 +209,19 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
     return EventStream(context, _pieces(context, run_id, after, text=query.text))
 
 
-async def _pieces(context: RequestContext, run_id: str, after: int, *, text: bool) -> AsyncGenerator[bytes]:
+async def _pieces(
+    context: RequestContext, run_id: str, after: int, *, text: bool
+) -> AsyncGenerator[Document]:
     """Yield what happens in a run, from a position of its journal on, until it has ended or the server drains."""
     ended = False
     async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
         async for event in events:
-            place = b"" if event.id is None else b"id: %d\n" % event.id
-            data = msgspec.json.encode(event.data)
-            yield b"%sevent: %s\ndata: %s\n\n" % (place, event.kind.encode(), data)
+            place = {} if event.id is None else {"id": str(event.id)}
+            yield {**place, "event": event.kind, "data": msgspec.json.encode(event.data).decode()}
             ended = event.kind == "ended"
     if not ended and context.supervisor.draining:
-        yield DRAINING
+        # Whoever comes back continues after the last event with an id.
+        yield {"event": "draining", "data": "{}"}
 
 
 # -- steered
