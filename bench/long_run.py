@@ -27,12 +27,11 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
-from reasonry.engine.engine import Order
 from reasonry.engine.journal import Entry, Settled
 from reasonry.engine.record import ending
 from reasonry.engine.result import row_after
 from reasonry.strategies import STRATEGIES
-from tests.engine.running import accept
+from tests.engine.running import accept, order_of
 
 EVENTS, STEPS, BATCH = 100_000, 98, 1_000
 
@@ -56,7 +55,7 @@ async def write_run(store: str, events: int, *, ended: bool) -> tuple[str, str]:
     # Of two answers as frequent as each other neither leads before the last samples are drawn.
     options = read_options(strategy, {**values, "samples": min(samples if ended else 2 * samples, 1_000)})
     async with App(store) as app:
-        run_id = await accept(app.engine, Order(strategy=strategy, problem="Add 1 again.", options=options))
+        run_id = await accept(app.engine, order_of(strategy, "Add 1 again.", options))
         async with app.engine.open(run_id) as opened:
             run, batch, count = opened.run, list[Entry](), 0
             while run.snapshot.status == "active" and (ended or count < events * 0.98):

@@ -89,7 +89,7 @@ async def test_tools_lead_to_a_strategy_that_calls_them() -> None:
                 participants=participants,
             )
         )
-        assert order.strategy.name == "react"
+        assert order.strategy == "react"
 
 
 async def test_an_option_that_the_chosen_strategy_has_not_is_refused_by_its_name() -> None:
@@ -277,7 +277,7 @@ async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
         named = Participants(model="offline")
         request = RunRequest(problem=CROSSWORD, budget=Budget(calls=5), participants=named)
         explained = app.explain(request)
-        assert explained["strategy"] == app.order(request)[0].strategy.name == "chain_of_thought"
+        assert explained["strategy"] == app.order(request)[0].strategy == "chain_of_thought"
         passed = next(each for each in explained["considered"] if each["why"])
         assert (passed["kind"], passed["calls"]) == ("search", 11)
         assert passed["passed"] == "tree_of_thoughts would take 11 calls, and the budget has 5"

@@ -238,7 +238,7 @@ async def test_what_is_listed_works(tmp_path: Path) -> None:
         order, performers = await access.receive(
             solving("analysis", documents=("handbook",), tools=("sum",)).request()
         )
-        assert {"add", "search_documents"} <= {card.name for card in order.options.tools}
+        assert {"add", "search_documents"} <= {card["name"] for card in order.options["tools"]}
 
 
 async def test_with_nothing_named_the_model_is_the_operators() -> None:

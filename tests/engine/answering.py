@@ -19,8 +19,8 @@ from reasonry.core.strategy import Strategy
 from reasonry.engine import journal
 from reasonry.engine.callers import questions
 from reasonry.engine.coach import Coach, document
-from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import ParticipantNames, Settled
+from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Begun, ParticipantNames, Settled
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.run import fold
@@ -32,7 +32,7 @@ from reasonry.strategies import STRATEGIES
 from ..filling import TEXTS
 from ..playing import World
 from .playing import by
-from .running import trace_of
+from .running import order_of, trace_of
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
 
@@ -97,11 +97,11 @@ def performers_of(world: World, free: bool = False) -> Performers:
     return Performers(WorldModel(world, free), verifier=WorldVerifier(world), tools=WorldTools(world))
 
 
-def order(strategy: Strategy[Any, Any], options: Any, budget: Budget | None = None) -> Order:
-    return Order(
-        strategy=strategy,
-        problem=PROBLEM,
-        options=options,
+def order(strategy: Strategy[Any, Any], options: Any, budget: Budget | None = None) -> Begun:
+    return order_of(
+        strategy,
+        PROBLEM,
+        options,
         budget=budget or Budget(),
         participants=ParticipantNames("world"),
     )

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from reasonry.core.budget import Budget
-from reasonry.engine.engine import Engine, Order
+from reasonry.core.strategy import Strategy
+from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.engine.result import Result
 
 
-async def accept(engine: Engine, order: Order) -> str:
+def order_of(strategy: Strategy[Any, Any], problem: str, options: Any = None, **terms: Any) -> Begun:
+    """Return an order for a run of a strategy."""
+    return Begun(strategy.name, problem, to_builtins(options or strategy.options()), **terms)
+
+
+async def accept(engine: Engine, order: Begun) -> str:
     """Write a run down and return its id."""
     return (await engine.accept(order)).run_id
 
@@ -43,23 +50,11 @@ async def resume(
 
 
 async def fork(
-    engine: Engine, run_id: str, order: Order | None, at: int, reworded: Mapping[str, str] | None = None
+    engine: Engine, run_id: str, order: Begun | None, at: int, reworded: Mapping[str, str] | None = None
 ) -> str:
     """Fork a run with another order, or with its own, and return the id of the fork."""
     source = await engine.recorded_run(run_id)
-    begun = source.begun
-    strategy = engine.strategies[begun.strategy]
-    own = Order(
-        strategy=strategy,
-        problem=begun.problem,
-        options=msgspec.convert(begun.options, strategy.options),
-        budget=source.budget,
-        participants=source.participants,
-        from_session=begun.from_session,
-        form=begun.form,
-        checks_form=begun.checks_form,
-        prompts=begun.prompts,
-    )
+    own = replace(source.begun, budget=source.budget, participants=source.participants)
     return (await engine.accept(order or own, source.fork(at, reworded))).run_id
 
 

@@ -13,7 +13,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import Calls
-from reasonry.engine.engine import Engine, Order
+from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
 from reasonry.engine.journal import ParticipantNames
@@ -23,7 +23,7 @@ from reasonry.errors import ModelError
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
-from .running import accept, drive, trace_of
+from .running import accept, drive, order_of, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -239,10 +239,10 @@ async def run_with(
     model: CountingModel, budget: Budget, policy: Policy | None = None
 ) -> tuple[Any, Any, Any]:
     engine = Engine(MemoryStore(), STRATEGIES, policy)
-    order = Order(
-        strategy=LOOP,
-        problem="p",
-        options=Loops(steps=3, width=6),
+    order = order_of(
+        LOOP,
+        "p",
+        Loops(steps=3, width=6),
         budget=budget,
         participants=ParticipantNames("counting"),
     )

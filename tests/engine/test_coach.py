@@ -15,8 +15,8 @@ from reasonry.core.toolcard import ToolCard
 from reasonry.engine import engine as engine_module
 from reasonry.engine.answers import MAX_ANSWER_CHARS
 from reasonry.engine.coach import CALLER, Coach
-from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, TooLargeError, UsageError
 from reasonry.stores import open_store
@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
-from .running import accept, drive, resume, trace_of
+from .running import accept, drive, order_of, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -38,12 +38,12 @@ def coach() -> Coach:
     return Coach(Engine(MemoryStore(), ALL))
 
 
-def order(budget: Budget | None = None, strategy: Any = LOOP, **options: Any) -> Order:
+def order(budget: Budget | None = None, strategy: Any = LOOP, **options: Any) -> Begun:
     read = read_options(strategy, options)
-    return Order(
-        strategy=strategy,
-        problem="count",
-        options=read,
+    return order_of(
+        strategy,
+        "count",
+        read,
         budget=budget or Budget(),
         participants=ParticipantNames(CALLER),
     )

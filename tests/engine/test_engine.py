@@ -14,25 +14,25 @@ from reasonry.core.bodies import Conclusion, Move, Request, Thought
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Stage
-from reasonry.engine.engine import Engine, Order
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
 from reasonry.stores.memory import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Seen
-from .running import accept, drive, fork, resume, trace_of
+from .running import accept, drive, fork, order_of, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
 QUICK = Policy(backoff_s=0.001, max_backoff_s=0.002)
 
 
-def order(budget: Budget | None = None, **options: Any) -> Order:
-    return Order(
-        strategy=LOOP,
-        problem="count",
-        options=read_options(LOOP, options),
+def order(budget: Budget | None = None, **options: Any) -> Begun:
+    return order_of(
+        LOOP,
+        "count",
+        read_options(LOOP, options),
         budget=budget or Budget(),
         participants=ParticipantNames("counting"),
     )

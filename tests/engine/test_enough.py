@@ -15,9 +15,10 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Reply
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.engine.engine import Order
 from reasonry.engine.policy import Performers
 from reasonry.strategies import STRATEGIES
+
+from .running import order_of
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +82,7 @@ class Runner:
 async def test_the_rest_is_cut_off_and_counted(tmp_path: Path, budget: Budget, late_s: float) -> None:
     model, started = Runner(late_s), time.monotonic()
     async with App(str(tmp_path / "store.db"), strategies={**STRATEGIES, "race": RACE}) as app:
-        order = Order(strategy=RACE, problem="go", options=RACE.options(), budget=budget)
+        order = order_of(RACE, "go", RACE.options(), budget=budget)
         result = await app.solve(order, Performers(model))
         assert result.status == "done"
         assert result.usage.calls == 5

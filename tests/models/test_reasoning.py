@@ -9,7 +9,7 @@ import pytest
 from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.engine.engine import Engine, Order
+from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.models.choose import open_model
@@ -17,7 +17,7 @@ from reasonry.models.known import SETTING, reasons_by_itself
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 
-from ..engine.running import accept, drive
+from ..engine.running import accept, drive, order_of
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ async def test_only_a_model_that_does_not_reason_is_asked_to_reason_step_by_step
     store, model = open_store("memory"), Listening(reasons=reasons)
     try:
         engine = Engine(store, STRATEGIES)
-        order = Order(strategy=strategy, problem="What is 3 + 4?", options=strategy.options(samples=1))
+        order = order_of(strategy, "What is 3 + 4?", strategy.options(samples=1))
         result = await drive(engine, await accept(engine, order), Performers(model))
     finally:
         await store.close()

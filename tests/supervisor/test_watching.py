@@ -12,23 +12,22 @@ import pytest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
-from reasonry.engine.engine import Order
-from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.errors import NotFoundError, OverloadedError, UsageError
 from reasonry.supervisor import RunEvent, Supervisor
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
-from ..engine.running import accept, drive
+from ..engine.running import accept, drive, order_of
 
 pytestmark = pytest.mark.anyio
 
 
-def order(budget: Budget | None = None, **options: Any) -> Order:
-    return Order(
-        strategy=LOOP,
-        problem="count",
-        options=read_options(LOOP, options),
+def order(budget: Budget | None = None, **options: Any) -> Begun:
+    return order_of(
+        LOOP,
+        "count",
+        read_options(LOOP, options),
         budget=budget or Budget(),
         participants=ParticipantNames("counting"),
     )

@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
@@ -89,13 +90,7 @@ async def a_run(store: Path, **participants: str) -> str:
                 participants=Participants(model="offline"),
             )
         )
-        order = type(order)(
-            strategy=order.strategy,
-            problem=order.problem,
-            options=order.options,
-            budget=order.budget,
-            participants=ParticipantNames(**{"model": "offline", **participants}),
-        )
+        order = structs.replace(order, participants=ParticipantNames(**{"model": "offline", **participants}))
         return await accept(app.engine, order)
 
 

@@ -18,7 +18,7 @@ import reasonry
 from reasonry.app.run_thoughts import thought_rows
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
-from reasonry.engine.engine import Engine, Order
+from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.errors import StoreError, UsageError
@@ -30,7 +30,7 @@ from reasonry.surfaces import thinking
 from reasonry.surfaces.python import adapters
 from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
 
-from ..engine.running import accept, drive
+from ..engine.running import accept, drive, order_of
 
 pytestmark = pytest.mark.anyio
 
@@ -163,7 +163,7 @@ async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closin
 async def test_the_session_of_a_run_is_shown_and_gone_on_with_in_another() -> None:
     store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
     engine = Engine(store, STRATEGIES, rows=thought_rows)
-    order = Order(strategy=strategy, problem="Which way?", options=strategy.options(), budget=Budget(calls=9))
+    order = order_of(strategy, "Which way?", strategy.options(), budget=Budget(calls=9))
     result = await drive(engine, await accept(engine, order), Performers(ByExample()))
     session = await reasonry.get_session(result.session_id, store=store)
     assert session is not None

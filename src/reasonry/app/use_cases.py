@@ -20,7 +20,7 @@ from ..core.prompts import read_prompts
 from ..core.registry import Registry, add_strategies, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
-from ..engine.engine import Engine, OpenRun, Order, RecordedRun
+from ..engine.engine import Engine, OpenRun, RecordedRun
 from ..engine.follow import Observer
 from ..engine.fork import Fork, check_rewordings
 from ..engine.journal import Begun, ParticipantNames, Steered
@@ -129,7 +129,7 @@ class UseCases:
             self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
         return strategy
 
-    def order(self, request: RunRequest) -> tuple[Order, Performers]:
+    def order(self, request: RunRequest) -> tuple[Begun, Performers]:
         """Check everything a user asked for, before anything is written or paid; see `receive`.
 
         Args:
@@ -171,10 +171,10 @@ class UseCases:
             idle_verifier_warning(performers.verifier, asked) if verifies else "",
             f"tools: {chosen.name} calls no tools" if participants.tools and not cards else "",
         ]
-        order = Order(
-            strategy=chosen,
+        order = Begun(
+            strategy=chosen.name,
             problem=problem,
-            options=checked,
+            options=to_builtins(checked),
             budget=budget,
             participants=names,
             why=why,
@@ -301,8 +301,8 @@ class UseCases:
             complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
         return complete
 
-    def _strategies_in(self, begun: Begun) -> list[Strategy[Any, Any]]:
-        """Return the strategy of a recorded run, and those inside it."""
+    def strategies_in(self, begun: Begun) -> list[Strategy[Any, Any]]:
+        """Return the strategy of a run, and those inside it."""
         inside = [str(options["over"]) for options in nested_options(begun.options) if "over" in options]
         return [self.strategy(name) for name in (begun.strategy, *inside)]
 
@@ -367,7 +367,7 @@ class UseCases:
     # -- driven by models
 
     async def solve(
-        self, order: Order, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
+        self, order: Begun, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
     ) -> Result:
         """Accept a run, with what it takes over of another, and drive it to its end."""
         async with self.engine.begin(order, fork) as opened:
@@ -433,7 +433,7 @@ class UseCases:
 
     def _open_again(self, participants: Participants, begun: Begun) -> tuple[Performers, ParticipantNames]:
         """Open the participants of a recorded run, with the built-in tools of its strategies."""
-        complete = self.pool.attach_built_in(participants, self._strategies_in(begun))
+        complete = self.pool.attach_built_in(participants, self.strategies_in(begun))
         complete.check_recorded_tools(begun)
         return self.pool.open(complete, without_quoted(begun.problem))
 
@@ -461,14 +461,14 @@ class UseCases:
         budget: Budget | None,
         *,
         coached: bool = False,
-    ) -> tuple[Order, Performers]:
+    ) -> tuple[Begun, Performers]:
         """Check a fork as `order` checks a new run; what is not named is that of the run."""
         begun = source.begun
 
-        def order() -> tuple[Order, Performers]:
+        def order() -> tuple[Begun, Performers]:
             strategy = self.strategy(begun.strategy)
             reopened = self._name_again(participants, source.participants, coached=coached)
-            complete = self.pool.attach_built_in(reopened, self._strategies_in(begun))
+            complete = self.pool.attach_built_in(reopened, self.strategies_in(begun))
             if "tools" not in options:
                 complete.check_recorded_tools(begun)
             request = RunRequest(

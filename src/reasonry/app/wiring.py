@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ..core.problem import with_quoted
 from ..core.registry import find_strategy
 from ..core.strategy import Strategy
-from ..engine.engine import Engine, Order
+from ..engine.engine import Engine
+from ..engine.journal import Begun
 from ..engine.policy import Performers, Policy
 from ..engine.run import Run
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
@@ -107,7 +108,7 @@ class App(UseCases):
             chooses_ids=not self._is_one_owners,
         )
 
-    async def receive(self, request: RunRequest) -> tuple[Order, Performers]:
+    async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
         """Turn what somebody asks for into an order; nothing is written or paid.
 
         Raises:

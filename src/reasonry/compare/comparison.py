@@ -29,13 +29,11 @@ from ..core.budget import NOTHING, Budget, Usage
 from ..core.composition import read_composition
 from ..core.effects import Ask, Effect, Verify
 from ..core.events import Answered, Event, ToolReturned, Verified
-from ..core.machine import advance, begin, open_effects
 from ..core.metering import estimate_tokens
-from ..core.options import nested_options
 from ..core.registry import strategy_names
 from ..core.text import clip
-from ..engine.engine import Order
 from ..engine.follow import Observer
+from ..engine.journal import Begun, Settled
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
 from ..engine.policy import Performers
 from ..engine.result import Result
@@ -69,7 +67,7 @@ class Job(NamedTuple):
 
     item: Item
     strategy: str
-    order: Order
+    order: Begun
     performers: Performers
     participants: Participants
     key: str
@@ -202,13 +200,13 @@ class Comparison:
         for performers in working:
             check_priced("total_usd", performers.models, performers.prices)
 
-    def _key(self, order: Order, same: int) -> str:
+    def _key(self, order: Begun, same: int) -> str:
         """Return the id of an order's session."""
         participants = order.participants
         if dollar_limit(order.budget, [order.options]) is None:
             # What a run costs changes nothing about it then.
             participants = msgspec.structs.replace(participants, price=())
-        asked = (order.strategy.name, order.problem, order.options, order.prompts, order.budget)
+        asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)
         digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
         return f"compare-{digest.hexdigest()[:32]}"
 
@@ -231,7 +229,7 @@ class Comparison:
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
             "budget": msgspec.to_builtins(order.budget),
-            "options": {job.strategy: msgspec.to_builtins(job.order.options) for job in self.jobs},
+            "options": {job.strategy: job.order.options for job in self.jobs},
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
@@ -294,8 +292,8 @@ class Comparison:
             return None
         if row is not None:
             return await self.app.resume(row.run_id, job.participants, observer=self.spending)
-        order = msgspec.structs.replace(job.order, session_id=session_id)
-        return await self.app.solve(order, job.performers, self.spending)
+        async with self.engine.begin(job.order, session_id=session_id) as opened:
+            return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
         """Return the last run of a key unless it is to be repeated, and the id of the session of a new one."""
@@ -354,7 +352,7 @@ class Comparison:
             # A call without tokens, such as one that was refused, cost nothing as far as is known.
             usd=usage.usd if usage.tokens else usage.usd or 0.0,
             seconds=result.duration_ms / 1000,
-            ran=job.order.strategy.name,
+            ran=job.order.strategy,
             code=code,
         )
 
@@ -407,19 +405,16 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
     return len(missing), msgspec.structs.replace(total, usd=usd)
 
 
-def _rehearse(app: App, order: Order) -> Usage:
+def _rehearse(app: App, order: Begun) -> Usage:
     """Return what a run takes in which everybody says what the stages show."""
-    strategy, strategies, limit = order.strategy, app.strategies, order.budget.calls or inf
-    levels = nested_options(msgspec.to_builtins(order.options))
-    inside = [app.strategy(str(options["over"])) for options in levels if "over" in options]
-    stages = [stage for each in (*reversed(inside), strategy) for stage in each.stages]
+    stages = [stage for strategy in reversed(app.strategies_in(order)) for stage in strategy.stages]
     shown = {stage.name: dict(stage.example) for stage in stages if stage.example}
-    taken, step = NOTHING, begin(strategy, order.problem, order.options, strategies=strategies)
-    while (waiting := open_effects(step.snapshot)) and taken.calls < limit:
-        asked = waiting[0]
+    taken, run, limit = NOTHING, Run(order, app.strategies), order.budget.calls or inf
+    while run.open_effects and taken.calls < limit:
+        asked = run.open_effects[0]
         event = _answer(asked.effect, shown.get(asked.stage, {"answer": "4"}))
         taken += event.usage if isinstance(event, Answered) else NOTHING
-        step = advance(strategy, step.snapshot, asked.id, event, strategies=strategies)
+        run.take(Settled(asked.id, event))
     return taken
 
 

@@ -23,9 +23,9 @@ from ..masking import SECRETS
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .callers import handed_out, questions
-from .engine import Engine, OpenRun, Order, ReadRun
+from .engine import Engine, OpenRun, ReadRun
 from .fork import Fork
-from .journal import CALLER
+from .journal import CALLER, Begun
 from .policy import Performers
 from .ports import OnText, Question
 from .result import result_of
@@ -47,7 +47,7 @@ class Coach(Struct, frozen=True):
     engine: Engine
     brief: bool = False
 
-    async def start(self, order: Order, performers: Performers, fork: Fork | None = None) -> dict[str, Any]:
+    async def start(self, order: Begun, performers: Performers, fork: Fork | None = None) -> dict[str, Any]:
         """Accept a run, with what it takes over of another, and return its first questions.
 
         Returns:

@@ -13,14 +13,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.budget import Budget, check_budget
 from ..core.events import Event, Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
-from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import ConflictError
 from ..ids import new_id, now_ms
@@ -44,7 +42,7 @@ from .record import (
     record_of_row,
 )
 from .result import Result, result_of, row_after
-from .run import Run, fold, fold_from
+from .run import Run, fold, fold_from, recorded_strategy
 from .run_journal import ReadRun, RunJournal
 from .telemetry import carried_context, trace_run
 
@@ -59,34 +57,6 @@ QUEUE_S: Final = 10
 
 BY_USER: Final = "cancelled by its user"
 """Why a run was cancelled, unless something else is said."""
-
-
-class Order(Struct, frozen=True, kw_only=True):
-    """What is asked of the engine.
-
-    Args:
-        participants: Who works on it, as a user would write it; what resume goes by.
-        why: Why this strategy, where it was not the user who named it.
-        warnings: What is known from the start to matter to what comes of the run.
-        session_id: The session the run writes, which then does not expire; empty: a new one.
-        from_session: The session whose thoughts are quoted below the problem.
-        form: JSON schema of the answer.
-        checks_form: Whether the verifier is asked about the answer in that form.
-        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`.
-    """
-
-    strategy: Strategy[Any, Any]
-    problem: str
-    options: Struct
-    budget: Budget = Budget()
-    participants: ParticipantNames = ParticipantNames()
-    why: str = ""
-    warnings: tuple[str, ...] = ()
-    session_id: str = ""
-    from_session: str | None = None
-    form: dict[str, Any] | None = None
-    checks_form: bool = False
-    prompts: dict[str, str] = {}
 
 
 class Engine:
@@ -112,17 +82,20 @@ class Engine:
     # -- accepting
 
     @asynccontextmanager
-    async def begin(self, order: Order, fork: Fork | None = None) -> AsyncGenerator[OpenRun]:
+    async def begin(
+        self, order: Begun, fork: Fork | None = None, *, session_id: str = ""
+    ) -> AsyncGenerator[OpenRun]:
         """Write a run down and open it, without reading it back. See `accept` and `open`."""
-        run_id, written = await self.accept(order, fork, drive=True)
+        run_id, written = await self.accept(order, fork, session_id=session_id, drive=True)
         async with self.open(run_id, written=written) as opened:
             yield opened
 
     async def accept(
         self,
-        order: Order,
+        order: Begun,
         fork: Fork | None = None,
         *,
+        session_id: str = "",
         job: JobOptions | None = None,
         key: RequestKey | None = None,
         drive: bool = False,
@@ -130,7 +103,9 @@ class Engine:
         """Write a run down, unless the same request has begun one before; nothing is asked yet.
 
         Args:
+            order: What is asked for; the strategy's version, the instant and what is of the fork are filled in.
             fork: What it takes over of another run.
+            session_id: The session the run writes, which then does not expire; empty: a new one.
             job: Whoever drives the jobs of the store brings it to its end, and until then it waits so.
             drive: It is opened here next, so the right to drive it is taken at once.
 
@@ -141,24 +116,16 @@ class Engine:
         """
         check_budget(order.budget)
         run_id, now = new_id(), now_ms()
-        problem = SECRETS.mask(order.problem)
-        begun = Begun(
-            order.strategy.name,
-            problem,
-            SECRETS.mask_data(msgspec.to_builtins(order.options)),
-            order.budget,
-            order.participants,
-            now,
+        begun = replace(
+            order,
+            problem=SECRETS.mask(order.problem),
+            options=SECRETS.mask_data(order.options),
+            prompts=SECRETS.mask_data(order.prompts),
+            version=recorded_strategy(self.strategies, order.strategy).version,
+            created_at_ms=now,
             forked_from=fork.run_id if fork else None,
             forked_at=len(fork.taken) if fork else None,
-            why=order.why,
-            version=order.strategy.version,
-            warnings=order.warnings,
-            from_session=order.from_session,
-            form=order.form,
-            checks_form=order.checks_form,
             reworded=SECRETS.mask_data(dict(fork.reworded)) if fork else {},
-            prompts=SECRETS.mask_data(order.prompts),
         )
         run, entries = Run(begun, self.strategies), list[Entry]()
         if fork is not None:
@@ -166,20 +133,19 @@ class Engine:
             # Of the other run's, those that come later may be of questions that are never asked here.
             texts = {asked: text for asked, text in begun.reworded.items() if asked in run.asked}
             begun = run.begun = replace(begun, reworded=texts)
-        head = without_quoted(problem)[: journal.HEAD_CHARS]
+        asked, strategy = without_quoted(begun.problem), begun.strategy
         session = SessionRow(
-            order.session_id or run_id,
-            order.strategy.name,
+            session_id or run_id,
+            strategy,
             now,
             now,
-            pinned=order.session_id != "",
+            pinned=session_id != "",
             thoughts=len(run.thoughts),
-            purpose=first_words(without_quoted(problem), journal.HEAD_CHARS),
+            purpose=first_words(asked, journal.HEAD_CHARS),
             run_id=run_id,
         )
-        row = RunRow(
-            run_id, session.session_id, begun.strategy, order.participants.model, head, "active", now, now
-        )
+        head, model = asked[: journal.HEAD_CHARS], begun.participants.model
+        row = RunRow(run_id, session.session_id, strategy, model, head, "active", now, now)
         row = replace(row_after(row, run, now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
         lines = chain.lines([begun, *entries, *ending(row, run)])

@@ -56,7 +56,7 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
-    """The first entry: what was asked for."""
+    """The first entry: what was asked for; before a run is accepted, the order."""
 
     strategy: str
     problem: str

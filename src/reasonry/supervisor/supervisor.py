@@ -20,9 +20,9 @@ from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
 from ..engine.control import Control, check_steering
-from ..engine.engine import BY_USER, OpenRun, Order
+from ..engine.engine import BY_USER, OpenRun
 from ..engine.fork import Fork
-from ..engine.journal import CALLER, ParticipantNames, Steered
+from ..engine.journal import CALLER, Begun, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
@@ -140,7 +140,7 @@ class Supervisor:
     async def start(
         self,
         app: App,
-        order: Order,
+        order: Begun,
         performers: Performers,
         fork: Fork | None = None,
         *,

@@ -22,7 +22,7 @@ from msgspec import Struct
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.text import escaped_json
-from ...engine.engine import Order
+from ...engine.journal import Begun
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
 from ...ids import now_ms
@@ -195,7 +195,7 @@ def start_(
 
 def _read_line(
     app: App, terms: RunRequest, number: int, line: ProblemLine
-) -> tuple[ProblemLine, Order, RequestKey]:
+) -> tuple[ProblemLine, Begun, RequestKey]:
     """Return a line with its order, in the settings that all share, and the key that it begins once by."""
     request = replace(
         terms,
@@ -204,14 +204,14 @@ def _read_line(
         options={**terms.options, **line.options},
     )
     order, _ = app.order(request)
-    names = order.strategy.name, order.participants.model
+    names = order.strategy, order.participants.model
     asked = line, names, request.options, order.prompts, request.budget
     digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
     name = digest.hex() if line.id is None else f"{line.id}"
     return line, order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
 
 
-async def _accept(app: App, number: int, order: Order, key: RequestKey, job: JobOptions) -> str:
+async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: JobOptions) -> str:
     try:
         return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:

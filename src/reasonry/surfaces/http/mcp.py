@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from ...app.agent_app import AgentApp
 from ...app.participants import Participants
 from ...core.budget import Budget
-from ...engine.engine import Order
+from ...engine.journal import Begun
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ..mcp.driven import RunWork
@@ -49,7 +49,7 @@ class SupervisedWork(RunWork):
         super().__init__(app, RunTasks(app, wiring.supervisor))
         self._supervisor, self._wiring = wiring.supervisor, wiring
 
-    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
+    async def solve(self, order: Begun, performers: Performers, context: CallContext) -> Document:
         """See `RunWork`."""
         run_id, _ = await self._supervisor.start(self.app, order, performers)
         return await self._see_through(run_id, context)

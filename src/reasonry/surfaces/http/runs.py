@@ -12,9 +12,9 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...core.machine import Status
-from ...engine.engine import Order, RecordedRun
+from ...engine.engine import RecordedRun
 from ...engine.fork import Fork
-from ...engine.journal import CALLER
+from ...engine.journal import CALLER, Begun
 from ...engine.policy import Performers
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
@@ -103,7 +103,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 
 
 async def _begin(
-    context: RequestContext, order: Order, performers: Performers, fork: Fork | None = None, *, coached: bool
+    context: RequestContext, order: Begun, performers: Performers, fork: Fork | None = None, *, coached: bool
 ) -> Response:
     """Accept a run, have it driven or its first questions found, and reply with it."""
     app, key = context.app, await read_key(context.request)

@@ -30,8 +30,8 @@ from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...app.participants import Participants
 from ...core.budget import Budget
 from ...core.machine import Step
-from ...engine.engine import Order
 from ...engine.follow import Observer
+from ...engine.journal import Begun
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...engine.run import Run
@@ -72,7 +72,7 @@ class RunWork:
     def __init__(self, app: AgentApp, tasks: RunTasks | None = None) -> None:
         self.app, self.tasks = app, tasks
 
-    async def solve(self, order: Order, performers: Performers, context: CallContext) -> Document:
+    async def solve(self, order: Begun, performers: Performers, context: CallContext) -> Document:
         """Drive a run; return its result document, or where it stands when the call has waited long enough."""
         return await self._drive(context, lambda watch: self.app.solve(order, performers, watch))
 

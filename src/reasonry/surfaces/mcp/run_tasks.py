@@ -151,7 +151,7 @@ class RunTasks:
     async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
         """Accept a run as a task; `can_ask` lets the run ask its user. Returns the task once it is durable."""
         order, performers = await self._app.receive(request)
-        if can_ask and order.strategy.name == INQUIRER:
+        if can_ask and order.strategy == INQUIRER:
             parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
             asking = replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self._app.receive(asking)
