@@ -181,7 +181,9 @@ class Engine:
                 run = fold_from(checkpoint.body, [*journal.decode(chain, lines)], self.strategies)
                 if run is not None:
                     return ReadRun(row, run, chain, checkpoint.seq)
-        lines = await self.store.lines(run_id)
+                lines = await self.store.lines(run_id)
+        else:
+            lines = await self.store.lines(run_id)
         return await journal.aside(lines, lambda: self._fold(row, lines))
 
     def _fold(self, row: RunRow, lines: Sequence[Line]) -> ReadRun:
