@@ -15,7 +15,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.coach import Coach
-from reasonry.engine.engine import KEEP_EVERY
+from reasonry.engine.drive import KEEP_EVERY
 from reasonry.engine.policy import Performers
 
 from ..guided.test_search import ALL, order

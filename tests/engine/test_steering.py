@@ -11,7 +11,7 @@ import pytest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Stopped
-from reasonry.engine.control import Control
+from reasonry.engine.drive import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
 from reasonry.engine.journal import Entry, Steered

@@ -20,10 +20,10 @@ POISON = "a run that kills who drives it"
 class Mortal(Supervisor):
     """Dies of one run, soon after it has begun to drive it."""
 
-    def _drive(self, app: Any, opened: Any, *rest: Any, **named: Any) -> Any:
+    def _drive(self, opened: Any, *rest: Any, **named: Any) -> Any:
         if POISON in opened.run.begun.problem:
             asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGKILL)
-        return super()._drive(app, opened, *rest, **named)
+        return super()._drive(opened, *rest, **named)
 
 
 def give_back_late(*of: Any) -> None:

@@ -20,7 +20,8 @@ from ..core.prompts import read_prompts
 from ..core.registry import Registry, add_strategies, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
-from ..engine.engine import Engine, OpenRun, RecordedRun
+from ..engine.drive import OpenRun
+from ..engine.engine import Engine, RecordedRun
 from ..engine.follow import Observer
 from ..engine.fork import Fork, check_rewordings
 from ..engine.journal import Begun, ParticipantNames, Steered
@@ -164,7 +165,8 @@ class UseCases:
             raise UsageError("verify needs a verifier: name one", option="verify")
         cards = [card for each in nested for card in getattr(each, "tools", None) or ()]
         participants.check_tools([card.name for card in cards])
-        check_priced(dollar_limit(budget, nested), performers.models, performers.prices)
+        plain = to_builtins(checked)
+        check_priced(dollar_limit(budget, plain), performers.models, performers.prices)
         model = self.pool.record_answers(performers.model, participants.record)
         verifies = getattr(checked, "verify", False)
         idle = [
@@ -174,7 +176,7 @@ class UseCases:
         order = Begun(
             strategy=chosen.name,
             problem=problem,
-            options=to_builtins(checked),
+            options=plain,
             budget=budget,
             participants=names,
             why=why,
@@ -424,7 +426,7 @@ class UseCases:
         performers, names = await self.pool.run_in_thread(
             lambda: self._open_again(self._name_again(named, run.participants, coached=False), run.begun)
         )
-        limit = dollar_limit(budget or run.budget, list(nested_options(run.begun.options)))
+        limit = dollar_limit(budget or run.budget, run.begun.options)
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
@@ -506,7 +508,7 @@ class UseCases:
         names = (await self.engine.recorded_run(run_id)).participants
         if budget.usd is not None:
             models, prices = await self.pool.run_in_thread(lambda: self._models_of(names))
-            check_priced(dollar_limit(budget, ()), models, prices)
+            check_priced(dollar_limit(budget), models, prices)
         await self.engine.steer(run_id, Steered(budget))
 
     def _models_of(self, names: ParticipantNames) -> tuple[list[Model], Prices]:
@@ -532,23 +534,9 @@ class UseCases:
     ) -> dict[str, Any]:
         """Hand a run over to its caller; `named` as in `coach_answer`."""
         if budget is not None:
-            check_priced(dollar_limit(budget, ()), [Caller()], Prices())
+            check_priced(dollar_limit(budget), [Caller()], Prices())
         with self.fit_errors():
             return await self.coach(brief=brief).take_over(run_id, self._opener(named), budget)
-
-    async def coach_fork(
-        self,
-        source: RecordedRun,
-        at: int,
-        options: Mapping[str, Any],
-        budget: Budget,
-        named: Participants = Participants(),
-        *,
-        brief: bool = False,
-    ) -> dict[str, Any]:
-        """Start a coached run from a point of another, see `RecordedRun.fork`; `named` as in `coach_answer`."""
-        order, performers = await self.order_fork(source, named, options, budget, coached=True)
-        return await self.coach(brief=brief).start(order, performers, source.fork(at))
 
     async def coach_answer(
         self,

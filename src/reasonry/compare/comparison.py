@@ -203,7 +203,7 @@ class Comparison:
     def _key(self, order: Begun, same: int) -> str:
         """Return the id of an order's session."""
         participants = order.participants
-        if dollar_limit(order.budget, [order.options]) is None:
+        if dollar_limit(order.budget, order.options) is None:
             # What a run costs changes nothing about it then.
             participants = msgspec.structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)

@@ -13,7 +13,7 @@ import asyncio
 import functools
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,12 +28,14 @@ from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
 from ..reading.json_in_text import without_surrogates
 from ..reading.no_answer import Endless
-from .control import Control, Held
+from .allowance import Allowance
 from .follow import Observer
 from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
 from .policy import CountedCall, Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, SamplingModel, provider_of
 from .telemetry import span
+
+T = TypeVar("T")
 
 WARM_PREFIX_CHARS = 4_096
 """Providers cache prompts from about 1,024 tokens on; shorter ones are not worth waiting for."""
@@ -60,13 +62,58 @@ Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
 """Asks a question for so many samples; what comes back may be fewer."""
 
 
+class Held(Exception):
+    """Ends an attempt before it goes out: the drive is to halt, and the effect stays open."""
+
+
+class CallGate:
+    """What every request to a model, a tool or a verifier passes right before it goes out."""
+
+    def __init__(self) -> None:
+        self._closing = asyncio.Event()
+
+    def set(self, *, closed: bool) -> None:
+        """Close the gate, or open it."""
+        if closed:
+            self._closing.set()
+        else:
+            self._closing.clear()
+
+    def check(self) -> None:
+        """Let through what may go out.
+
+        Raises:
+            Held: The gate is closed.
+        """
+        if self._closing.is_set():
+            raise Held
+
+    async def wait(self, pause: Awaitable[T]) -> T:
+        """Return what comes of a pause before a request.
+
+        Raises:
+            Held: The gate is closed meanwhile.
+        """
+        waiting = asyncio.ensure_future(pause)
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait([waiting, closing], return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise Held
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            closing.cancel()
+            await asyncio.gather(waiting, closing, return_exceptions=True)
+
+
 class Calls:
     """The calls of one drive.
 
     Args:
         intend: Writes down durably that a call is about to go out.
         at_ms: Reads the run's clock.
-        control: Holds requests back while the drive is to halt, or the owner's day is used up.
+        allowance: What the run's owner may spend in a day; None: there is no limit.
     """
 
     def __init__(
@@ -77,12 +124,11 @@ class Calls:
         observer: Observer,
         intend: Callable[[str], Awaitable[None]],
         at_ms: Callable[[], int],
-        control: Control | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
-        control = control or Control()
-        self.gate, self.allowance = control.gate, control.allowance
-        self.keepers = (guard, self.allowance) if self.allowance else (guard,)
+        self.gate, self.allowance = CallGate(), allowance
+        self.keepers = (guard, allowance) if allowance else (guard,)
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}

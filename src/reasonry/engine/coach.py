@@ -23,7 +23,8 @@ from ..masking import SECRETS
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .callers import handed_out, questions
-from .engine import Engine, OpenRun, ReadRun
+from .drive import OpenRun, ReadRun
+from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
 from .policy import Performers

@@ -1,57 +1,332 @@
-"""One drive of one run: perform, write down, fold in, until the run ends."""
+"""A run held open, and one drive of it: perform, write down, fold in, until the run ends.
+
+Rule 1: what is wanted of a drive is written into the journal before it holds, so that it outlives the drive.
+Rule 2: where a drive is to halt, nothing new goes out: the gate is closed. What is out already may still come in.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from ..core.budget import NOTHING, Budget
+import msgspec
+from msgspec.structs import replace
+
+from ..core.budget import NOTHING, Budget, check_budget
 from ..core.effects import Ask, CallTool
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
 from ..errors import ConflictError
-from .calls import Calls
-from .control import Control, Held
-from .follow import Observer
+from ..ids import now_ms
+from ..records import JobOptions, Line, RunRow, Store, Use
+from . import journal
+from .allowance import Allowance
+from .calls import Calls, Held
+from .follow import ContainedObserver, Observer
 from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls, refuse_call
-from .journal import CallIntended, Entry, Settled, Steered
+from .journal import CALLER, CallIntended, Chain, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy
-from .run import Run
-from .run_journal import RunJournal
+from .record import Rows, ending
+from .result import Result, outcome_of, result_of, row_after
+from .run import Run, fold
+from .telemetry import carried_context, trace_run
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
+
+KEEP_EVERY: Final = 32
+"""Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
+
+
+class ReadRun(NamedTuple):
+    """A run as its journal has it.
+
+    Attributes:
+        kept: The line of the checkpoint it was folded from.
+    """
+
+    row: RunRow
+    run: Run
+    chain: Chain
+    kept: int = 0
+
+
+class Control:
+    """The other end of one drive, on the same event loop.
+
+    Args:
+        allowance: What the run's owner may spend in a day, whichever run it is for; None: there is no limit.
+    """
+
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allowance = allowance
+        self.is_draining = self.is_cut = False
+        """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
+        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once something is wanted that the drive has not looked at."""
+        self.wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        """What is to be written down, and who waits for that."""
+        self._is_over = False
+
+    async def want(self, entry: Steered | Stopped) -> bool:
+        """Have limits changed, or the run paused, continued or ended; return whether that is written down.
+
+        It is not if the drive has ended before.
+        """
+        if self._is_over:
+            return False
+        done = asyncio.get_running_loop().create_future()
+        self.wanted.append((entry, done))
+        self.wake()
+        return await done
+
+    def drain(self, *, cut: bool = False) -> None:
+        """Have the drive end once nothing is in flight, or at once; the run stays active."""
+        self.is_draining, self.is_cut = True, cut
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the drive look at what is wanted."""
+        if not self.news.done():
+            self.news.set_result(None)
+
+    def close(self) -> None:
+        """Say that the drive has ended; what is still wanted is not written down by it."""
+        self._is_over = True
+        for _, done in self.wanted:
+            if not done.done():
+                done.set_result(False)
+
+
+class OpenRun:
+    """A run that this task may write to, read once; whoever drives it holds the right to do so.
+
+    Args:
+        rows: Turns thoughts into the rows of the run's session.
+        on_end: Awaited with the run once it has ended here.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        read: ReadRun,
+        policy: Policy,
+        rows: Rows,
+        on_end: Callable[[Run], Awaitable[None]] | None = None,
+    ) -> None:
+        self.store, self.policy, self._rows, self._on_end = store, policy, rows, on_end
+        self.row, self.run, self.chain, self.kept = read
+        self._thoughts = self.run.skipped.thoughts
+        """How many thoughts the session has, as far as is known here."""
+
+    @property
+    def result(self) -> Result:
+        """Where the run stands."""
+        return result_of(self.row.run_id, self.row.session_id, self.run)
+
+    async def drive(
+        self,
+        performers: Performers,
+        observer: Observer | None = None,
+        *,
+        coached: bool = False,
+        control: Control | None = None,
+    ) -> Result:
+        """Perform the run until it ends, or until this task is cancelled: then it is recorded as cancelled.
+
+        Args:
+            coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
+        """
+        watch = ContainedObserver(observer) if observer else Observer()
+        if self.run.snapshot.status == "active":
+            watch.began(self.row.run_id, self.run)
+            with trace_run(self.row) as note_end:
+                await Drive(self, performers, watch, coached, control).complete()
+                note_end(self.row)
+            watch.ended(self.row.run_id, self.run)
+            await self._tell_end()
+        return self.result
+
+    async def _tell_end(self) -> None:
+        if self._on_end is not None and self.run.snapshot.status != "active":
+            await self._on_end(self.run)
+
+    async def reopen(
+        self,
+        budget: Budget | None = None,
+        participants: ParticipantNames | None = None,
+        *,
+        job: JobOptions | None = None,
+    ) -> bool:
+        """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
+
+        Args:
+            budget: New limits; what was spent before counts against them.
+            participants: Who works on it from now on, if others do.
+            job: As in `Engine.accept`, from now on; where workers share the store, the right to drive it is
+                given back.
+
+        Returns:
+            Whether there is anything to continue: a run that came to its own end stays ended.
+        """
+        check_budget(budget)
+        begins_anew = self.run.paused or self.run.out or job is not None
+        if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
+            return True
+        entry = Resumed(budget, participants)
+        self.run.apply(entry)
+        if self.run.snapshot.status != "active":
+            return False
+        self.row = replace(self.row, unattended=self.row.unattended or job is not None)
+        await self.write(entry, job=job and replace(job, carried=carried_context()))
+        return True
+
+    async def take_answers(
+        self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
+    ) -> dict[str, str]:
+        """Take answers from outside, one by one, up to a limit; those after it, or after enough, are not taken.
+
+        Args:
+            refusing: An answer that cannot be read is not taken, and its question stays open; one that is only doubted
+                is taken and asked for again.
+
+        Returns:
+            Why answers cannot be read, by question.
+
+        Raises:
+            ConflictError: An answer is not waited for. None of the answers is taken.
+        """
+        taken, refused, cut = list[Settled](), dict[str, str](), set[str]()
+        for effect_id, event in answers:
+            if limit_reached(self.run):
+                break
+            if effect_id in cut:
+                continue
+            settled = Settled(effect_id, event)
+            step = self.run.step_after(settled)
+            reading = step.reading
+            if refusing and reading is not None and reading.refusal is not None and not reading.doubted:
+                refused[effect_id] = " ".join(reading.refusal.split())
+                continue
+            self.run.take(settled, step)
+            cut.update(step.cancelled)
+            taken.append(self.run.events[-1])
+        if taken:
+            await self.write(*taken)
+            await self._tell_end()
+        return refused
+
+    async def stop(self, reason: str, detail: str) -> None:
+        """End the run, which nobody drives at present, or has ended at a limit, in one write; see `Stopped`."""
+        lifted = [Resumed()] if self.run.snapshot.status != "active" else []
+        for entry in lifted:
+            self.run.apply(entry)
+        self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
+        await self.write(*lifted, self.run.events[-1])
+
+    async def keep(self) -> None:
+        """Keep the folded state once so many lines have come since the last checkpoint."""
+        if self.chain.seq - self.kept < KEEP_EVERY:
+            return
+        state = self.run.keep()
+        if state is not None:
+            self.kept = self.chain.seq
+            body = msgspec.json.encode(state)
+            checkpoint = Line(self.chain.seq, body, self.chain.digest)
+            await self.store.keep(self.row.run_id, checkpoint)
+
+    # -- its journal
+
+    async def write(
+        self,
+        *entries: Entry,
+        says_row: bool = True,
+        is_use: bool = True,
+        job: JobOptions | None = None,
+        on_written: Callable[[int, Sequence[Entry]], Any] = lambda seq, entries: None,
+    ) -> None:
+        """Write down entries that are folded in, and what the end of the run adds to them.
+
+        A write once begun is finished even if this task is cancelled meanwhile.
+
+        Args:
+            says_row: Whether lists show the run as it now is; is_use: whether it counts as use of the session. The end
+                of a run is both.
+            on_written: Told of the entries once they are durable, with the number of the last line.
+        """
+        now = now_ms()
+        if self.run.snapshot.status != "active" and not self.run.is_whole:
+            # Its record has the whole history.
+            before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
+            self.run = fold([*before, *entries], self.run.strategies)
+        ended = [] if self.run.ended else ending(self.row, self.run)
+        lines = self.chain.lines([*entries, *ended])
+        use = self._use(now) if is_use or ended else None
+        says_row = says_row or bool(ended) or outcome_of(self.run) != self.row.outcome
+        row = row_after(self.row, self.run, now) if says_row else None
+        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use, job=job))
+        try:
+            await asyncio.shield(writing)
+        finally:
+            if not writing.done():
+                await asyncio.wait([writing])
+            if writing.exception() is None:
+                self.chain.extend(lines)
+                self.row = row or self.row
+                self._thoughts = use.thoughts if use else self._thoughts
+                on_written(self.chain.seq, entries)
+
+    async def reload(self) -> list[Entry]:
+        """Read and fold the journal once more; return the entries that somebody else has written meanwhile."""
+        row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
+        known = self.chain.seq
+        entries, self.chain = journal.read(row.run_id, lines)
+        self.row, self.run = row, fold(entries, self.run.strategies)
+        return entries[known:]
+
+    def _use(self, at_ms: int) -> Use:
+        """Return the use of the session now, with the thoughts that it has not yet."""
+        run, known = self.run, self._thoughts
+        new = run.thoughts[known - run.skipped.thoughts :]
+        return Use(run.counts.thoughts, at_ms, tuple(self._rows(new, known, run.branches)))
 
 
 class Drive:
     """Holds what lives only while a run is being driven: tasks, the clock, the budget's ledger.
 
     Args:
-        journal: The run, which this task has the right to drive.
+        opened: The run, which this task has the right to drive.
         coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
     """
 
     def __init__(
         self,
-        journal: RunJournal,
+        opened: OpenRun,
         performers: Performers,
-        policy: Policy,
         watch: Observer,
         coached: bool = False,
         control: Control | None = None,
     ) -> None:
-        self.journal, self.watch, self.coached = journal, watch, coached
+        self.opened, self.watch, self.coached = opened, watch, coached
         self.performers = performers
         self.hands_over = coached or bool(performers.callers_tools)
         """Whether the drive may end with the run active: what is left is the caller's to answer."""
         self.control = control or Control()
         self.started = time.monotonic() - self.run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(self.run.ledger)
-        self.calls = Calls(performers, self.guard, policy, watch, self._intend, self._at_ms, self.control)
+        self.calls = Calls(
+            performers,
+            self.guard,
+            opened.policy,
+            watch,
+            self._intend,
+            self._at_ms,
+            self.control.allowance,
+        )
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         """Answers that came in and are not written down yet."""
@@ -67,7 +342,7 @@ class Drive:
     @property
     def run(self) -> Run:
         """The run as it stands."""
-        return self.journal.run
+        return self.opened.run
 
     async def complete(self) -> None:
         """Drive the run until it ends, or until it is paused or drained and nothing is in flight: then it stays active.
@@ -155,7 +430,7 @@ class Drive:
     def _apply_terms(self) -> None:
         """Continue as the limits, and whether the run is paused, now say."""
         self.guard.set_budget(self.run.budget)
-        self.control.gate.set(closed=self._halts)
+        self.calls.gate.set(closed=self._halts)
         if not self.deadline.expired():
             left = self._seconds_left()
             now = asyncio.get_running_loop().time()
@@ -171,10 +446,10 @@ class Drive:
         Raises:
             ConflictError: It has been ended.
         """
-        row = await self.journal.store.run(self.journal.row.run_id)
+        row = await self.opened.store.run(self.opened.row.run_id)
         if row.status != "active":
             raise ConflictError("the run was ended from outside")
-        if row != self.journal.row:
+        if row != self.opened.row:
             async with self.writing:
                 await self._take_steering()
 
@@ -185,10 +460,10 @@ class Drive:
             Whether there was something, and it was nothing but steering. What this drive could not write because of it
             is to be written again.
         """
-        came = await self.journal.reload()
+        came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
-        self.watch.note_lines(self.journal.chain.seq, came)
+        self.watch.note_lines(self.opened.chain.seq, came)
         self.control.wake()
         return True
 
@@ -278,7 +553,7 @@ class Drive:
 
         # What the owner has spent today is read from the rows.
         has_steered = any(isinstance(entry, Steered) for entry in folded)
-        await self.journal.write(
+        await self.opened.write(
             *folded,
             says_row=self.control.allowance is not None or has_steered,
             is_use=any(step.thoughts for step in steps),
@@ -310,7 +585,7 @@ class Drive:
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
-            self.control.gate.check()
+            self.calls.gate.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
 
     async def _stop(self, reason: str, detail: str) -> None:
@@ -332,8 +607,8 @@ class Drive:
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
         await self._drop_tasks()
-        await self.journal.reload()
-        run_id = self.journal.row.run_id
+        await self.opened.reload()
+        run_id = self.opened.row.run_id
         if self.run.snapshot.status == "active":
             if error.code == "lease_lost":
                 raise error
@@ -352,3 +627,22 @@ class Drive:
 
     def _at_ms(self) -> int:
         return int((time.monotonic() - self.started) * 1000)
+
+
+def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
+    """Check that a run can be given other limits, be paused, continued or ended.
+
+    Raises:
+        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
+    """
+    status, why = run.snapshot.status, ""
+    if status != "active":
+        why = f"has ended already ({status})"
+    elif isinstance(entry, Stopped) or entry.paused is None:
+        return
+    elif entry.paused and run.participants.model == CALLER:
+        why = "stands still by itself until its caller answers"
+    elif entry.paused == run.paused:
+        why = "is paused already" if run.paused else "is not paused"
+    if why:
+        raise ConflictError(f"run {run_id} {why}", run_id=run_id)

@@ -12,11 +12,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from ..core.budget import Budget, check_budget
-from ..core.events import Event, Stopped
+from ..core.events import Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..core.text import first_words
@@ -25,13 +24,10 @@ from ..ids import new_id, now_ms
 from ..masking import SECRETS
 from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
-from .control import Control, check_steering
-from .drive import Drive
-from .follow import ContainedObserver, Observer
+from .drive import OpenRun, ReadRun, check_steering
 from .fork import Fork, check_rewordings, take_over
-from .guard import limit_reached
-from .journal import CALLER, Begun, Entry, ParticipantNames, Resumed, Settled, Steered
-from .policy import Performers, Policy
+from .journal import CALLER, Begun, Entry, ParticipantNames, Settled, Steered
+from .policy import Policy
 from .record import (
     Record,
     Rows,
@@ -43,14 +39,10 @@ from .record import (
 )
 from .result import Result, result_of, row_after
 from .run import Run, fold, fold_from, recorded_strategy
-from .run_journal import ReadRun, RunJournal
-from .telemetry import carried_context, trace_run
+from .telemetry import carried_context
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""
-
-KEEP_EVERY: Final = 32
-"""Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
 
 QUEUE_S: Final = 10
 """How long answers to a coached run wait for others that are being taken."""
@@ -64,8 +56,7 @@ class Engine:
 
     Args:
         strategies: The registry, by canonical name.
-        rows: See `RunJournal`.
-        on_end: Awaited with each run that has ended here.
+        rows: See `OpenRun`; so is `on_end`.
     """
 
     def __init__(
@@ -273,7 +264,10 @@ class Engine:
             row = written.row if written else await self.store.run(run_id)
             await self._take_right(row, held)
             read = written or await self.read(run_id, whole=whole)
-            yield OpenRun(self, read)
+            yield self._hold(read)
+
+    def _hold(self, read: ReadRun) -> OpenRun:
+        return OpenRun(self.store, read, self.policy, self.rows, self.on_end)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
@@ -302,7 +296,7 @@ class Engine:
             ConflictError: See `check_steering`.
         """
         while True:
-            opened = OpenRun(self, await self.read(run_id))
+            opened = self._hold(await self.read(run_id))
             check_steering(run_id, opened.run, entry)
             try:
                 if isinstance(entry, Stopped):
@@ -387,122 +381,3 @@ class RunView(NamedTuple):
     row: RunRow
     record: Record
     last: Line
-
-
-class OpenRun(RunJournal):
-    """A run that this task holds the right to drive, read once."""
-
-    def __init__(self, engine: Engine, read: ReadRun) -> None:
-        super().__init__(engine.store, read, engine.rows)
-        self.engine = engine
-
-    async def drive(
-        self,
-        performers: Performers,
-        observer: Observer | None = None,
-        *,
-        coached: bool = False,
-        control: Control | None = None,
-    ) -> Result:
-        """Perform the run until it ends, or until this task is cancelled: then it is recorded as cancelled.
-
-        Args:
-            coached: Questions are the caller's to answer: the drive ends when nothing else is left to perform.
-        """
-        watch = ContainedObserver(observer) if observer else Observer()
-        if self.run.snapshot.status == "active":
-            watch.began(self.row.run_id, self.run)
-            with trace_run(self.row) as note_end:
-                await Drive(self, performers, self.engine.policy, watch, coached, control).complete()
-                note_end(self.row)
-            watch.ended(self.row.run_id, self.run)
-            await self._tell_end()
-        return self.result
-
-    async def _tell_end(self) -> None:
-        if self.engine.on_end is not None and self.run.snapshot.status != "active":
-            await self.engine.on_end(self.run)
-
-    async def reopen(
-        self,
-        budget: Budget | None = None,
-        participants: ParticipantNames | None = None,
-        *,
-        job: JobOptions | None = None,
-    ) -> bool:
-        """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
-
-        Args:
-            budget: New limits; what was spent before counts against them.
-            participants: Who works on it from now on, if others do.
-            job: As in `Engine.accept`, from now on; where workers share the store, the right to drive it is
-                given back.
-
-        Returns:
-            Whether there is anything to continue: a run that came to its own end stays ended.
-        """
-        check_budget(budget)
-        begins_anew = self.run.paused or self.run.out or job is not None
-        if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
-            return True
-        entry = Resumed(budget, participants)
-        self.run.apply(entry)
-        if self.run.snapshot.status != "active":
-            return False
-        self.row = replace(self.row, unattended=self.row.unattended or job is not None)
-        await self.write(entry, job=job and replace(job, carried=carried_context()))
-        return True
-
-    async def take_answers(
-        self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
-    ) -> dict[str, str]:
-        """Take answers from outside, one by one, up to a limit; those after it, or after enough, are not taken.
-
-        Args:
-            refusing: An answer that cannot be read is not taken, and its question stays open; one that is only doubted
-                is taken and asked for again.
-
-        Returns:
-            Why answers cannot be read, by question.
-
-        Raises:
-            ConflictError: An answer is not waited for. None of the answers is taken.
-        """
-        taken, refused, cut = list[Settled](), dict[str, str](), set[str]()
-        for effect_id, event in answers:
-            if limit_reached(self.run):
-                break
-            if effect_id in cut:
-                continue
-            settled = Settled(effect_id, event)
-            step = self.run.step_after(settled)
-            reading = step.reading
-            if refusing and reading is not None and reading.refusal is not None and not reading.doubted:
-                refused[effect_id] = " ".join(reading.refusal.split())
-                continue
-            self.run.take(settled, step)
-            cut.update(step.cancelled)
-            taken.append(self.run.events[-1])
-        if taken:
-            await self.write(*taken)
-            await self._tell_end()
-        return refused
-
-    async def stop(self, reason: str, detail: str) -> None:
-        """End the run, which nobody drives at present, or has ended at a limit, in one write; see `Stopped`."""
-        lifted = [Resumed()] if self.run.snapshot.status != "active" else []
-        for entry in lifted:
-            self.run.apply(entry)
-        self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
-        await self.write(*lifted, self.run.events[-1])
-
-    async def keep(self) -> None:
-        """Keep the folded state once so many lines have come since the last checkpoint."""
-        if self.chain.seq - self.kept < KEEP_EVERY:
-            return
-        state = self.run.keep()
-        if state is not None:
-            self.kept = self.chain.seq
-            body = msgspec.json.encode(state)
-            checkpoint = Line(self.chain.seq, body, self.chain.digest)
-            await self.store.keep(self.row.run_id, checkpoint)

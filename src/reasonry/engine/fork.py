@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ..core.effects import Ask
 from ..core.problem import check_characters
-from ..errors import ConflictError, ReasonryError, TooLargeError, UsageError
+from ..errors import ConflictError, TooLargeError, UsageError
 from .journal import Entry, ParticipantNames, Resumed, Settled
 from .run import Run
 
@@ -51,9 +51,7 @@ def take_over(run: Run, fork: Fork) -> list[Entry]:
                 run.apply(entries[-1])
             run.take(settled)
             entries.append(run.events[-1])
-    except ReasonryError as error:
-        if not isinstance(error, ConflictError):
-            raise
+    except ConflictError as error:
         raise ConflictError(
             f"the first {len(fork.taken)} answers of run {fork.run_id} do not fit the new options: {error.message}",
             run_id=fork.run_id,

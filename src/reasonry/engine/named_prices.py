@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..core.budget import Budget, check_budget
 from ..core.metering import PriceOf, no_price
+from ..core.options import nested_options
 from ..errors import UsageError
 from .journal import CALLER
 from .ports import Model
@@ -102,11 +103,11 @@ def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str,
     return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
 
 
-def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
+def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
     """Return the name of a limit on dollars, if one is set.
 
     Args:
-        options: Of a run and of the strategies inside it, as structs or as they were recorded.
+        options: Of a run, with those of the strategies inside it.
 
     Raises:
         UsageError: The budget is not valid.
@@ -114,11 +115,7 @@ def dollar_limit(budget: Budget, options: Iterable[Any]) -> str | None:
     check_budget(budget)
     if budget.usd is not None:
         return "max_usd"
-    limits = [
-        named.get("cost_limit") if isinstance(named, Mapping) else getattr(named, "cost_limit", None)
-        for named in options
-    ]
-    return "cost_limit" if any(limits) else None
+    return "cost_limit" if any(named.get("cost_limit") for named in nested_options(options)) else None
 
 
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:

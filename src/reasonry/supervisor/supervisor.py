@@ -19,8 +19,8 @@ from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
-from ..engine.control import Control, check_steering
-from ..engine.engine import BY_USER, OpenRun
+from ..engine.drive import Control, OpenRun, check_steering
+from ..engine.engine import BY_USER
 from ..engine.fork import Fork
 from ..engine.journal import CALLER, Begun, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
@@ -52,24 +52,16 @@ _log = logging.getLogger("reasonry")
 
 
 class _Drive:
-    """A run that this process drives."""
+    """A run that this process drives.
 
-    def __init__(
-        self,
-        opened: OpenRun,
-        owner: str,
-        performers: Performers,
-        allowance: Allowance | None,
-        *,
-        text: bool,
-    ) -> None:
-        self._opened, self.owner, self.performers = opened, owner, performers
-        self.feed = Feed(opened.chain.seq, text=text)
-        self.control = Control(allowance)
-        self.ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        """Where the run stood when the drive ended; the error where it could not be written down."""
-        # Nobody may be waiting.
-        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    Attributes:
+        ended: Returns where the run stands when the drive has ended; raises where that could not be written down.
+    """
+
+    ended: asyncio.Task[Result]
+
+    def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
+        self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
     async def want(self, entry: Steered | Stopped) -> bool:
         """As `Control.want`; where the drive has ended, its right to the run has been given back.
@@ -78,7 +70,7 @@ class _Drive:
             ConflictError: See `check_steering`.
         """
         if isinstance(entry, Steered):
-            check_steering(self._opened.row.run_id, self._opened.run, entry)
+            check_steering(self.opened.row.run_id, self.opened.run, entry)
         if await self.control.want(entry):
             return True
         await asyncio.wait([self.ended])
@@ -119,7 +111,6 @@ class Supervisor:
         """Of the owners whose runs are accepted or driven here."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
-        self._tasks: set[asyncio.Task[None]] = set()
         self._deaths = list[int]()
         """Of the runs driven here that have cost other processes their lives, how many each."""
         self.draining = False
@@ -177,7 +168,7 @@ class Supervisor:
                     opened = await held.enter_async_context(app.engine.open(run_id, written=written))
                     if fork is not None:
                         rewind(performers, opened.run, fork.participants)
-                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+                    self._drive(opened, performers, allowance, held.pop_all(), text=text)
             return run_id, written is not None
 
     async def resume(
@@ -216,7 +207,7 @@ class Supervisor:
                         f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
                     )
                 if job is None:
-                    self._drive(app, opened, performers, allowance, held.pop_all(), text=text)
+                    self._drive(opened, performers, allowance, held.pop_all(), text=text)
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
@@ -249,9 +240,9 @@ class Supervisor:
                 allowance = await self._allowance(app)
                 named = self._reopen(opened.run.participants)
                 performers = await app.reopen(opened, named)
-                drive = self._drive(app, opened, performers, allowance, held.pop_all())
+                ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._notify()
-                return drive.ended
+                return ended
 
     @contextmanager
     def _beside_others(self, run_id: str, deaths: int) -> Generator[None]:
@@ -355,38 +346,34 @@ class Supervisor:
 
     def _drive(
         self,
-        app: App,
         opened: OpenRun,
         performers: Performers,
         allowance: Allowance | None,
         held: AsyncExitStack,
         *,
         text: bool = False,
-    ) -> _Drive:
+    ) -> asyncio.Task[Result]:
         """Drive a run in the background; the right to do so is `held`."""
-        drive = _Drive(opened, _owner_of(app), performers, allowance, text=text)
-        self._drives[opened.row.run_id] = drive
+        feed = Feed(opened.chain.seq, text=text)
+        drive = self._drives[opened.row.run_id] = _Drive(opened, performers, Control(allowance), feed)
         if self.draining:
             drive.control.drain()
-        task = asyncio.create_task(self._complete(opened, drive, held))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return drive
+        drive.ended = asyncio.create_task(self._complete(drive, held))
+        # Nobody may be waiting.
+        drive.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return drive.ended
 
-    async def _complete(self, opened: OpenRun, drive: _Drive, held: AsyncExitStack) -> None:
-        run_id = opened.row.run_id
+    async def _complete(self, drive: _Drive, held: AsyncExitStack) -> Result:
+        run_id = drive.opened.row.run_id
         try:
             async with held:
-                result = await opened.drive(drive.performers, drive.feed, control=drive.control)
+                return await drive.opened.drive(drive.performers, drive.feed, control=drive.control)
         except Exception as error:
             _log.warning("run %s was left as its journal has it: %s", run_id, error)
-            drive.ended.set_exception(error)
-        else:
-            drive.ended.set_result(result)
+            raise
         finally:
             del self._drives[run_id]
             drive.feed.wake()
-            drive.ended.cancel()
 
     # -- steering
 
@@ -425,7 +412,7 @@ class Supervisor:
         """
         check_budget(budget)
         if drive := self._drives.get(run_id):
-            check_priced(dollar_limit(budget, ()), drive.performers.models, drive.performers.prices)
+            check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
         if await self._steer(app, run_id, Steered(budget)):
             return
         await app.set_budget(run_id, budget)
@@ -463,8 +450,8 @@ class Supervisor:
         for cut, wait_s in ((False, max(0.0, timeout_s - CUT_S)), (True, CUT_S)):
             for drive in self._drives.values():
                 drive.control.drain(cut=cut)
-            if tasks := {*self._tasks}:
-                await asyncio.wait(tasks, timeout=wait_s)
+            if at_work := [drive.ended for drive in self._drives.values()]:
+                await asyncio.wait(at_work, timeout=wait_s)
         self._notify()
 
     def _notify(self) -> None:

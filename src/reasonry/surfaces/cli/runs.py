@@ -241,14 +241,13 @@ def fork_(
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         source = await app.engine.recorded_run(await app.run_id(run_id))
-        limits = budget or source.budget
-        participants = await app.equip(settings.participants(), limits)
+        participants = await app.equip(settings.participants(), budget or source.budget)
+        order, performers = await app.order_fork(source, participants, options, budget, coached=coach)
+        fork, model = source.fork(at), order.participants.model
         if coach:
-            return await app.coach_fork(source, at, options, limits, participants, brief=brief)
-        model = settings.models.model or source.row.model
+            return await app.coach(brief=brief).start(order, performers, fork)
         with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
-            order, performers = await app.order_fork(source, participants, options, budget)
-            return await app.solve(order, performers, watch, source.fork(at)), False
+            return await app.solve(order, performers, watch, fork), False
 
     if coach:
         settings.refuse_models()

@@ -194,9 +194,8 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
         case ForkRun():
             source = await app.engine.recorded_run(run_id)
             limits = call.budget_after(source.budget)
-            return await app.coach_fork(
-                source, call.at, call.options, limits, call.participants(), brief=True
-            )
+            order = await app.order_fork(source, call.participants(), call.options, limits, coached=True)
+            return await app.coach(brief=True).start(*order, source.fork(call.at))
         case ResumeRun():
             source = await app.engine.recorded_run(run_id)
             budget = call.budget_after(source.budget) if named_limits(call) else None
