@@ -86,7 +86,7 @@ async def test_a_job_comes_with_its_run_or_not_at_all_and_one_that_was_lost_is_p
         async with app.engine.open(second) as opened:
             await opened.stop("cancelled", "by its user")
             # Whoever resumes it as a job gives it out of hand at once.
-            assert await opened.reopen(job=JobOptions())
+            await opened.reopen(job=JobOptions())
             async with App(postgres_url, environ={}) as another:
                 assert await another.store.find_driven([second]) == set()
         assert await store.put_missing_jobs() == 1

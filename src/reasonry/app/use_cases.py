@@ -360,8 +360,8 @@ class UseCases:
         """Return how many seconds a run still has; infinitely many without a limit."""
         spent_s = 0.0
         if run_id is not None:
-            budget = budget or (await self.engine.recorded_run(run_id)).budget
-            spent_s = (await self.engine.result(run_id)).duration_ms / 1000
+            run = (await self.engine.read(run_id)).run
+            budget, spent_s = budget or run.budget, run.snapshot.at_ms / 1000
         if budget is None or budget.seconds is None:
             return math.inf
         return max(0.0, budget.seconds - spent_s)

@@ -66,45 +66,35 @@ class Held(Exception):
     """Ends an attempt before it goes out: the drive is to halt, and the effect stays open."""
 
 
-class CallGate:
-    """What every request to a model, a tool or a verifier passes right before it goes out."""
-
-    def __init__(self) -> None:
-        self._closing = asyncio.Event()
-
-    def set(self, *, closed: bool) -> None:
-        """Close the gate, or open it."""
-        if closed:
-            self._closing.set()
-        else:
-            self._closing.clear()
+class Halt(asyncio.Event):
+    """Set while a drive is to halt; looked at right before a request to a model, a tool or a verifier goes out."""
 
     def check(self) -> None:
         """Let through what may go out.
 
         Raises:
-            Held: The gate is closed.
+            Held: The drive is to halt.
         """
-        if self._closing.is_set():
+        if self.is_set():
             raise Held
 
-    async def wait(self, pause: Awaitable[T]) -> T:
+    async def cut_short(self, pause: Awaitable[T]) -> T:
         """Return what comes of a pause before a request.
 
         Raises:
-            Held: The gate is closed meanwhile.
+            Held: The drive is to halt meanwhile.
         """
         waiting = asyncio.ensure_future(pause)
-        closing = asyncio.ensure_future(self._closing.wait())
+        halting = asyncio.ensure_future(self.wait())
         try:
-            await asyncio.wait([waiting, closing], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([waiting, halting], return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 raise Held
             return waiting.result()
         finally:
             waiting.cancel()
-            closing.cancel()
-            await asyncio.gather(waiting, closing, return_exceptions=True)
+            halting.cancel()
+            await asyncio.gather(waiting, halting, return_exceptions=True)
 
 
 class Calls:
@@ -127,7 +117,7 @@ class Calls:
         allowance: Allowance | None = None,
     ) -> None:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
-        self.gate, self.allowance = CallGate(), allowance
+        self.halt, self.allowance = Halt(), allowance
         self.keepers = (guard, allowance) if allowance else (guard,)
         self.intend, self.at_ms = intend, at_ms
         self.slots = asyncio.Semaphore(policy.max_concurrency)
@@ -149,7 +139,7 @@ class Calls:
         if isinstance(effect, Ask):
             return SECRETS.mask_data(await self.ask(pending, effect))
         async with self.slots:
-            self.gate.check()
+            self.halt.check()
             assert not isinstance(effect, RunStrategy), "a strategy inside a run is opened by the machine"
             settle = self._call_tool(effect) if isinstance(effect, CallTool) else self._verify(effect)
             return SECRETS.mask_data(await settle)
@@ -246,7 +236,7 @@ class Calls:
             self.observer.retrying(question.id, came.message, pause)
             tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
             attempt += not degraded
-            await self.gate.wait(asyncio.sleep(pause))
+            await self.halt.cut_short(asyncio.sleep(pause))
 
     async def _send(self, model: Model, question: Question, samples: int) -> Sent:
         """Send a request once it may go out, and book what it took.
@@ -261,7 +251,7 @@ class Calls:
             samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
             try:
                 for keeper in self.keepers:
-                    estimates.append(await keeper.reserve(question, samples, self.gate.wait))
+                    estimates.append(await keeper.reserve(question, samples, self.halt.cut_short))
                 question = self.guard.with_room(question, estimates[0], samples)
                 counted = await self._wait_for_rate(model, question, estimates[0].tokens)
                 before = await self._write_down(question.id)
@@ -285,14 +275,14 @@ class Calls:
         limit = self.policy.rates.of(model.name)
         if limit.requests is None and limit.tokens is None:
             return CountedCall(0, tokens)
-        return await self.gate.wait(limit.wait(tokens, pausing))
+        return await self.halt.cut_short(limit.wait(tokens, pausing))
 
     async def _write_down(self, effect_id: str) -> Usage:
         """Note that a request goes out, durably where a limit must survive a crash; return what others took before."""
         before = self.in_flight.get(effect_id, NOTHING)
         self.in_flight[effect_id] = before + Usage()
         try:
-            self.gate.check()
+            self.halt.check()
             if limits_calls(self.guard.ledger.budget) or self.allowance is not None:
                 await self.intend(effect_id)
         except Held:

@@ -1,7 +1,7 @@
 """A run held open, and one drive of it: perform, write down, fold in, until the run ends.
 
 Rule 1: what is wanted of a drive is written into the journal before it holds, so that it outlives the drive.
-Rule 2: where a drive is to halt, nothing new goes out: the gate is closed. What is out already may still come in.
+Rule 2: where a drive is to halt, nothing new goes out. What is out already may still come in.
 """
 
 from __future__ import annotations
@@ -161,29 +161,27 @@ class OpenRun:
         participants: ParticipantNames | None = None,
         *,
         job: JobOptions | None = None,
-    ) -> bool:
+    ) -> None:
         """Take the run up again, after a crash, a cancellation, a limit or a failure of the world.
+
+        A run that came to its own end stays ended.
 
         Args:
             budget: New limits; what was spent before counts against them.
             participants: Who works on it from now on, if others do.
             job: As in `Engine.accept`, from now on; where workers share the store, the right to drive it is
                 given back.
-
-        Returns:
-            Whether there is anything to continue: a run that came to its own end stays ended.
         """
         check_budget(budget)
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
-            return True
+            return
         entry = Resumed(budget, participants)
         self.run.apply(entry)
         if self.run.snapshot.status != "active":
-            return False
+            return
         self.row = replace(self.row, unattended=self.row.unattended or job is not None)
         await self.write(entry, job=job and replace(job, carried=carried_context()))
-        return True
 
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
@@ -430,7 +428,10 @@ class Drive:
     def _apply_terms(self) -> None:
         """Continue as the limits, and whether the run is paused, now say."""
         self.guard.set_budget(self.run.budget)
-        self.calls.gate.set(closed=self._halts)
+        if self._halts:
+            self.calls.halt.set()
+        else:
+            self.calls.halt.clear()
         if not self.deadline.expired():
             left = self._seconds_left()
             now = asyncio.get_running_loop().time()
@@ -585,7 +586,7 @@ class Drive:
     async def _intend(self, effect_id: str) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
-            self.calls.gate.check()
+            self.calls.halt.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
 
     async def _stop(self, reason: str, detail: str) -> None:
