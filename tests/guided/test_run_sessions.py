@@ -62,7 +62,7 @@ async def test_it_has_each_thought_at_once_though_the_run_is_read_from_its_kept_
     strategy: Strategy[Any, Any],
 ) -> None:
     async with App("memory") as app:
-        with patch("reasonry.engine.engine.KEEP_EVERY", 1):
+        with patch("reasonry.engine.drive.KEEP_EVERY", 1):
             for seed in range(3):
                 run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
                 for most in (1, 2, 4, None):
@@ -124,9 +124,7 @@ async def test_a_run_that_is_refused_leaves_no_session(store: str) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app)
         session_id = (await app.store.run(run_id)).session_id
-        taken = order(LOOP, LOOP.options(steps=1))
         with pytest.raises(ConflictError):
-            await accept(app.engine, type(taken)(**{**{name: getattr(taken, name) for name in taken.__struct_fields__},
-                                                   "session_id": session_id}))  # fmt: skip
+            await app.engine.accept(order(LOOP, LOOP.options(steps=1)), session_id=session_id)
         assert [one.run_id for one in await app.store.runs()] == [run_id]
         assert len(await app.store.sessions()) == 1

@@ -21,7 +21,7 @@ from msgspec import Meta
 from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
-from reasonry.engine.engine import KEEP_EVERY
+from reasonry.engine.drive import KEEP_EVERY
 from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
@@ -282,7 +282,7 @@ def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
     async def attempt(folder: str) -> None:
         async with App("memory" if kind == "memory" else f"{folder}/store.db", strategies=ALL) as app:
             # A run may continue from its kept state.
-            with patch("reasonry.engine.engine.KEEP_EVERY", 1 if is_kept else KEEP_EVERY):
+            with patch("reasonry.engine.drive.KEEP_EVERY", 1 if is_kept else KEEP_EVERY):
                 for fate, texts in lives:
                     await live(app, fate, texts)
             for query in queries:
