@@ -6,7 +6,8 @@ About ten seconds. FOLDER says which disk, and is the current one if
 not given. Targets: a step of `journal` takes at most 1.4 times as long as one of `bare`, and the lot 0.35 MB.
 Where a sync takes 0.2 ms, the thread alone may take that long. A slower disk, for those who have none:
 
-    strace -f --seccomp-bpf -qq -o /dev/null -e inject=fdatasync:delay_exit=1000 python bench/journal.py
+    strace -f --seccomp-bpf -qq -o /dev/null -e trace=fdatasync -e inject=fdatasync:delay_exit=1000 \
+        python bench/journal.py
 
 In turns, so that a busy machine is busy for all; what is shown is the median round:
 
