@@ -491,7 +491,8 @@ class Supervisor:
                 drive.feed.admit(reader)
             reader.news.clear()
             if drive is None or drive.feed.seq > follower.seq:
-                row = await app.store.run(run_id)
+                # While it is driven here its feed tells how it stands.
+                row = await app.store.run(run_id) if drive is None else None
                 events = await follower.read_on(None if drive is None else max(drive.feed.seq, known))
                 _check_known(run_id, known, follower.seq)
                 for event in reader.tell(events):
@@ -502,9 +503,9 @@ class Supervisor:
                     return
                 if events:
                     continue
-                if row.status != "active" or (self.draining and is_idle):
+                if row is not None and (row.status != "active" or (self.draining and is_idle)):
                     return
-                if drive is None and not is_idle:
+                if row is not None and not is_idle:
                     is_idle = True
                     yield RunEvent(None, "idle", {"paused": row.paused})
             for event in reader.take_passing(after):
