@@ -259,7 +259,8 @@ def test_a07_a_key_of_any_size_or_kind_is_refused_and_the_server_goes_on(guarded
     assert ask(guarded, line, host, f"Authorization: Bearer {'k' * 50_000}")[0] == 401
     assert ask(guarded, line, host, f"Authorization: Bearer {ANA}\0x")[0] in (400, 401)
     assert ask(guarded, line, host, *(f"X-{number}: {'v' * 100}" for number in range(2_000)))[0] == 431
-    assert ask(guarded, f"GET /api/{'x' * 200_000} HTTP/1.1", host)[0] in (401, 404, 431)
+    # Where the line comes in one piece, the parser refuses it before anything else looks at it.
+    assert ask(guarded, f"GET /api/{'x' * 200_000} HTTP/1.1", host)[0] in (400, 401, 404, 431)
     twice = ask(guarded, line, host, "Authorization: Bearer wrong", f"Authorization: Bearer {ANA}")
     assert twice[0] == 401
     assert guarded.client(ANA).get("/api/sessions").status_code == 200
