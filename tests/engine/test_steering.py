@@ -19,6 +19,7 @@ from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
 from reasonry.errors import ConflictError, ModelError
+from reasonry.records import Line
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES as ALL
 
@@ -65,8 +66,8 @@ class Steersman(Observer):
         self.at, self.wanted, self.done = at, wanted, list[asyncio.Task[bool]]()
         self.control = Control()
 
-    def note_lines(self, seq: int, entries: Sequence[Entry]) -> None:
-        if seq >= self.at and not self.done:
+    def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
+        if lines[-1].seq >= self.at and not self.done:
             self.done.append(asyncio.ensure_future(self.control.want(self.wanted)))
 
 

@@ -245,7 +245,7 @@ class OpenRun:
         says_row: bool = True,
         is_use: bool = True,
         job: JobOptions | None = None,
-        on_written: Callable[[int, Sequence[Entry]], Any] = lambda seq, entries: None,
+        on_written: Callable[[Sequence[Line], Sequence[Entry]], Any] = lambda lines, entries: None,
     ) -> None:
         """Write down entries that are folded in, and what the end of the run adds to them.
 
@@ -254,7 +254,7 @@ class OpenRun:
         Args:
             says_row: Whether lists show the run as it now is; is_use: whether it counts as use of the session. The end
                 of a run is both.
-            on_written: Told of the entries once they are durable, with the number of the last line.
+            on_written: Told of the lines once they are durable, and of the entries.
         """
         now = now_ms()
         if self.run.snapshot.status != "active" and not self.run.is_whole:
@@ -276,15 +276,15 @@ class OpenRun:
                 self.chain.extend(lines)
                 self.row = row or self.row
                 self._thoughts = use.thoughts if use else self._thoughts
-                on_written(self.chain.seq, entries)
+                on_written(lines, entries)
 
-    async def reload(self) -> list[Entry]:
-        """Read and fold the journal once more; return the entries that somebody else has written meanwhile."""
+    async def reload(self) -> tuple[list[Line], list[Entry]]:
+        """Read and fold the journal once more; return the lines, and entries, that others have written meanwhile."""
         row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
         known = self.chain.seq
         entries, self.chain = journal.read(row.run_id, lines)
         self.row, self.run = row, fold(entries, self.run.strategies)
-        return entries[known:]
+        return lines[known:], entries[known:]
 
     def _use(self, at_ms: int) -> Use:
         """Return the use of the session now, with the thoughts that it has not yet."""
@@ -461,10 +461,10 @@ class Drive:
             Whether there was something, and it was nothing but steering. What this drive could not write because of it
             is to be written again.
         """
-        came = await self.opened.reload()
+        lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
-        self.watch.note_lines(self.opened.chain.seq, came)
+        self.watch.note_lines(lines, came)
         self.control.wake()
         return True
 
@@ -547,10 +547,10 @@ class Drive:
                 cut = {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
                 waiting.extendleft(self._calls_to_count(cut))
 
-        def on_written(seq: int, written: Sequence[Entry]) -> None:
+        def on_written(lines: Sequence[Line], written: Sequence[Entry]) -> None:
             del self.unwritten[:unwritten]
             self.intended.update(entry.id for entry in written if isinstance(entry, CallIntended))
-            self.watch.note_lines(seq, written)
+            self.watch.note_lines(lines, written)
 
         # What the owner has spent today is read from the rows.
         has_steered = any(isinstance(entry, Steered) for entry in folded)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ..core.machine import Pending, Step
 from ..masking import SECRETS, Secrets
 from ..patterns import lazy_pattern
+from ..records import Line
 from .journal import Entry
 from .run import Run
 
@@ -44,8 +45,8 @@ class Observer:
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """An attempt failed and is made again after a pause."""
 
-    def note_lines(self, seq: int, entries: Sequence[Entry]) -> None:
-        """Entries are durable; `seq` is the number of the journal's last line."""
+    def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
+        """Lines of the journal are durable; they hold the entries, and at last the end of the run."""
 
     def stepped(self, run: Run, step: Step) -> None:
         """An event was recorded and folded in."""

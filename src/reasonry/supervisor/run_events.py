@@ -29,7 +29,7 @@ from ..engine.result import Result
 from ..engine.run import Performed, Run
 from ..errors import ReasonryError
 from ..masking import SECRETS
-from ..records import RunRow, RunStore
+from ..records import Line, RunRow, RunStore
 
 MAX_TEXT_CHARS: Final = 16_000
 """Of a text in an event; the run's trace has it whole."""
@@ -37,6 +37,7 @@ MAX_TEXT_CHARS: Final = 16_000
 MAX_ENTRIES: Final = 500
 """Of a list in an event."""
 
+KEPT_LINES: Final = 100
 KEPT_PIECES: Final = 2_000
 
 Data = dict[str, Any]
@@ -74,15 +75,17 @@ class Follower:
         """The position of the last line read; 0 before the first."""
         return self._chain.seq
 
-    async def read_on(self, last: int | None = None) -> list[RunEvent]:
-        """Return what has come since the last call, up to that line.
+    async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
+        """Return what has come since the last call; of a run that is driven here, as far as its feed tells.
 
         Raises:
             NotFoundError: There is no such run.
             StoreError: `store_corrupt`: its journal is damaged.
         """
-        lines = await self._store.lines(self._row.run_id, self.seq)
-        lines = lines if last is None else lines[: last - self.seq]
+        lines = None if feed is None else feed.lines_after(self.seq)
+        if lines is None:
+            lines = await self._store.lines(self._row.run_id, self.seq)
+            lines = lines if feed is None else lines[: max(feed.seq, self._after) - self.seq]
         read = partial(journal.decode, self._chain, lines)
         return await journal.aside(lines, lambda: [*filter(None, map(self._note, read()))])
 
@@ -204,6 +207,7 @@ class Feed(Observer):
 
     def __init__(self, seq: int, *, text: bool = False) -> None:
         self.seq = seq
+        self._lines = deque[Line](maxlen=KEPT_LINES)
         self._early = FeedReader(text=True) if text else None
         self._readers = WeakSet([self._early] if self._early is not None else [])
         self._streams: dict[str, StreamedText] = {}
@@ -213,14 +217,20 @@ class Feed(Observer):
         """See `Observer`."""
         return any(reader.text for reader in self._readers)
 
-    def note_lines(self, seq: int, entries: Sequence[Entry]) -> None:
+    def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         """See `Observer`."""
         for entry in entries:
             effect_id = getattr(entry, "id", None) or ""
             if stream := self._streams.pop(effect_id, None):
                 self._pass_text(effect_id, stream.end())
-        self.seq = seq
+        self._lines.extend(lines)
+        self.seq = lines[-1].seq
         self.wake()
+
+    def lines_after(self, seq: int) -> list[Line] | None:
+        """Return the lines after a position, without a look into the store; None: not all of them are kept."""
+        kept = [line for line in self._lines if line.seq > seq]
+        return kept if len(kept) == self.seq - seq else None
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""

@@ -22,13 +22,13 @@ from ..engine.callers import waiting_calls
 from ..engine.drive import Control, OpenRun, check_steering
 from ..engine.engine import BY_USER
 from ..engine.fork import Fork
-from ..engine.journal import CALLER, Begun, ParticipantNames, Steered
+from ..engine.journal import CALLER, Begun, Chain, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, UsageError
 from ..ids import now_ms
-from ..records import JobOptions, RequestKey
+from ..records import JobOptions, RequestKey, RunRow
 from .run_events import Feed, FeedReader, Follower, RunEvent
 
 LOOK_EVERY_S: Final = 0.5
@@ -355,6 +355,8 @@ class Supervisor:
     ) -> asyncio.Task[Result]:
         """Drive a run in the background; the right to do so is `held`."""
         feed = Feed(opened.chain.seq, text=text)
+        if opened.chain.seq == 1:
+            feed.note_lines(Chain(opened.row.run_id).lines([opened.run.begun]), [])
         drive = self._drives[opened.row.run_id] = _Drive(opened, performers, Control(allowance), feed)
         if self.draining:
             drive.control.drain()
@@ -481,8 +483,7 @@ class Supervisor:
             NotFoundError: There is no such run.
             UsageError: It has no event `after`.
         """
-        # Whoever may not read it is told that there is no such run.
-        row = await app.store.run(run_id)
+        row = await self._row_to_follow(app, run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
         known, is_idle = after, False
         while True:
@@ -493,7 +494,7 @@ class Supervisor:
             if drive is None or drive.feed.seq > follower.seq:
                 # While it is driven here its feed tells how it stands.
                 row = await app.store.run(run_id) if drive is None else None
-                events = await follower.read_on(None if drive is None else max(drive.feed.seq, known))
+                events = await follower.read_on(None if drive is None else drive.feed)
                 _check_known(run_id, known, follower.seq)
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
@@ -511,6 +512,13 @@ class Supervisor:
             for event in reader.take_passing(after):
                 yield event
             await (self._wait_for_news() if drive is None else reader.news.wait())
+
+    async def _row_to_follow(self, app: App, run_id: str) -> RunRow:
+        drive = self._drives.get(run_id)
+        if drive is not None and _owner_of(app) in (None, "", drive.opened.row.owner):
+            return drive.opened.row
+        # Where the caller may not read the run, the store says that there is no such run.
+        return await app.store.run(run_id)
 
     async def wait(self, app: App, run_id: str) -> Result:
         """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.
