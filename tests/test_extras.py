@@ -103,7 +103,7 @@ def test_a_base_installation_thinks_coaches_and_solves(called: Any) -> None:
     assert [code for code, _ in documents] == [0] * len(documents), documents
     offline, driven, thought, coached, *_ = (document for _, document in documents)
     assert offline["answer"] == driven["answer"] == ANSWER
-    assert (thought["thoughtNumber"], len(coached["questions"])) == (1, 1)
+    assert (thought["thought_number"], len(coached["questions"])) == (1, 1)
 
 
 def test_a_base_installation_serves_over_standard_input(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_le
 async def test_another_session_is_no_comparison() -> None:
     async with App("memory") as app:
         await app.sessions().think(
-            {"thought": "a", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+            {"thought": "a", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": False}
         )
         (session,) = await app.store.sessions()
         for id in (session.session_id, "comparison-nix"):

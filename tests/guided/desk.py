@@ -48,13 +48,18 @@ class Desk:
         ways = {name: more.pop(name) for name in ("thinker", "exact_id") if name in more}
         if more.pop("whole", False):
             ways["history"] = None
-        given = {"thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": True}
+        given = {
+            "thought": thought,
+            "thought_number": number,
+            "total_thoughts": 3,
+            "next_thought_needed": True,
+        }
         return await self.sessions.think({**given, **more}, **ways)
 
     async def everything(self) -> list[dict[str, Any]]:
         """Return all sessions whole, for comparing before and after."""
         rows = await self.store.sessions(limit=1_000)
-        return [await self.sessions.export({"sessionId": row.session_id}) for row in rows]
+        return [await self.sessions.export({"session_id": row.session_id}) for row in rows]
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_sch
 from reasonry.reading.arguments import name_arguments
 from reasonry.reading.names import plain_name
 
-THINKING = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
+THINKING = {"thought": "x", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
 SESSION = {"session_id": "s"}
 REQUIRED: dict[type[Struct], dict[str, Any]] = {
     ThinkingCall: THINKING,
@@ -83,7 +83,7 @@ def test_what_is_read_follows_the_schema_and_what_is_refused_is_named(
     call = read(form, {**REQUIRED[form], name: value, **unknown})
     if isinstance(call, UsageError):
         assert call.details["field"].startswith(name)
-        assert call.message.startswith(call.details["field"])
+        assert call.message.startswith(name.replace("_", " "))
         return
     document = {name: value for name, value in msgspec.to_builtins(call).items() if value is not None}
     document = {name: list(value) if isinstance(value, tuple) else value for name, value in document.items()}
@@ -92,25 +92,25 @@ def test_what_is_read_follows_the_schema_and_what_is_refused_is_named(
 
 
 TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"thoughtNumber": "2"}, {"thought_number": 2}),
-    ({"thoughtNumber": " 2.0 "}, {"thought_number": 2}),
-    ({"thoughtNumber": 2.0}, {"thought_number": 2}),
-    ({"thoughtNumber": "3/5"}, {"thought_number": 3}),
-    ({"thoughtNumber": "Thought 3 of 5"}, {"thought_number": 3}),
-    ({"revisesThought": "#2"}, {"revises_thought": 2}),
-    ({"nextThoughtNeeded": "FALSE"}, {"next_thought_needed": False}),
-    ({"nextThoughtNeeded": "yes"}, {"next_thought_needed": True}),
-    ({"nextThoughtNeeded": 0}, {"next_thought_needed": False}),
+    ({"thought_number": "2"}, {"thought_number": 2}),
+    ({"thought_number": " 2.0 "}, {"thought_number": 2}),
+    ({"thought_number": 2.0}, {"thought_number": 2}),
+    ({"thought_number": "3/5"}, {"thought_number": 3}),
+    ({"thought_number": "Thought 3 of 5"}, {"thought_number": 3}),
+    ({"revises_thought": "#2"}, {"revises_thought": 2}),
+    ({"next_thought_needed": "FALSE"}, {"next_thought_needed": False}),
+    ({"next_thought_needed": "yes"}, {"next_thought_needed": True}),
+    ({"next_thought_needed": 0}, {"next_thought_needed": False}),
     ({"thought": ["a", "b"]}, {"thought": "a\nb"}),
     ({"thought": 42}, {"thought": "42"}),
     ({"thought": "  null "}, {"thought": "  null "}),
-    ({"branchId": 2}, {"branch_id": "2"}),
-    ({"branchId": "none"}, {"branch_id": "none"}),
-    ({"branchId": " a "}, {"branch_id": " a "}),
-    ({"sessionId": " s1\n"}, {"session_id": "s1"}),
+    ({"branch_id": 2}, {"branch_id": "2"}),
+    ({"branch_id": "none"}, {"branch_id": "none"}),
+    ({"branch_id": " a "}, {"branch_id": " a "}),
+    ({"session_id": " s1\n"}, {"session_id": "s1"}),
     ({"data": '{"score": 1}'}, {"data": {"score": 1}}),
     ({"data": "{'score': 1}"}, {"data": {"score": 1}}),
-    ({"next_thought_needed": False}, {"next_thought_needed": False}),
+    ({"nextThoughtNeeded": False}, {"next_thought_needed": False}),
     ({"Branch-Id": "b"}, {"branch_id": "b"}),
 ]
 
@@ -130,11 +130,11 @@ def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name:
     plain, _ = read_thought(THINKING, SessionSettings())
     kind = tool_schema(ThinkingCall)["properties"][name].get("type")
     fillers: list[Any] = [None, ""]
-    if name not in ("branchId", "mergeBranch"):
+    if name not in ("branch_id", "merge_branch"):
         fillers += [" ", "null", "None", "undefined", "N/A"]
     if kind != "boolean":
         fillers += [False]
-    if name in ("revisesThought", "branchFromThought"):
+    if name in ("revises_thought", "branch_from_thought"):
         fillers += [0]
     if kind == "object":
         fillers += [[]]
@@ -146,7 +146,7 @@ def test_an_empty_branch_means_the_main_line_only_where_the_reader_says_so() -> 
     arguments = {**SESSION, "branch_id": ""}
     assert read_call(GetSession, arguments).branch_id is None
     assert read_call(GetSession, arguments, keep_empty=("branch_id",)).branch_id == ""
-    with pytest.raises(UsageError, match="session_id is empty"):
+    with pytest.raises(UsageError, match="session id is empty"):
         read_call(GetSession, {"sessionId": ""})
 
 
@@ -157,25 +157,25 @@ def test_arguments_that_the_tool_does_not_have_are_handed_on_but_for_blank_ones(
 
 def test_an_argument_in_two_spellings_must_say_the_same() -> None:
     assert name_arguments(tool_schema(ThinkingCall), {"thoughtNumber": 1, "thought_number": 1}) == {
-        "thoughtNumber": 1
+        "thought_number": 1
     }
     with pytest.raises(
-        UsageError, match="thoughtNumber is there twice, as 'thoughtNumber' and 'thought_number'"
+        UsageError, match="thought number is there twice, as 'thoughtNumber' and 'thought_number'"
     ):
         name_arguments(tool_schema(ThinkingCall), {"thoughtNumber": 1, "thought_number": 2})
 
 
 def test_everything_that_is_missing_or_wrong_is_said_in_one_error() -> None:
-    wrong = {"thought": "x", "number": 3, "isRevision": "perhaps", "total": 5, "nextThoughtNeeded": "soon"}
+    wrong = {"thought": "x", "number": 3, "is_revision": "perhaps", "total": 5, "next_thought_needed": "soon"}
     with pytest.raises(UsageError) as caught:
         read_thought(wrong, SessionSettings())
     assert caught.value.message == (
-        "thoughtNumber and totalThoughts are missing; there is no 'number': did you mean thoughtNumber?; "
-        "there is no 'total': did you mean totalThoughts?; isRevision must be true or false, not 'perhaps'; "
-        "nextThoughtNeeded must be true or false, not 'soon'"
+        "thought number and total thoughts are missing; there is no 'number': did you mean thought number?; "
+        "there is no 'total': did you mean total thoughts?; is revision must be true or false, not 'perhaps'; "
+        "next thought needed must be true or false, not 'soon'"
     )
-    fields = ["thoughtNumber", "totalThoughts", "isRevision", "nextThoughtNeeded"]
-    assert (caught.value.details["field"], caught.value.details["fields"]) == ("thoughtNumber", fields)
+    fields = ["thought_number", "total_thoughts", "is_revision", "next_thought_needed"]
+    assert (caught.value.details["field"], caught.value.details["fields"]) == ("thought_number", fields)
 
 
 @pytest.mark.parametrize("name", ["content", "text", "message"])
@@ -206,7 +206,7 @@ def test_what_is_required_is_missed_by_name(form: type[Struct]) -> None:
     for name in tool_schema(form)["required"]:
         refusal = read(form, {key: value for key, value in REQUIRED[form].items() if key != name})
         assert isinstance(refusal, UsageError)
-        assert (refusal.message, refusal.details["field"]) == (f"{name} is missing", name)
+        assert (refusal.message, refusal.details["field"]) == (f"{name.replace('_', ' ')} is missing", name)
 
 
 @pytest.mark.parametrize("form", [NewRun, SolveCall, AnswerCoached])

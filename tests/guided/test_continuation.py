@@ -29,11 +29,11 @@ pytestmark = pytest.mark.anyio
 def call(number: int, session_id: str, **more: Any) -> dict[str, Any]:
     plain = {
         "thought": "And now?",
-        "thoughtNumber": number,
-        "totalThoughts": number,
-        "nextThoughtNeeded": True,
+        "thought_number": number,
+        "total_thoughts": number,
+        "next_thought_needed": True,
     }
-    return {**plain, "sessionId": session_id, **more}
+    return {**plain, "session_id": session_id, **more}
 
 
 async def a_run(app: App, strategy: Strategy[Any, Any], seed: int = 1) -> tuple[str, str]:
@@ -48,12 +48,12 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
     async with App("memory") as app:
         session_id, run_id = await a_run(app, strategy)
         sessions = app.sessions()
-        before = await trace_of(app.engine, run_id), await sessions.export({"sessionId": session_id})
+        before = await trace_of(app.engine, run_id), await sessions.export({"session_id": session_id})
         reply = await sessions.think(call(1_000, session_id))
         notice = next(one for one in reply["notices"] if one["reason"] == "run_continued")
-        assert notice["requestedSessionId"] == session_id
+        assert notice["requested_session_id"] == session_id
         assert run_id in notice["message"]
-        copy = await sessions.export({"sessionId": reply["sessionId"]})
+        copy = await sessions.export({"session_id": reply["session_id"]})
         *copied, latest = copy["thoughts"]
         assert latest["thought"] == "And now?"
         run = await app.store.run(run_id)
@@ -61,19 +61,19 @@ async def test_a_run_of_any_strategy_goes_on_with_all_it_thought(strategy: Strat
             answer = copied.pop()
             assert (answer["thought"], answer["stage"]) == (run.answer, strategy.stages[-1].name)
             assert reply["stage"] == latest["stage"] == answer["stage"]
-        ended = await sessions.think(call(1_001, reply["sessionId"], nextThoughtNeeded=False))
-        assert "not tested" not in ended.get("leftOpen", "")
-        assert "built on" not in ended.get("leftOpen", "")
+        ended = await sessions.think(call(1_001, reply["session_id"], next_thought_needed=False))
+        assert "not tested" not in ended.get("left_open", "")
+        assert "built on" not in ended.get("left_open", "")
         for old, new in zip(before[1]["thoughts"], copied, strict=True):
-            same = ("thought", "thoughtNumber", "branchId")
+            same = ("thought", "thought_number", "branch_id")
             assert {name: old.get(name) for name in same} == {name: new.get(name) for name in same}
             assert new.get("stage", "") in ("", *STRATEGIES[copy["strategy"]].by_name)
         assert (
             await trace_of(app.engine, run_id),
-            await sessions.export({"sessionId": session_id}),
+            await sessions.export({"session_id": session_id}),
         ) == before
         again = await sessions.import_({**copy, "session_id": "a-copy"})
-        walked = await sessions.export({"sessionId": again["session_id"]})
+        walked = await sessions.export({"session_id": again["session_id"]})
         assert [one["thought"] for one in walked["thoughts"]] == [one["thought"] for one in copy["thoughts"]]
 
 
@@ -84,9 +84,9 @@ async def test_stages_scores_and_branches_come_along_where_the_table_leads_there
     async with App("memory") as app:
         session_id, _ = await a_run(app, strategy)
         sessions = app.sessions()
-        old = (await sessions.export({"sessionId": session_id}))["thoughts"]
-        new = (await sessions.resume({"sessionId": session_id}))["session_id"]
-        copied = (await sessions.export({"sessionId": new}))["thoughts"][: len(old)]
+        old = (await sessions.export({"session_id": session_id}))["thoughts"]
+        new = (await sessions.resume({"session_id": session_id}))["session_id"]
+        copied = (await sessions.export({"session_id": new}))["thoughts"][: len(old)]
         assert len(copied) == len(old)
         last = strategy.stages[-1].name
         fits = [(one["stage"], two.get("stage")) for one, two in zip(old, copied, strict=True)]
@@ -105,13 +105,13 @@ async def test_naming_the_runs_session_again_goes_on_in_the_same_one(tmp_path: P
         sessions = app.sessions()
         texts = [f"And now, {n}?" for n in range(5)]
         replies = await asyncio.gather(*(sessions.think(call(4, session_id, thought=one)) for one in texts))
-        ids = {reply["sessionId"] for reply in replies}
+        ids = {reply["session_id"] for reply in replies}
         assert len(ids) == 1
         assert ids != {session_id}
         later = await sessions.think(call(5, session_id))
-        assert later["sessionId"] in ids
-        assert later["thoughtHistoryLength"] == 4 + 5 + 1
-        own = await sessions.think(call(6, later["sessionId"]))
+        assert later["session_id"] in ids
+        assert later["thought_history_length"] == 4 + 5 + 1
+        own = await sessions.think(call(6, later["session_id"]))
         assert not [one for one in own.get("notices", ()) if one["reason"] == "run_continued"]
 
 
@@ -126,9 +126,9 @@ async def test_a_refused_thought_makes_no_session(tmp_path: Path) -> None:
         sessions = app.sessions()
         for wrong in (
             {"stage": "no_such"},
-            {"revisesThought": 99},
-            {"mergeBranch": "B"},
-            {"thoughtNumber": 0},
+            {"revises_thought": 99},
+            {"merge_branch": "B"},
+            {"thought_number": 0},
         ):
             with pytest.raises(UsageError):
                 await sessions.think(call(4, session_id, **wrong))
@@ -141,7 +141,7 @@ async def test_a_run_that_goes_on_is_not_thought_into(tmp_path: Path) -> None:
         session_id = (await app.store.run(run_id)).session_id
         for act in (
             app.sessions().think(call(4, session_id)),
-            app.sessions().resume({"sessionId": session_id}),
+            app.sessions().resume({"session_id": session_id}),
         ):
             with pytest.raises(ConflictError, match=run_id) as caught:
                 await act
@@ -152,13 +152,13 @@ async def test_a_run_that_goes_on_is_not_thought_into(tmp_path: Path) -> None:
 async def test_resume_begins_it_and_shows_what_was_thought(tmp_path: Path) -> None:
     async with App(str(tmp_path / "s.db"), strategies=ALL) as app:
         session_id = await a_loop(app)
-        shown = await app.sessions().resume({"sessionId": session_id})
+        shown = await app.sessions().resume({"session_id": session_id})
         assert [one["reason"] for one in shown["notices"]] == ["run_continued"]
         assert (len(shown["thought_history"]), shown["history_truncated"]) == (3, True)
-        again = await app.sessions().resume({"sessionId": session_id})
+        again = await app.sessions().resume({"session_id": session_id})
         assert again["session_id"] == shown["session_id"] != session_id
         reply = await app.sessions().think(call(4, shown["session_id"]))
-        assert reply["thoughtHistoryLength"] == 5
+        assert reply["thought_history_length"] == 5
 
 
 async def test_of_a_long_run_the_latest_thoughts_are_copied(tmp_path: Path) -> None:
@@ -166,18 +166,18 @@ async def test_of_a_long_run_the_latest_thoughts_are_copied(tmp_path: Path) -> N
     async with App(str(tmp_path / "s.db"), strategies=ALL, environ=environ) as app:
         session_id = await a_loop(app, steps=30)
         reply = await app.sessions().think(call(31, session_id))
-        assert reply["thoughtHistoryLength"] == 12
+        assert reply["thought_history_length"] == 12
         assert any("20 left out" in notice["message"] for notice in reply["notices"])
-        copied = (await app.sessions().export({"sessionId": reply["sessionId"]}))["thoughts"]
+        copied = (await app.sessions().export({"session_id": reply["session_id"]}))["thoughts"]
         assert [one["thought_number"] for one in copied] == [*range(21, 32), 31]
 
 
 async def test_clearing_begins_an_empty_session_and_leaves_the_run(tmp_path: Path) -> None:
     async with App(str(tmp_path / "s.db"), strategies=ALL) as app:
         session_id = await a_loop(app)
-        reply = await app.sessions().think(call(1, session_id, clearSession=True))
-        assert reply["thoughtHistoryLength"] == 1
-        assert len((await app.sessions().export({"sessionId": session_id}))["thoughts"]) == 3
+        reply = await app.sessions().think(call(1, session_id, clear_session=True))
+        assert reply["thought_history_length"] == 1
+        assert len((await app.sessions().export({"session_id": session_id}))["thoughts"]) == 3
 
 
 async def test_a_tool_of_one_session_does_not_write_into_a_run(tmp_path: Path) -> None:

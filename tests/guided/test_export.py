@@ -28,50 +28,49 @@ async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[De
 
 async def thought_through(at: Desk) -> str:
     """Leave a session with everything in it that a session can have."""
-    sid = (await at.think(1, "Plan <script>alert(1)</script>\n# not a heading", strategy="react"))[
-        "sessionId"
-    ]
-    await at.think(2, "Where from?", sessionId=sid, stage="initial_reasoning", data={"missing": ["a", "b"]})
-    await at.think(3, "Look it up", sessionId=sid, stage="action_planning", data={"action": "search"})
-    await at.think(3, 'Or "guess" `it`', sessionId=sid, branchFromThought=2, branchId="] --> x")
-    await at.think(4, "Wrong.", sessionId=sid, isRevision=True, revisesThought=2, needsMoreThoughts=True)
-    await at.think(4, "unnamed", sessionId=sid, branchFromThought=1)
-    await at.think(5, "from the branch", sessionId=sid, branchId="inner")
-    await at.think(6, "", sessionId=sid, mergeBranch="] --> x", nextThoughtNeeded=False)
+    begun = await at.think(1, "Plan <script>alert(1)</script>\n# not a heading", strategy="react")
+    sid = begun["session_id"]
+    await at.think(2, "Where from?", session_id=sid, stage="initial_reasoning", data={"missing": ["a", "b"]})
+    await at.think(3, "Look it up", session_id=sid, stage="action_planning", data={"action": "search"})
+    await at.think(3, 'Or "guess" `it`', session_id=sid, branch_from_thought=2, branch_id="] --> x")
+    await at.think(4, "Wrong.", session_id=sid, is_revision=True, revises_thought=2, needs_more_thoughts=True)
+    await at.think(4, "unnamed", session_id=sid, branch_from_thought=1)
+    await at.think(5, "from the branch", session_id=sid, branch_id="inner")
+    await at.think(6, "", session_id=sid, merge_branch="] --> x", next_thought_needed=False)
     return sid
 
 
 async def test_an_export_imported_elsewhere_is_the_same_session(at: Desk, tmp_path: Path) -> None:
     sid = await thought_through(at)
-    await at.sessions.pin({"sessionId": sid})
-    whole = await at.sessions.export({"sessionId": sid, "format": "json"})
+    await at.sessions.pin({"session_id": sid})
+    whole = await at.sessions.export({"session_id": sid, "format": "json"})
     async with desk("memory", tmp_path) as other:
         imported = await other.sessions.import_(json.dumps(whole))
         assert (imported["session_id"], imported["notices"]) == (sid, [])
-        assert await other.sessions.export({"sessionId": sid}) == whole
+        assert await other.sessions.export({"session_id": sid}) == whole
         here, there = await at.store.session(sid), await other.store.session(sid)
         # Nobody was told the guidance of a stage there.
         assert decode_head(there) == replace(decode_head(here), guided=(), asked=False)
-        go_on = {"sessionId": sid, "stage": "action_execution"}
+        go_on = {"session_id": sid, "stage": "action_execution"}
         assert (await other.think(7, **go_on))["stage"] == "action_execution"
 
 
 async def test_an_export_imported_beside_itself_is_a_copy_under_a_new_id(at: Desk) -> None:
     sid = await thought_through(at)
-    whole = await at.sessions.export({"sessionId": sid})
+    whole = await at.sessions.export({"session_id": sid})
     imported = await at.sessions.import_(whole)
     assert imported["session_id"] != sid
     assert imported["notices"][0]["reason"] == "exists"
-    copy = await at.sessions.export({"sessionId": imported["session_id"]})
+    copy = await at.sessions.export({"session_id": imported["session_id"]})
     assert {**copy, "session_id": sid} == whole
 
 
 async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    whole = await at.sessions.export({"sessionId": sid})
+    sid = (await at.think(1))["session_id"]
+    whole = await at.sessions.export({"session_id": sid})
     imported = await at.sessions.import_({**whole, "thoughts": []})
     assert imported["thought_history_length"] == 0
-    assert (await at.think(1, sessionId=imported["session_id"]))["thoughtHistoryLength"] == 1
+    assert (await at.think(1, session_id=imported["session_id"]))["thought_history_length"] == 1
 
 
 @pytest.mark.parametrize(
@@ -83,21 +82,21 @@ async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
         (("thoughts",), [1], "list of objects"),
         (("thoughts", 1, "stage"), "final_response", "thought 2 of the session: Invalid transition"),
         (("thoughts", 1, "stage"), "nowhere", "Invalid transition"),
-        (("thoughts", 4, "revises_thought"), 77, "thought 5 of the session: revisesThought"),
-        (("thoughts", 3, "branch_from_thought"), 77, "branchFromThought"),
+        (("thoughts", 4, "revises_thought"), 77, "thought 5 of the session: There is no thought 77"),
+        (("thoughts", 3, "branch_from_thought"), 77, "thought 4 of the session: There is no thought 77"),
         (("thoughts", 7, "merge_branch"), "zzz", "no branch 'zzz'"),
         (("thoughts", 0, "thought"), 3, "thought must be text"),
         (("thoughts", 0, "thought"), "\ud800", "lone surrogate"),
         (("thoughts", 0, "thought_number"), -1, "at least 1"),
         (("thoughts", 0, "data"), [], "data must be an object"),
-        (("session_id",), "", "session_id is empty"),
+        (("session_id",), "", "session id is empty"),
         (("kind",), "else", "This is no session"),
     ],
 )
 async def test_a_damaged_export_is_refused_and_says_where(
     at: Desk, path: tuple[Any, ...], value: Any, said: str
 ) -> None:
-    whole = await at.sessions.export({"sessionId": await thought_through(at)})
+    whole = await at.sessions.export({"session_id": await thought_through(at)})
     part: Any = whole
     for name in path[:-1]:
         part = part[name]
@@ -116,7 +115,7 @@ async def test_what_is_no_session_is_refused(at: Desk, content: Any) -> None:
 
 async def test_an_import_keeps_to_the_limits(tmp_path: Path) -> None:
     async with desk("memory", tmp_path) as at:
-        whole = await at.sessions.export({"sessionId": await thought_through(at)})
+        whole = await at.sessions.export({"session_id": await thought_through(at)})
     for limit in ({"max_thoughts": 7}, {"max_branches": 2}, {"max_thought_chars": 20}):
         async with desk("memory", tmp_path, **limit) as small:
             with pytest.raises(TooLargeError):
@@ -128,7 +127,7 @@ async def test_an_import_keeps_to_the_limits(tmp_path: Path) -> None:
 
 
 async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Desk) -> None:
-    exported = await at.sessions.export({"sessionId": await thought_through(at), "format": "markdown"})
+    exported = await at.sessions.export({"session_id": await thought_through(at), "format": "markdown"})
     text = exported["text"]
     assert exported["format"] == "markdown"
     assert text.index("## Main line") < text.index("## Branch \\] --\\> x (from thought 2)")
@@ -142,7 +141,7 @@ async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Des
 
 
 async def test_mermaid_has_a_box_a_thought_and_nothing_leaves_its_label(at: Desk) -> None:
-    exported = await at.sessions.export({"sessionId": await thought_through(at), "format": "mermaid"})
+    exported = await at.sessions.export({"session_id": await thought_through(at), "format": "mermaid"})
     lines = exported["text"].splitlines()
     assert lines[0] == "flowchart TD"
     box = re.compile(r'    t\d+\["\d+ [a-z_]+<br/>[\w ,.;:!?()+*/=%#…-]*"\]')
@@ -156,9 +155,9 @@ async def test_mermaid_has_a_box_a_thought_and_nothing_leaves_its_label(at: Desk
 
 
 async def test_long_thoughts_are_cut_in_mermaid_only(at: Desk) -> None:
-    sid = (await at.think(1, "word " * 500))["sessionId"]
-    assert len((await at.sessions.export({"sessionId": sid, "format": "mermaid"}))["text"]) < 200
-    assert "word " * 499 in (await at.sessions.export({"sessionId": sid, "format": "markdown"}))["text"]
+    sid = (await at.think(1, "word " * 500))["session_id"]
+    assert len((await at.sessions.export({"session_id": sid, "format": "mermaid"}))["text"]) < 200
+    assert "word " * 499 in (await at.sessions.export({"session_id": sid, "format": "markdown"}))["text"]
 
 
 def test_the_formats_are_these() -> None:
@@ -232,7 +231,7 @@ async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
     imported = await at.sessions.import_(json.dumps(foreign()))
     assert (imported["strategy"], imported["purpose"]) == ("react", "Find a capital")
     assert imported["created_at"] == "2025-07-26T00:14:02.117Z"
-    got = await at.sessions.get({"sessionId": imported["session_id"]})
+    got = await at.sessions.get({"session_id": imported["session_id"]})
     assert [one["thought"] for one in got["thoughts"]] == [
         "What is the capital?",
         "I must look",
@@ -248,7 +247,7 @@ async def test_a_think_strategies_session_is_imported_whole(at: Desk) -> None:
     assert skipped["data"] == {"finalAnswer": "Paris"}
     assert got["branches"][0]["branch_id"] == "alt"
     assert got["branches"][0]["branch_from_thought"] == 2
-    going_on = await at.think(5, sessionId=imported["session_id"], stage="initial_reasoning")
+    going_on = await at.think(5, session_id=imported["session_id"], stage="initial_reasoning")
     assert going_on["stage"] == "initial_reasoning"
 
 
@@ -264,7 +263,7 @@ async def test_what_breaks_our_rules_in_such_a_file_is_kept_aside(at: Desk) -> N
         {"thoughtNumber": "x", "branchFromThought": 44, "branchId": "b", "currentStage": "nowhere"},
     ]
     imported = await at.sessions.import_(foreign(thoughtHistory=thoughts, branches=[], timestamp="yesterday"))
-    got = await at.sessions.get({"sessionId": imported["session_id"]})
+    got = await at.sessions.get({"session_id": imported["session_id"]})
     odd, empty = got["thoughts"]
     assert (odd["thought_number"], odd["total_thoughts"], odd["data"]) == (1, 1, {"revises_thought": 9})
     assert (empty["thought_number"], empty["thought"], empty["branch_id"]) == (2, "", "b")

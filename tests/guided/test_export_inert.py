@@ -214,7 +214,7 @@ def test_all_that_acts_unseen_is_spelled_out() -> None:
 async def test_a_json_file_is_imported_again_exactly(tmp_path: Path) -> None:
     text = "".join(ATTACKS)
     async with desk("memory", tmp_path) as at, desk("memory", tmp_path) as other:
-        sid = (await at.think(1, text, strategy="react", data={"note": text}))["sessionId"]
+        sid = (await at.think(1, text, strategy="react", data={"note": text}))["session_id"]
         whole = await at.sessions.export({"session_id": sid})
         path = tmp_path / "session.json"
         write_text(path, whole)

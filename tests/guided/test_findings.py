@@ -28,7 +28,7 @@ async def think_all(*steps: dict[str, Any], total: int = 9) -> list[dict[str, An
     async with desk("memory", Path()) as at:
         thinker = Thinker()
         for number, step in enumerate(steps, 1):
-            reply = await at.think(number, **{"totalThoughts": total, **step}, thinker=thinker)
+            reply = await at.think(number, **{"total_thoughts": total, **step}, thinker=thinker)
             replies.append(reply)
     return replies
 
@@ -44,15 +44,15 @@ async def test_one_reply_asks_before_the_end_names_what_is_open_and_comes_once()
     replies = await think_all(
         {"thought": "Cache A is stale? It lacks the locale."},
         {"thought": "So the fix goes into A's key. Do other caches share that key?", "evidence": "assumed"},
-        {"thought": "B keeps pages.", "branchId": "b", "data": {"score": 0.4}},
-        {"thought": "Wrong: I read the old file.", "branchId": "", "revisesThought": 1},
+        {"thought": "B keeps pages.", "branch_id": "b", "data": {"score": 0.4}},
+        {"thought": "Wrong: I read the old file.", "branch_id": "", "revises_thought": 1},
         {"thought": "The key is fine."},
-        {"thought": "Done.", "nextThoughtNeeded": False},
+        {"thought": "Done.", "next_thought_needed": False},
         total=6,
     )
-    asked = [reply["beforeYouEnd"] for reply in replies if "beforeYouEnd" in reply]
+    asked = [reply["before_you_end"] for reply in replies if "before_you_end" in reply]
     assert len(asked) == 1
-    assert "beforeYouEnd" in replies[4], "a call before the end"
+    assert "before_you_end" in replies[4], "a call before the end"
     assert asked[0].startswith("2-3 stand on 1, which 4 revised. Open: b 0.40. Assumed: 2.")
     assert 'You asked in 2: "Do other caches share that key?"' in asked[0]
     assert asked[0].endswith("has other eyes look.")
@@ -67,17 +67,17 @@ async def test_a_concluding_stage_on_offer_is_the_end_too() -> None:
         {"stage": "answer_verification"},
         total=20,
     )
-    assert ["beforeYouEnd" in reply for reply in replies] == [False, False, False, True]
+    assert ["before_you_end" in reply for reply in replies] == [False, False, False, True]
 
 
 async def test_many_open_matters_stay_within_100_tokens() -> None:
     question = "Who holds the strings that the clients of region {} connect with?"
     steps = [
-        {"thought": question.format(n), "branchId": f"way number {n}", "branchFromThought": 1}
+        {"thought": question.format(n), "branch_id": f"way number {n}", "branch_from_thought": 1}
         for n in range(30)
     ]
-    replies = await think_all({"thought": "Start."}, *steps, {"branchId": ""}, total=32)
-    asked = [reply["beforeYouEnd"] for reply in replies if "beforeYouEnd" in reply]
+    replies = await think_all({"thought": "Start."}, *steps, {"branch_id": ""}, total=32)
+    asked = [reply["before_you_end"] for reply in replies if "before_you_end" in reply]
     assert [len(text) / 4 <= 100 for text in asked] == [True]
 
 
@@ -85,15 +85,15 @@ async def test_many_open_matters_stay_within_100_tokens() -> None:
 
 
 async def test_a_revision_is_told_what_stands_on_it_until_that_is_confirmed_or_revised() -> None:
-    steps: list[dict[str, Any]] = [{}, {}, {}, {"revisesThought": 1}]
-    end: dict[str, Any] = {"nextThoughtNeeded": False}
+    steps: list[dict[str, Any]] = [{}, {}, {}, {"revises_thought": 1}]
+    end: dict[str, Any] = {"next_thought_needed": False}
     replies = await think_all(*steps, {"data": {"confirms": [2]}}, end)
     assert notices(replies[3])["stands_on_revised"].startswith("2-3 came after 1 on its line.")
-    assert replies[-1]["leftOpen"] == "3 stands on 1, which 4 revised"
+    assert replies[-1]["left_open"] == "3 stands on 1, which 4 revised"
     replies = await think_all(
-        *steps, {"thought": "2 still holds."}, {"revisesThought": 3, "data": {"confirms": [5]}}, {}, end
+        *steps, {"thought": "2 still holds."}, {"revises_thought": 3, "data": {"confirms": [5]}}, {}, end
     )
-    assert "leftOpen" not in replies[-1]
+    assert "left_open" not in replies[-1]
 
 
 async def test_a_false_equation_is_told_with_the_right_value() -> None:
@@ -149,8 +149,8 @@ async def test_scores_show_their_history() -> None:
     replies = await think_all(
         {"strategy": "tree_of_thoughts"},
         {"stage": "approach_exploration"},
-        {"stage": path, "branchId": "L", "data": {"branch_evaluation": {"score": 0.8}}},
-        {"stage": "branch_evaluation", "branchId": "L", "data": {"score": 0.85}},
+        {"stage": path, "branch_id": "L", "data": {"branch_evaluation": {"score": 0.8}}},
+        {"stage": "branch_evaluation", "branch_id": "L", "data": {"score": 0.85}},
     )
     assert replies[-1]["scores"] == "L 0.80 → 0.85"
 
@@ -158,13 +158,13 @@ async def test_scores_show_their_history() -> None:
 async def test_evidence_and_confidence_are_kept_and_the_digest_begins_a_resumed_session() -> None:
     async with desk("memory", Path()) as at:
         first = await at.think(1, "Is the cache stale?", evidence="Assumed", confidence="70%")
-        session = first["sessionId"]
+        session = first["session_id"]
         for number in range(2, 7):
-            await at.think(number, f"Thought {number}.", sessionId=session, evidence="ran")
-        await at.think(7, "The paths differ.", sessionId=session, nextThoughtNeeded=False)
-        kept = await at.sessions.get({"sessionId": session})
+            await at.think(number, f"Thought {number}.", session_id=session, evidence="ran")
+        await at.think(7, "The paths differ.", session_id=session, next_thought_needed=False)
+        kept = await at.sessions.get({"session_id": session})
         assert kept["thoughts"][0]["data"] == {"evidence": "assumed", "confidence": 0.7}
-        resumed = await at.sessions.resume({"sessionId": session})
+        resumed = await at.sessions.resume({"session_id": session})
         assert resumed["digest"]["decided"] == ["7: The paths differ."]
         assert resumed["digest"]["assumed"] == "1"
         assert [one["thought_number"] for one in resumed["thought_history"]] == [5, 6, 7]
@@ -178,11 +178,16 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
         sessions = app.sessions()
 
         async def think(number: int, text: str, **more: Any) -> dict[str, Any]:
-            call = {"thought": text, "thoughtNumber": number, "totalThoughts": 9, "nextThoughtNeeded": True}
+            call = {
+                "thought": text,
+                "thought_number": number,
+                "total_thoughts": 9,
+                "next_thought_needed": True,
+            }
             return await sessions.think({**call, **more})
 
-        session = (await think(1, "Plan: copy, then switch."))["sessionId"]
-        await think(2, "Counting the five tables takes 20 s. score: 0.85", sessionId=session)
+        session = (await think(1, "Plan: copy, then switch."))["session_id"]
+        await think(2, "Counting the five tables takes 20 s. score: 0.85", session_id=session)
         run = await app.coach_start(
             RefuteClaims(session_id=session, claims=("Counting the five tables takes 20 s.",)).request()
         )
@@ -192,13 +197,13 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
         answers = {question["id"]: finding for question in run["questions"]}
         ended = await app.coach_answer(run["run_id"], answers)
         assert ended["result"]["claims"][0]["verdict"] == "refuted"
-        told = notices(await think(3, "Go on.", sessionId=session))
+        told = notices(await think(3, "Go on.", session_id=session))
         assert told["refuted"] == (
             'Thought 2, "Counting the five tables takes 20 s." is refuted: A count reads all.'
         )
-        assert "notices" not in await think(4, "Go on.", sessionId=session), "told once"
-        assert (await think(5, "End.", sessionId=session, nextThoughtNeeded=False))[
-            "leftOpen"
+        assert "notices" not in await think(4, "Go on.", session_id=session), "told once"
+        assert (await think(5, "End.", session_id=session, next_thought_needed=False))[
+            "left_open"
         ] == "refuted: 2"
 
 

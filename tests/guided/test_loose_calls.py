@@ -22,15 +22,15 @@ async def at(tmp_path: Path) -> Any:
 
 async def to_evaluation(at: Desk) -> str:
     """Begin a tree of thoughts and go to where a branch may be evaluated."""
-    sid = (await at.think(1, strategy="ToT"))["sessionId"]
+    sid = (await at.think(1, strategy="ToT"))["session_id"]
     for number, stage in enumerate(("Approach Exploration", "branch-creation", "Branch Development"), 2):
-        await at.think(number, sessionId=sid, stage=stage)
+        await at.think(number, session_id=sid, stage=stage)
     return sid
 
 
 async def record(at: Desk, sid: str, place: int = -1) -> dict[str, Any]:
     """Return what is kept of a thought."""
-    return (await at.sessions.export({"sessionId": sid}))["thoughts"][place]
+    return (await at.sessions.export({"session_id": sid}))["thoughts"][place]
 
 
 def reasons(reply: dict[str, Any]) -> list[str]:
@@ -54,7 +54,7 @@ def reasons(reply: dict[str, Any]) -> list[str]:
 )
 async def test_a_stages_field_is_taken_however_it_is_handed_in(at: Desk, written: dict[str, Any]) -> None:
     sid = await to_evaluation(at)
-    reply = await at.think(5, sessionId=sid, stage="BranchEvaluation", **written)
+    reply = await at.think(5, session_id=sid, stage="BranchEvaluation", **written)
     assert (reply["stage"], reasons(reply)) == ("branch_evaluation", [])
     assert (await record(at, sid))["data"] == {"score": 0.7}
 
@@ -63,18 +63,18 @@ async def test_a_stages_field_is_taken_however_it_is_handed_in(at: Desk, written
 async def test_a_score_that_could_mean_several_things_is_refused(at: Desk, score: Any) -> None:
     sid = await to_evaluation(at)
     with pytest.raises(UsageError, match=r"data\.score must be"):
-        await at.think(5, sessionId=sid, stage="branch_evaluation", score=score)
+        await at.think(5, session_id=sid, stage="branch_evaluation", score=score)
 
 
 async def test_what_stands_in_data_goes_before_the_same_field_beside_it(at: Desk) -> None:
     sid = await to_evaluation(at)
-    await at.think(5, sessionId=sid, stage="branch_evaluation", data={"score": 0.1}, score=0.9)
+    await at.think(5, session_id=sid, stage="branch_evaluation", data={"score": 0.1}, score=0.9)
     assert (await record(at, sid))["data"] == {"score": 0.1}
 
 
 async def test_a_field_is_taken_without_a_stage_being_named_too(at: Desk) -> None:
     sid = await to_evaluation(at)
-    await at.think(5, sessionId=sid, score="0.5")
+    await at.think(5, session_id=sid, score="0.5")
     assert (await record(at, sid))["data"] == {"score": 0.5}
 
 
@@ -95,32 +95,32 @@ async def test_an_argument_of_which_nothing_is_made_is_noticed(at: Desk) -> None
     reply = await at.think(1, mood=0.9, branches="b", comment=None)
     assert reasons(reply) == ["unknown_argument"] * 2
     assert "no argument 'mood'" in reply["notices"][0]["message"]
-    assert "Did you mean branchId" not in reply["notices"][0]["message"]
+    assert "Did you mean branch id" not in reply["notices"][0]["message"]
 
 
 async def test_a_misspelled_argument_is_named_with_the_right_one(at: Desk) -> None:
     (notice,) = (await at.think(1, branchIdd="b"))["notices"]
-    assert "Did you mean branchId?" in notice["message"]
+    assert "Did you mean branch id?" in notice["message"]
 
 
 async def test_an_empty_thought_is_kept_and_noticed_unless_its_data_says_something(at: Desk) -> None:
     first = await at.think(1, "")
     assert reasons(first) == ["empty_thought"]
-    assert first["thoughtHistoryLength"] == 1
-    reply = await at.think(2, " ", sessionId=first["sessionId"], data={"hypothesis": "It is the clock."})
+    assert first["thought_history_length"] == 1
+    reply = await at.think(2, " ", session_id=first["session_id"], data={"hypothesis": "It is the clock."})
     assert reasons(reply) == []
 
 
 async def test_a_gap_in_the_numbers_is_noticed_and_so_is_a_number_that_comes_again(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    assert reasons(await at.think(2, sessionId=sid)) == []
-    gap = await at.think(7, sessionId=sid)
+    sid = (await at.think(1))["session_id"]
+    assert reasons(await at.think(2, session_id=sid)) == []
+    gap = await at.think(7, session_id=sid)
     assert reasons(gap) == ["number_gap"]
     assert "no thought here has number 6. The latest on this line is 2." in gap["notices"][0]["message"]
-    assert reasons(await at.think(7, "Another.", sessionId=sid)) == ["number_repeated"]
-    assert reasons(await at.think(7, sessionId=sid, isRevision=True)) == []
-    assert reasons(await at.think(3, sessionId=sid)) == []
-    assert reasons(await at.think(1, sessionId=sid, branchFromThought=2, branchId="b")) == []
+    assert reasons(await at.think(7, "Another.", session_id=sid)) == ["number_repeated"]
+    assert reasons(await at.think(7, session_id=sid, is_revision=True)) == []
+    assert reasons(await at.think(3, session_id=sid)) == []
+    assert reasons(await at.think(1, session_id=sid, branch_from_thought=2, branch_id="b")) == []
 
 
 async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: Desk) -> None:
@@ -128,7 +128,7 @@ async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: 
         await at.think(1, strategy="tree_of_ideas")
     sid = await to_evaluation(at)
     with pytest.raises(UsageError):
-        await at.think(5, sessionId=sid, stage="evaluate_branches")
+        await at.think(5, session_id=sid, stage="evaluate_branches")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: 
 async def test_a_path_of_stages_and_its_fields_may_be_written_loosely(
     at: Desk, written: dict[str, Any]
 ) -> None:
-    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["sessionId"]
-    reply = await at.think(2, sessionId=sid, **written)
+    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["session_id"]
+    reply = await at.think(2, session_id=sid, **written)
     assert (reply["stage"], reasons(reply)) == ("action_execution", [])
     kept = (await record(at, sid))["data"]
     assert kept in ({"action": "dig"}, {"action_planning": {"action": "dig"}})

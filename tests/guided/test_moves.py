@@ -127,8 +127,7 @@ class AnyWalk(RuleBasedStateMachine):
             if error is None or "instead" not in error.details:
                 return
             instead = error.details["instead"]
-            names = {"branchId": "branch_id", "branchFromThought": "branch_from_thought"}
-            call = {**call, **{names.get(name, name): value for name, value in instead.items()}}
+            call = {**call, **instead}
             stage = call["stage"]
             call["data"] = self.data_of([stage] if isinstance(stage, str) else stage)
         raise AssertionError(f"advice that is refused: {error.message}")
@@ -339,7 +338,7 @@ def test_a_step_of_a_path_that_is_no_edge_is_refused_with_the_path_that_would_be
         session.think(2, stage=["initial_reasoning", "action_execution"])
     instead = caught.value.details["instead"]
     assert instead == {"stage": ["initial_reasoning", "action_planning", "action_execution"]}
-    assert "with action_planning.action in data" in caught.value.message
+    assert "The way there needs action_planning.action in data." in caught.value.message
     with pytest.raises(UsageError, match=f"one call may name {MAX_PATH}"):
         session.think(2, stage=["action_planning"] * 99)
 
@@ -369,10 +368,9 @@ def test_a_refusal_names_the_lines_where_each_stands_and_the_argument_that_would
         "Invalid transition from approach_exploration to branch_selection. Legal next stages: branch_creation. "
         'Where the lines stand: main line at approach_exploration, branch "A" at branch_evaluation, '
         'branch "B" at branch_evaluation, branch "C" at approach_exploration; '
-        "the latest thought at approach_exploration. "
-        'This would be accepted: branchId: "B".'
+        "the latest thought at approach_exploration."
     )
-    assert caught.value.details["instead"] == {"branchId": "B"}
+    assert caught.value.details["instead"] == {"branch_id": "B"}
 
 
 def test_at_the_last_stage_a_refusal_names_the_thought_to_branch_from() -> None:
@@ -395,7 +393,7 @@ def test_at_the_last_stage_a_refusal_names_the_thought_to_branch_from() -> None:
     with pytest.raises(IllegalTransitionError, match="none: it is the last stage") as caught:
         session.think(4, stage="observation_reception", data={"observation": "4"})
     instead = caught.value.details["instead"]
-    assert instead == {"branchId": None, "branchFromThought": 2, "stage": "observation_reception"}
+    assert instead == {"branch_id": None, "branch_from_thought": 2, "stage": "observation_reception"}
     session.think(4, branch_from_thought=2, stage="observation_reception", data={"observation": "4"})
 
 

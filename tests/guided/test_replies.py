@@ -25,7 +25,7 @@ from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.thinking import thinking_input
+from reasonry.surfaces.thinking import in_camel_case, thinking_input
 
 from .desk import Desk, desk
 from .walking import filled
@@ -33,12 +33,12 @@ from .walking import filled
 pytestmark = pytest.mark.anyio
 
 ALWAYS = {
-    "thoughtNumber",
-    "totalThoughts",
-    "nextThoughtNeeded",
+    "thought_number",
+    "total_thoughts",
+    "next_thought_needed",
     "branches",
-    "thoughtHistoryLength",
-    "sessionId",
+    "thought_history_length",
+    "session_id",
 }
 
 
@@ -56,8 +56,8 @@ async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
 
 def numbers(reply: dict[str, Any]) -> list[int]:
     """Return the numbers of the thoughts that a reply of the thinking tool, or of `resume`, shows."""
-    shown = reply.get("thoughtHistory", reply.get("thought_history", []))
-    return [one.get("thoughtNumber", one.get("thought_number")) for one in shown]
+    shown = reply.get("thought_history", reply.get("thought_history", []))
+    return [one.get("thought_number", one.get("thought_number")) for one in shown]
 
 
 # -- always there, and the rest
@@ -66,34 +66,34 @@ def numbers(reply: dict[str, Any]) -> list[int]:
 async def test_who_names_neither_strategy_nor_stage_gets_the_six_that_are_always_there(at: Desk) -> None:
     first = await at.think(1)
     assert set(first) == ALWAYS
-    assert set(await at.think(2, sessionId=first["sessionId"], branchId="b")) == ALWAYS
-    end = await at.think(3, sessionId=first["sessionId"], branchId="b", nextThoughtNeeded=False)
+    assert set(await at.think(2, session_id=first["session_id"], branch_id="b")) == ALWAYS
+    end = await at.think(3, session_id=first["session_id"], branch_id="b", next_thought_needed=False)
     assert set(end) == ALWAYS | {"summary"}
     assert set(tool_schema(ThinkingReply)["required"]) == ALWAYS
 
 
 async def test_no_stage_is_seen_where_none_was_named(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    await at.think(2, sessionId=sid, branchFromThought=1, branchId="b")
-    resumed = await at.sessions.resume({"sessionId": sid})
-    got = await at.sessions.get({"sessionId": sid})
+    sid = (await at.think(1))["session_id"]
+    await at.think(2, session_id=sid, branch_from_thought=1, branch_id="b")
+    resumed = await at.sessions.resume({"session_id": sid})
+    got = await at.sessions.get({"session_id": sid})
     listed = (await at.sessions.list({}))["sessions"][0]
-    whole = await at.sessions.export({"sessionId": sid})
+    whole = await at.sessions.export({"session_id": sid})
     for document in (resumed, got, listed, whole, *whole["branches"], *whole["thoughts"], *got["thoughts"]):
-        assert not {"stage", "strategy", "nextStages", "from_stage", "guidance"} & set(document)
+        assert not {"stage", "strategy", "next_stages", "from_stage", "guidance"} & set(document)
     for form in ("markdown", "mermaid"):
-        text = (await at.sessions.export({"sessionId": sid, "format": form}))["text"]
+        text = (await at.sessions.export({"session_id": sid, "format": form}))["text"]
         assert not any(word in text for word in ("linear", "problem_reception", "Strategy"))
-    copy = await at.sessions.import_({name: value for name, value in whole.items() if name != "sessionId"})
+    copy = await at.sessions.import_({name: value for name, value in whole.items() if name != "session_id"})
     assert "strategy" not in copy
 
 
 async def test_a_stage_named_later_is_taken_and_shown_from_then_on(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    reply = await at.think(2, sessionId=sid, stage="thought_evaluation")
+    sid = (await at.think(1))["session_id"]
+    reply = await at.think(2, session_id=sid, stage="thought_evaluation")
     assert (reply["strategy"], reply["stage"]) == ("linear", "thought_evaluation")
-    assert [one["name"] for one in reply["nextStages"]] == ["thought_revision", "continuation_decision"]
-    assert (await at.think(3, sessionId=sid))["stage"] == "thought_evaluation"
+    assert [one["name"] for one in reply["next_stages"]] == ["thought_revision", "continuation_decision"]
+    assert (await at.think(3, session_id=sid))["stage"] == "thought_evaluation"
     assert (await at.sessions.list({}))["sessions"][0]["strategy"] == "linear"
 
 
@@ -101,41 +101,41 @@ async def test_guidance_comes_with_the_offer_and_required_fields_on_entering(at:
     react = {stage.name: stage.guidance for stage in STRATEGIES["react"].stages}
     first = await at.think(4, strategy="react")
     assert first == {
-        "thoughtNumber": 4,
-        "totalThoughts": 4,
-        "nextThoughtNeeded": True,
+        "thought_number": 4,
+        "total_thoughts": 4,
+        "next_thought_needed": True,
         "branches": [],
-        "thoughtHistoryLength": 1,
-        "sessionId": first["sessionId"],
+        "thought_history_length": 1,
+        "session_id": first["session_id"],
         "strategy": "react",
         "stage": "problem_reception",
-        "nextStages": [{"name": "initial_reasoning", "guidance": react["initial_reasoning"]}],
+        "next_stages": [{"name": "initial_reasoning", "guidance": react["initial_reasoning"]}],
         "guidance": react["problem_reception"],
     }
-    at_once = {"sessionId": first["sessionId"], "stage": "initial_reasoning"}
+    at_once = {"session_id": first["session_id"], "stage": "initial_reasoning"}
     moved, stayed = await at.think(5, **at_once), await at.think(6, **at_once)
     told = {"guidance": react["action_planning"], "requires": {"action": "text"}}
-    assert moved["nextStages"] == [{"name": "action_planning", **told}]
-    assert stayed["nextStages"] == [{"name": "action_planning"}]
+    assert moved["next_stages"] == [{"name": "action_planning", **told}]
+    assert stayed["next_stages"] == [{"name": "action_planning"}]
     assert not {"guidance", "strategy"} & (set(stayed) | set(moved))
 
 
 async def test_a_stage_that_a_path_leads_to_has_its_guidance_in_the_reply(at: Desk) -> None:
-    sid = (await at.think(1, strategy="chain_of_thought"))["sessionId"]
+    sid = (await at.think(1, strategy="chain_of_thought"))["session_id"]
     table = STRATEGIES["chain_of_thought"].stages
     path = [stage.name for stage in table[1:4]]
     data = {stage.name: filled(stage) for stage in table[1:4]}
-    jumped = await at.think(2, sessionId=sid, stage=path, data=data)
+    jumped = await at.think(2, session_id=sid, stage=path, data=data)
     assert jumped["guidance"] == table[3].guidance
-    assert jumped["nextStages"][0]["guidance"] == table[4].guidance
+    assert jumped["next_stages"][0]["guidance"] == table[4].guidance
 
 
 async def test_a_strategy_that_is_taken_up_later_begins_with_guidance(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    reply = await at.think(2, sessionId=sid, strategy="react", stage="action_execution")
+    sid = (await at.think(1))["session_id"]
+    reply = await at.think(2, session_id=sid, strategy="react", stage="action_execution")
     table = STRATEGIES["react"].by_name
     assert reply["guidance"] == table["action_execution"].guidance
-    assert reply["nextStages"][0]["guidance"] == table["observation_reception"].guidance
+    assert reply["next_stages"][0]["guidance"] == table["observation_reception"].guidance
 
 
 class EveryGuidanceInAdvance(RuleBasedStateMachine):
@@ -154,14 +154,20 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
     def think(self, **more: Any) -> bool:
         self.count += 1
         text = f"thought {self.count}"
-        call = {"thought": text, "thoughtNumber": 1, "totalThoughts": 9, "nextThoughtNeeded": True, **more}
+        call = {
+            "thought": text,
+            "thought_number": 1,
+            "total_thoughts": 9,
+            "next_thought_needed": True,
+            **more,
+        }
         try:
             reply = asyncio.run(self.sessions.think({**call, **self.session}))
         except UsageError:
             return False
-        self.session = {"sessionId": reply["sessionId"]}
+        self.session = {"session_id": reply["session_id"]}
         if "stage" in reply:
-            shown = [{**reply, "name": reply["stage"]}, *reply["nextStages"]]
+            shown = [{**reply, "name": reply["stage"]}, *reply["next_stages"]]
             self.stood.update(one["name"] for one in shown if "guidance" in one)
             for one in shown:
                 assert one.get("guidance") in (None, self.table[one["name"]].guidance)
@@ -177,8 +183,8 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
         if len(walked) == 1:
             more = {"stage": walked[0], "data": parts[walked[0]]}
         before = Counter(self.stood)
-        line = {} if branch is None else {"branchId": branch}
-        merge = {"mergeBranch": "b"} if merges and branch != "b" else {}
+        line = {} if branch is None else {"branch_id": branch}
+        merge = {"merge_branch": "b"} if merges and branch != "b" else {}
         if self.think(**more, **line, **merge) and walked[0] in self.offered_before:
             assert before[walked[0]] == 1
 
@@ -190,7 +196,7 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
 
     @rule(branch=st.sampled_from([None, "", "a", "b"]))
     def stay(self, branch: str | None) -> None:
-        self.think(**({} if branch is None else {"branchId": branch}))
+        self.think(**({} if branch is None else {"branch_id": branch}))
 
     @invariant()
     def no_guidance_stands_twice_and_what_is_offered_has_it(self) -> None:
@@ -203,16 +209,16 @@ TestEveryGuidanceInAdvance = EveryGuidanceInAdvance.TestCase
 
 
 async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guidance(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react", stage="evaluation_checkpoint"))["sessionId"]
+    sid = (await at.think(1, strategy="react", stage="evaluation_checkpoint"))["session_id"]
     for stage, data in (
         ("action_planning", {"action": "look"}),
         ("action_execution", {}),
         ("observation_reception", {"observation": "4"}),
         ("reasoning_update", {}),
     ):
-        await at.think(2, sessionId=sid, stage=stage, data=data)
-    again = await at.think(3, sessionId=sid, stage="evaluation_checkpoint")
-    assert again["nextStages"] == [
+        await at.think(2, session_id=sid, stage=stage, data=data)
+    again = await at.think(3, session_id=sid, stage="evaluation_checkpoint")
+    assert again["next_stages"] == [
         {"name": "action_planning", "requires": {"action": "text"}},
         {"name": "solution_formulation"},
     ]
@@ -235,46 +241,46 @@ def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> Non
 
 
 async def test_the_history_comes_when_it_is_asked_for_and_tells_what_thoughts_refer_to(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
-    await at.think(2, sessionId=sid, isRevision=True, revisesThought=1)
-    await at.think(2, sessionId=sid, branchFromThought=1, branchId="side")
-    reply = await at.think(3, sessionId=sid, mergeBranch="side", history=9)
-    assert [{k: v for k, v in one.items() if k != "thought"} for one in reply["thoughtHistory"]] == [
-        {"thoughtNumber": 1},
-        {"thoughtNumber": 2, "isRevision": True, "revisesThought": 1},
-        {"thoughtNumber": 2, "branchId": "side", "branchFromThought": 1},
-        {"thoughtNumber": 3, "mergeBranch": "side"},
+    sid = (await at.think(1))["session_id"]
+    await at.think(2, session_id=sid, is_revision=True, revises_thought=1)
+    await at.think(2, session_id=sid, branch_from_thought=1, branch_id="side")
+    reply = await at.think(3, session_id=sid, merge_branch="side", history=9)
+    assert [{k: v for k, v in one.items() if k != "thought"} for one in reply["thought_history"]] == [
+        {"thought_number": 1},
+        {"thought_number": 2, "is_revision": True, "revises_thought": 1},
+        {"thought_number": 2, "branch_id": "side", "branch_from_thought": 1},
+        {"thought_number": 3, "merge_branch": "side"},
     ]
-    assert reply["historyTruncated"] is False
+    assert reply["history_truncated"] is False
 
 
 @pytest.mark.parametrize(("wanted", "shown"), [(1, [3]), (2, [2, 3]), ("2", [2, 3]), (99, [1, 2, 3])])
 async def test_as_much_history_comes_as_is_asked_for(fleeting: Desk, wanted: Any, shown: list[int]) -> None:
-    sid = (await fleeting.think(1))["sessionId"]
-    await fleeting.think(2, sessionId=sid)
-    reply = await fleeting.think(3, sessionId=sid, history=wanted)
+    sid = (await fleeting.think(1))["session_id"]
+    await fleeting.think(2, session_id=sid)
+    reply = await fleeting.think(3, session_id=sid, history=wanted)
     assert numbers(reply) == shown
-    assert reply["historyTruncated"] == (len(shown) < 3)
-    assert "thoughtHistory" not in await fleeting.think(4, sessionId=sid, history=0, whole=True)
+    assert reply["history_truncated"] == (len(shown) < 3)
+    assert "thought_history" not in await fleeting.think(4, session_id=sid, history=0, whole=True)
 
 
 async def test_the_whole_history_is_whole(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     for number in range(2, 151):
-        await at.think(number, "x" * 300, sessionId=sid)
-    assert numbers(await at.think(151, "x" * 9_000, sessionId=sid, whole=True)) == list(range(1, 152))
-    assert numbers(await at.think(152, sessionId=sid, history=120)) == list(range(115, 153))
+        await at.think(number, "x" * 300, session_id=sid)
+    assert numbers(await at.think(151, "x" * 9_000, session_id=sid, whole=True)) == list(range(1, 152))
+    assert numbers(await at.think(152, session_id=sid, history=120)) == list(range(115, 153))
 
 
 @pytest.mark.parametrize("bound", [50, 5_000])
 async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_path: Path, bound: int) -> None:
     async with desk("memory", tmp_path, max_history_chars=bound) as at:
-        sid = (await at.think(1, "a" * 20))["sessionId"]
-        await at.think(2, "b" * 20, sessionId=sid)
+        sid = (await at.think(1, "a" * 20))["session_id"]
+        await at.think(2, "b" * 20, session_id=sid)
         for more in ({"whole": True}, {"history": 9}):
-            reply = await at.think(3, f"{more}" + "c" * 6_000, sessionId=sid, **more)
-            assert (numbers(reply), reply["historyTruncated"]) == ([3], True)
-        assert numbers(await at.think(4, "d", sessionId=sid, history=9)) == [4]
+            reply = await at.think(3, f"{more}" + "c" * 6_000, session_id=sid, **more)
+            assert (numbers(reply), reply["history_truncated"]) == ([3], True)
+        assert numbers(await at.think(4, "d", session_id=sid, history=9)) == [4]
 
 
 def test_the_bound_is_read_from_the_environment() -> None:
@@ -283,37 +289,37 @@ def test_the_bound_is_read_from_the_environment() -> None:
 
 
 async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_once(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react", thinker=Thinker()))["sessionId"]
-    again = await at.think(2, sessionId=sid, thinker=Thinker())
+    sid = (await at.think(1, strategy="react", thinker=Thinker()))["session_id"]
+    again = await at.think(2, session_id=sid, thinker=Thinker())
     assert numbers(again) == [1, 2]
     assert (again["strategy"], again["stage"]) == ("react", "problem_reception")
     table = STRATEGIES["react"].by_name
     assert again["guidance"] == table["problem_reception"].guidance
-    assert again["nextStages"][0]["guidance"] == table["initial_reasoning"].guidance
-    assert "thoughtHistory" not in await at.think(3, sessionId=sid, thinker=Thinker(seen={sid: Seen()}))
-    assert "thoughtHistory" not in await at.think(4, sessionId=sid, thinker=Thinker(), history=0)
-    assert "thoughtHistory" not in await at.think(1, thinker=Thinker())
+    assert again["next_stages"][0]["guidance"] == table["initial_reasoning"].guidance
+    assert "thought_history" not in await at.think(3, session_id=sid, thinker=Thinker(seen={sid: Seen()}))
+    assert "thought_history" not in await at.think(4, session_id=sid, thinker=Thinker(), history=0)
+    assert "thought_history" not in await at.think(1, thinker=Thinker())
 
 
 async def test_resuming_shows_history_guidance_and_required_fields(at: Desk) -> None:
-    sid = (await at.think(1, "x" * 30_000, strategy="react", stage="initial_reasoning"))["sessionId"]
-    await at.think(2, sessionId=sid)
-    resumed = await at.sessions.resume({"sessionId": sid})
+    sid = (await at.think(1, "x" * 30_000, strategy="react", stage="initial_reasoning"))["session_id"]
+    await at.think(2, session_id=sid)
+    resumed = await at.sessions.resume({"session_id": sid})
     assert (numbers(resumed), resumed["history_truncated"]) == ([2], True)
     table = STRATEGIES["react"].by_name
     told = {"guidance": table["action_planning"].guidance, "requires": {"action": "text"}}
     assert resumed["next_stages"] == [{"name": "action_planning", **told}]
     assert resumed["guidance"] == table["initial_reasoning"].guidance
-    assert "guidance" not in await at.think(3, sessionId=sid, stage="action_planning", data={"action": "a"})
+    assert "guidance" not in await at.think(3, session_id=sid, stage="action_planning", data={"action": "a"})
 
 
 async def test_what_resuming_an_imported_session_told_is_not_told_again(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["sessionId"]
-    copy = (await at.sessions.import_(await at.sessions.export({"sessionId": sid})))["session_id"]
-    assert "guidance" in await at.sessions.resume({"sessionId": copy})
-    stayed = await at.think(2, sessionId=copy)
+    sid = (await at.think(1, strategy="react", stage="initial_reasoning"))["session_id"]
+    copy = (await at.sessions.import_(await at.sessions.export({"session_id": sid})))["session_id"]
+    assert "guidance" in await at.sessions.resume({"session_id": copy})
+    stayed = await at.think(2, session_id=copy)
     assert "guidance" not in stayed
-    assert stayed["nextStages"] == [{"name": "action_planning"}]
+    assert stayed["next_stages"] == [{"name": "action_planning"}]
 
 
 TEXTS = st.lists(st.integers(0, 40), min_size=1, max_size=30)
@@ -341,31 +347,31 @@ def test_a_history_is_the_longest_run_of_latest_thoughts_within_its_bounds(
 
 async def valued(at: Desk, *scores: tuple[str, float]) -> str:
     start = await at.think(1, strategy="tree_of_thoughts", stage="approach_exploration")
-    sid = start["sessionId"]
+    sid = start["session_id"]
     for name, score in scores:
-        await at.think(2, sessionId=sid, stage="branch_creation", branchId=name, branchFromThought=1)
-        await at.think(3, sessionId=sid, stage="branch_development", branchId=name)
+        await at.think(2, session_id=sid, stage="branch_creation", branch_id=name, branch_from_thought=1)
+        await at.think(3, session_id=sid, stage="branch_development", branch_id=name)
         data = {"score": score}
-        await at.think(4, sessionId=sid, stage="branch_evaluation", branchId=name, data=data)
+        await at.think(4, session_id=sid, stage="branch_evaluation", branch_id=name, data=data)
     return sid
 
 
 async def test_a_stage_that_compares_shows_the_open_lines_best_first(fleeting: Desk) -> None:
     sid = await valued(fleeting, ("L", 0.7), ("D", 0.25), ("B", 0.9))
-    reply = await fleeting.think(5, sessionId=sid, stage="branch_selection", branchId="B")
+    reply = await fleeting.think(5, session_id=sid, stage="branch_selection", branch_id="B")
     assert reply["scores"] == "B 0.90 · L 0.70 · D 0.25"
     decided = await fleeting.think(
-        6, sessionId=sid, stage="continuation_decision", branchId="B", mergeBranch="L"
+        6, session_id=sid, stage="continuation_decision", branch_id="B", merge_branch="L"
     )
     assert decided["scores"] == "B 0.90 · D 0.25"
-    worked = await fleeting.think(7, sessionId=sid, stage="branch_development", branchId="B")
+    worked = await fleeting.think(7, session_id=sid, stage="branch_development", branch_id="B")
     assert "scores" not in worked
 
 
 async def test_the_scoreboard_stays_short(fleeting: Desk) -> None:
     sid = await valued(fleeting, *((f"approach {n} " + "x" * 100, n / 20) for n in range(1, 13)))
     reply = await fleeting.think(
-        5, sessionId=sid, stage="branch_selection", branchId="approach 12 " + "x" * 100
+        5, session_id=sid, stage="branch_selection", branch_id="approach 12 " + "x" * 100
     )
     assert reply["scores"].startswith("approach 12 xxx")
     assert reply["scores"].endswith(" · 4 more")
@@ -380,35 +386,35 @@ async def ended(at: Desk, *thoughts: dict[str, Any]) -> str:
     for number, more in enumerate(thoughts, 1):
         last = number == len(thoughts)
         reply = await at.think(
-            number, nextThoughtNeeded=not last, **({} if sid is None else {"sessionId": sid}), **more
+            number, next_thought_needed=not last, **({} if sid is None else {"session_id": sid}), **more
         )
-        sid = reply["sessionId"]
+        sid = reply["session_id"]
     assert "summary" in reply
-    return reply.get("leftOpen", "")
+    return reply.get("left_open", "")
 
 
 LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([{}, {}, {}], ""),
-    "a branch": ([{}, {"branchId": "b", "branchFromThought": 1}, {"branchId": ""}], "not merged: b"),
-    "a merged branch": ([{}, {"branchId": "b"}, {"branchId": "", "mergeBranch": "b"}], ""),
-    "the branch it ends on": ([{}, {"branchId": "b"}, {"branchId": "c"}], ""),
+    "a branch": ([{}, {"branch_id": "b", "branch_from_thought": 1}, {"branch_id": ""}], "not merged: b"),
+    "a merged branch": ([{}, {"branch_id": "b"}, {"branch_id": "", "merge_branch": "b"}], ""),
+    "the branch it ends on": ([{}, {"branch_id": "b"}, {"branch_id": "c"}], ""),
     "a branch beside it": (
-        [{}, {"branchId": "b"}, {"branchId": "c", "branchFromThought": 1}],
+        [{}, {"branch_id": "b"}, {"branch_id": "c", "branch_from_thought": 1}],
         "not merged: b",
     ),
     "a correction at the end": (
-        [{}, {}, {"revisesThought": 1}],
+        [{}, {}, {"revises_thought": 1}],
         "nothing was built on: revision 3 of 1; 2 stands on 1, which 3 revised",
     ),
-    "a correction built on": ([{}, {}, {"revisesThought": 1}, {}], "2 stands on 1, which 3 revised"),
-    "what stood on it revised too": ([{}, {}, {"revisesThought": 1}, {"revisesThought": 2}, {}], ""),
+    "a correction built on": ([{}, {}, {"revises_thought": 1}, {}], "2 stands on 1, which 3 revised"),
+    "what stood on it revised too": ([{}, {}, {"revises_thought": 1}, {"revises_thought": 2}, {}], ""),
     "what stood on it confirmed": (
-        [{}, {}, {}, {"revisesThought": 1, "thought": "Wrong. Thought 3 still holds."}, {"confirms": [2]}],
+        [{}, {}, {}, {"revises_thought": 1, "thought": "Wrong. Thought 3 still holds."}, {"confirms": [2]}],
         "",
     ),
     "an assumption": ([{}, {"evidence": "assumed"}, {"evidence": "ran"}, {}], "only assumed: 2"),
     "an assumption revised": (
-        [{}, {"evidence": "assumed"}, {"revisesThought": 2, "evidence": "ran"}, {}],
+        [{}, {"evidence": "assumed"}, {"revises_thought": 2, "evidence": "ran"}, {}],
         "",
     ),
     "a plan": (
@@ -424,23 +430,28 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
         "plan: A is not done, B was dropped while open",
     ),
     "a correction of a correction": (
-        [{}, {"revisesThought": 1}, {"revisesThought": 2}],
+        [{}, {"revises_thought": 1}, {"revises_thought": 2}],
         "nothing was built on: revision 3 of 2",
     ),
     "a correction on another line": (
-        [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": ""}],
+        [{}, {"branch_id": "b"}, {"branch_id": "b", "revises_thought": 1}, {"branch_id": ""}],
         "not merged: b; nothing was built on: revision 3 of 1; 2 stands on 1, which 3 revised",
     ),
     "a correction that is merged": (
-        [{}, {"branchId": "b"}, {"branchId": "b", "revisesThought": 1}, {"branchId": "", "mergeBranch": "b"}],
+        [
+            {},
+            {"branch_id": "b"},
+            {"branch_id": "b", "revises_thought": 1},
+            {"branch_id": "", "merge_branch": "b"},
+        ],
         "2 stands on 1, which 3 revised",
     ),
     "another line": (
         [
             {},
-            {"branchId": "b"},
-            {"branchId": "c", "branchFromThought": 1},
-            {"branchId": "b", "revisesThought": 2},
+            {"branch_id": "b"},
+            {"branch_id": "c", "branch_from_thought": 1},
+            {"branch_id": "b", "revises_thought": 2},
         ],
         "not merged: c; nothing was built on: revision 4 of 2",
     ),
@@ -480,7 +491,7 @@ def test_every_reason_of_a_notice_and_every_field_is_in_the_documentation() -> N
     assert len(reasons) > 5
     words = {
         *reasons,
-        *tool_schema(ThinkingReply)["properties"],
+        *in_camel_case(tool_schema(ThinkingReply))["properties"],
         *thinking_input(STRATEGIES)["properties"],
         *ACTIONS,
     }

@@ -28,7 +28,7 @@ async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
     found, cursor = list[dict[str, Any]](), None
     while True:
         page = await sessions.get(
-            {"sessionId": session_id, "limit": 3, **({"cursor": cursor} if cursor else {})}
+            {"session_id": session_id, "limit": 3, **({"cursor": cursor} if cursor else {})}
         )
         found += page["thoughts"]
         cursor = page["next_cursor"]
@@ -52,9 +52,9 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
         assert [(one["session_id"], one["run_id"]) for one in listed["sessions"]] == [
             (result.session_id, run_id)
         ]
-        exported = await sessions.export({"sessionId": result.session_id})
+        exported = await sessions.export({"session_id": result.session_id})
         assert len(exported["thoughts"]) == len(shown)
-        assert (await sessions.export({"sessionId": result.session_id, "format": "mermaid"}))["text"]
+        assert (await sessions.export({"session_id": result.session_id, "format": "mermaid"}))["text"]
 
 
 @each_driven
@@ -88,11 +88,11 @@ async def test_deleting_it_deletes_the_run(store: str) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app)
         result = await drive(app.engine, run_id, Performers(CountingModel()))
-        await app.sessions().delete({"sessionId": result.session_id})
+        await app.sessions().delete({"session_id": result.session_id})
         with pytest.raises(NotFoundError):
             await trace_of(app.engine, run_id)
         with pytest.raises(NotFoundError):
-            await app.sessions().get({"sessionId": result.session_id})
+            await app.sessions().get({"session_id": result.session_id})
         assert await app.store.runs() == []
 
 
@@ -100,22 +100,22 @@ async def test_it_is_read_while_the_run_goes_on_and_not_deleted_from_under_it(st
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app, steps=10)
         session_id = (await app.store.run(run_id)).session_id
-        assert (await app.sessions().get({"sessionId": session_id}))["thoughts"] == []
+        assert (await app.sessions().get({"session_id": session_id}))["thoughts"] == []
         task = asyncio.create_task(drive(app.engine, run_id, Performers(CountingModel(latency_s=0.02))))
-        while not (await app.sessions().get({"sessionId": session_id}))["thoughts"]:
+        while not (await app.sessions().get({"session_id": session_id}))["thoughts"]:
             await asyncio.sleep(0.005)
         with pytest.raises(ConflictError, match=run_id):
-            await app.sessions().delete({"sessionId": session_id})
+            await app.sessions().delete({"session_id": session_id})
         result = await task
         assert result.status == "done"
-        assert len((await app.sessions().get({"sessionId": session_id}))["thoughts"]) == 10
+        assert len((await app.sessions().get({"session_id": session_id}))["thoughts"]) == 10
 
 
 async def test_an_unfinished_run_that_nobody_drives_can_be_deleted(store: str) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app)
         session_id = (await app.store.run(run_id)).session_id
-        await app.sessions().delete({"sessionId": session_id})
+        await app.sessions().delete({"session_id": session_id})
         with pytest.raises(NotFoundError):
             await drive(app.engine, run_id, Performers(CountingModel()))
 

@@ -60,9 +60,9 @@ async def a_run(app: App, *texts: str) -> str:
 async def a_guided(app: App, *texts: str) -> str:
     session_id = ""
     for number, text in enumerate(texts, 1):
-        call = {"thought": text, "thoughtNumber": number, "totalThoughts": 1, "nextThoughtNeeded": True}
-        reply = await app.sessions().think({**call, **({"sessionId": session_id} if session_id else {})})
-        session_id = reply["sessionId"]
+        call = {"thought": text, "thought_number": number, "total_thoughts": 1, "next_thought_needed": True}
+        reply = await app.sessions().think({**call, **({"session_id": session_id} if session_id else {})})
+        session_id = reply["session_id"]
     return session_id
 
 
@@ -86,7 +86,7 @@ async def listed(app: App) -> dict[str, int]:
 
 
 async def shown(app: App, session_id: str) -> list[dict[str, Any]]:
-    return (await app.sessions().export({"sessionId": session_id}))["thoughts"]
+    return (await app.sessions().export({"session_id": session_id}))["thoughts"]
 
 
 async def scanned(app: App, query: str) -> set[tuple[str, int]]:
@@ -265,7 +265,7 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
             if kind == "forked":
                 await fork(app.engine, run_id, None, max(len(texts) - 1, 0))
             if kind == "deleted":
-                await app.sessions().delete({"sessionId": await session_of(app, run_id)})
+                await app.sessions().delete({"session_id": await session_of(app, run_id)})
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -291,7 +291,7 @@ def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
                 assert set(found) == await scanned(app, query)
                 assert found == (await searched(app, query, limit=500))[0]
                 for session_id in await listed(app):
-                    inside, _ = await searched(app, query, limit, sessionId=session_id)
+                    inside, _ = await searched(app, query, limit, session_id=session_id)
                     assert inside == [one for one in found if one[0] == session_id]
 
     with TemporaryDirectory() as folder:
@@ -332,7 +332,7 @@ async def test_a_journal_that_cannot_be_read_hides_no_thought(tmp_path: Path) ->
         async with App(str(path), strategies=strategies) as app:
             page = await app.sessions().search({"query": "apple"})
             assert (len(page["matches"]), page["notices"]) == (3, [])
-            page = await app.sessions().search({"query": "apple", "sessionId": broken})
+            page = await app.sessions().search({"query": "apple", "session_id": broken})
             assert len(page["matches"]) == 2
             assert set((await listed(app)).values()) == {1, 2}
 
@@ -355,9 +355,9 @@ async def test_what_is_deleted_is_found_no_more(place: str) -> None:
         session_id = await session_of(app, await a_run(app, "q7zxk"))
         kept = await session_of(app, await a_run(app, "apple"))
         gone = await a_run(app, "apple")
-        await app.sessions().delete({"sessionId": session_id})
+        await app.sessions().delete({"session_id": session_id})
         await app.store.delete_run(gone)
         assert (await searched(app, "q7zxk"))[0] == []
         assert (await searched(app, "apple"))[0] == [(kept, 1)]
         with pytest.raises(NotFoundError):
-            await app.sessions().search({"query": "q7zxk", "sessionId": session_id})
+            await app.sessions().search({"query": "q7zxk", "session_id": session_id})

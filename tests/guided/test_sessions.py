@@ -18,6 +18,7 @@ from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
+from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.guided.which_session import Thinker
 from reasonry.records import RunRow, SessionRow
 from reasonry.stores.memory import MemoryStore
@@ -57,35 +58,37 @@ def _reasons(reply: dict[str, Any]) -> list[str]:
 
 async def test_the_first_call_begins_a_session_and_the_id_continues_it(at: Desk) -> None:
     first = await at.think(1, "First")
-    assert uuid.UUID(first["sessionId"]).version == 7
-    second = await at.think(2, "Second", sessionId=first["sessionId"], nextThoughtNeeded=False, whole=True)
-    assert second["sessionId"] == first["sessionId"]
-    assert [one["thought"] for one in second["thoughtHistory"]] == ["First", "Second"]
-    assert second["thoughtHistoryLength"] == 2
+    assert uuid.UUID(first["session_id"]).version == 7
+    second = await at.think(
+        2, "Second", session_id=first["session_id"], next_thought_needed=False, whole=True
+    )
+    assert second["session_id"] == first["session_id"]
+    assert [one["thought"] for one in second["thought_history"]] == ["First", "Second"]
+    assert second["thought_history_length"] == 2
     assert second["summary"] == "Sequential thinking complete: 2 thoughts processed across 0 branches."
     assert "summary" not in first
 
 
 async def test_stages_are_walked_and_branches_have_their_own(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react"))["sessionId"]
-    moved = await at.think(2, sessionId=sid, stage="initial_reasoning")
-    assert (moved["stage"], [one["name"] for one in moved["nextStages"]]) == (
+    sid = (await at.think(1, strategy="react"))["session_id"]
+    moved = await at.think(2, session_id=sid, stage="initial_reasoning")
+    assert (moved["stage"], [one["name"] for one in moved["next_stages"]]) == (
         "initial_reasoning",
         ["action_planning"],
     )
-    side = await at.think(3, sessionId=sid, branchFromThought=1, branchId="side")
+    side = await at.think(3, session_id=sid, branch_from_thought=1, branch_id="side")
     assert side["stage"] == "problem_reception"
-    assert (await at.think(3, sessionId=sid))["stage"] == "initial_reasoning"
+    assert (await at.think(3, session_id=sid))["stage"] == "initial_reasoning"
 
 
 async def test_a_branch_finds_the_stage_of_a_thought_far_back(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react"))["sessionId"]
+    sid = (await at.think(1, strategy="react"))["session_id"]
     for number in range(2, 120):
-        await at.think(number, sessionId=sid, stage="initial_reasoning")
-    assert (await at.think(3, sessionId=sid, branchFromThought=1, branchId="x"))[
+        await at.think(number, session_id=sid, stage="initial_reasoning")
+    assert (await at.think(3, session_id=sid, branch_from_thought=1, branch_id="x"))[
         "stage"
     ] == "problem_reception"
-    assert (await at.think(3, sessionId=sid, branchFromThought=60, branchId="y"))[
+    assert (await at.think(3, session_id=sid, branch_from_thought=60, branch_id="y"))[
         "stage"
     ] == "initial_reasoning"
 
@@ -97,35 +100,35 @@ REFUSED = [
     ({"thought": True}, "thought must be text, not true"),
     ({"thought": None}, "thought is missing"),
     ({"thought": "half \ud83d"}, "lone surrogate"),
-    ({"thoughtNumber": "abc"}, "thoughtNumber must be a whole number, not 'abc'"),
-    ({"thoughtNumber": ""}, "thoughtNumber must be a whole number"),
-    ({"thoughtNumber": 0}, "thoughtNumber must be at least 1, not 0"),
-    ({"thoughtNumber": "-1"}, "thoughtNumber must be at least 1"),
-    ({"thoughtNumber": 1.5}, "thoughtNumber must be a whole number, not 1.5"),
-    ({"thoughtNumber": "1.5"}, "thoughtNumber must be a whole number"),
+    ({"thought_number": "abc"}, "thought number must be a whole number, not 'abc'"),
+    ({"thought_number": ""}, "thought number must be a whole number"),
+    ({"thought_number": 0}, "thought number must be at least 1, not 0"),
+    ({"thought_number": "-1"}, "thought number must be at least 1"),
+    ({"thought_number": 1.5}, "thought number must be a whole number, not 1.5"),
+    ({"thought_number": "1.5"}, "thought number must be a whole number"),
     (
-        {"thoughtNumber": None, "totalThoughts": ""},
-        "thoughtNumber is missing; totalThoughts must be a whole number",
+        {"thought_number": None, "total_thoughts": ""},
+        "thought number is missing; total thoughts must be a whole number",
     ),
-    ({"thoughtNumber": "3-5"}, "thoughtNumber must be a whole number"),
-    ({"thoughtNumber": True}, "thoughtNumber must be a whole number, not true"),
-    ({"thoughtNumber": [4]}, "thoughtNumber must be a whole number, not a list"),
-    ({"thoughtNumber": 10**400}, "a number that is too large"),
-    ({"thoughtNumber": "9" * 5_000}, "thoughtNumber must be a whole number"),
-    ({"thoughtNumber": float("inf")}, "thoughtNumber must be a whole number"),
-    ({"thoughtNumber": float("nan")}, "thoughtNumber must be a whole number"),
-    ({"totalThoughts": 2**53}, "totalThoughts must be at most"),
-    ({"nextThoughtNeeded": "done"}, "nextThoughtNeeded must be true or false, not 'done'"),
-    ({"nextThoughtNeeded": 2}, "nextThoughtNeeded must be true or false, not 2"),
-    ({"nextThoughtNeeded": None}, "nextThoughtNeeded is missing"),
-    ({"isRevision": "maybe"}, "isRevision"),
-    ({"revisesThought": -1}, "revisesThought must be at least 1"),
-    ({"thoughtNumber": 2, "thought_number": 3}, "thoughtNumber is there twice"),
-    ({"revisesThought": 9}, "revisesThought: there is no thought 9 in this session; it has: 1"),
-    ({"branchFromThought": 9}, "branchFromThought: there is no thought 9"),
-    ({"branchId": ["a", "b"]}, "branchId must be text"),
-    ({"branchId": "x" * 201}, "branchId has 201 characters"),
-    ({"mergeBranch": "nope"}, "no branch 'nope'"),
+    ({"thought_number": "3-5"}, "thought number must be a whole number"),
+    ({"thought_number": True}, "thought number must be a whole number, not true"),
+    ({"thought_number": [4]}, "thought number must be a whole number, not a list"),
+    ({"thought_number": 10**400}, "a number that is too large"),
+    ({"thought_number": "9" * 5_000}, "thought number must be a whole number"),
+    ({"thought_number": float("inf")}, "thought number must be a whole number"),
+    ({"thought_number": float("nan")}, "thought number must be a whole number"),
+    ({"total_thoughts": 2**53}, "total thoughts must be at most"),
+    ({"next_thought_needed": "done"}, "next thought needed must be true or false, not 'done'"),
+    ({"next_thought_needed": 2}, "next thought needed must be true or false, not 2"),
+    ({"next_thought_needed": None}, "next thought needed is missing"),
+    ({"is_revision": "maybe"}, "is revision"),
+    ({"revises_thought": -1}, "revises thought must be at least 1"),
+    ({"thoughtNumber": 2, "thought_number": 3}, "thought number is there twice"),
+    ({"revises_thought": 9}, "There is no thought 9 in this session; it has: 1"),
+    ({"branch_from_thought": 9}, "There is no thought 9"),
+    ({"branch_id": ["a", "b"]}, "branch id must be text"),
+    ({"branch_id": "x" * 201}, "branch id has 201 characters"),
+    ({"merge_branch": "nope"}, "no branch 'nope'"),
     ({"stage": "final_response"}, "Invalid transition from problem_reception to final_response"),
     ({"strategy": "rewoo"}, "thinks by react"),
     ({"strategy": "no_such"}, "There is no strategy 'no_such'"),
@@ -134,11 +137,11 @@ REFUSED = [
     ({"data": {"x": complex(1, 1)}}, "plain JSON"),
     ({"data": {"x": "\ud800"}}, "data holds a lone surrogate"),
     ({"history": -1}, "history must be at least 0"),
-    ({"clearSession": "x"}, "clearSession"),
-    ({"sessionId": 5}, "sessionId must be text"),
-    ({"sessionId": "../x"}, "cannot be the id of a session"),
-    ({"sessionId": "a\0b"}, "cannot be the id of a session"),
-    ({"sessionId": "x" * 10_000}, "sessionId has 10,000 characters"),
+    ({"clear_session": "x"}, "clear session"),
+    ({"session_id": 5}, "session id must be text"),
+    ({"session_id": "../x"}, "cannot be the id of a session"),
+    ({"session_id": "a\0b"}, "cannot be the id of a session"),
+    ({"session_id": "x" * 10_000}, "session id has 10,000 characters"),
 ]
 
 
@@ -146,10 +149,10 @@ REFUSED = [
 async def test_a_bad_call_is_refused_by_name_and_changes_nothing(
     fleeting: Desk, change: dict[str, Any], said: str
 ) -> None:
-    sid = (await fleeting.think(1, strategy="react"))["sessionId"]
+    sid = (await fleeting.think(1, strategy="react"))["session_id"]
     before = await fleeting.everything()
     with pytest.raises(UsageError) as caught:
-        await fleeting.think(**{"number": 2, "sessionId": sid, **change})
+        await fleeting.think(**{"number": 2, "session_id": sid, **change})
     assert said in caught.value.message
     assert len(caught.value.message) < 400
     assert caught.value.code in ("invalid_request", "payload_too_large")
@@ -168,64 +171,69 @@ async def test_data_nested_without_end_is_refused(fleeting: Desk) -> None:
         deep = deep["a"]
 
 
-@pytest.mark.parametrize("name", ["thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded"])
+@pytest.mark.parametrize("name", ["thought", "thought_number", "total_thoughts", "next_thought_needed"])
 async def test_a_missing_field_is_named(fleeting: Desk, name: str) -> None:
-    whole = {"thought": "x", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
-    with pytest.raises(UsageError, match=f"{name} is missing") as caught:
+    whole = {"thought": "x", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
+    with pytest.raises(UsageError, match=f"{name.replace('_', ' ')} is missing") as caught:
         await fleeting.sessions.think({key: value for key, value in whole.items() if key != name})
     assert caught.value.details["field"] == name
 
 
 async def test_text_for_numbers_and_booleans_is_taken_as_models_write_it(at: Desk) -> None:
-    sid = (await at.think("1", nextThoughtNeeded="TRUE"))["sessionId"]
+    sid = (await at.think("1", next_thought_needed="TRUE"))["session_id"]
     reply = await at.think(
-        "2.0", sessionId=sid, totalThoughts=3.0, nextThoughtNeeded="False", isRevision="true", history="2"
+        "2.0",
+        session_id=sid,
+        total_thoughts=3.0,
+        next_thought_needed="False",
+        is_revision="true",
+        history="2",
     )
-    assert (reply["thoughtNumber"], reply["totalThoughts"], reply["nextThoughtNeeded"]) == (2, 3, False)
-    assert reply["thoughtHistory"][1]["isRevision"] is True
+    assert (reply["thought_number"], reply["total_thoughts"], reply["next_thought_needed"]) == (2, 3, False)
+    assert reply["thought_history"][1]["is_revision"] is True
 
 
 @pytest.mark.parametrize("thought", ["", "a\0b", "日本語 🤔", "x" * 50_000])
 async def test_any_text_is_kept_exactly(at: Desk, thought: str) -> None:
-    sid = (await at.think(1, thought, someUnknownField={"ignored": True}))["sessionId"]
-    got = await at.sessions.get({"sessionId": sid})
+    sid = (await at.think(1, thought, someUnknownField={"ignored": True}))["session_id"]
+    got = await at.sessions.get({"session_id": sid})
     assert got["thoughts"][0]["thought"] == thought
 
 
 @pytest.mark.parametrize("branch", ["__proto__", "constructor", "toString", "a/b", " "])
 async def test_any_text_is_a_branch(at: Desk, branch: str) -> None:
-    sid = (await at.think(1))["sessionId"]
-    reply = await at.think(2, sessionId=sid, branchFromThought=1, branchId=branch)
+    sid = (await at.think(1))["session_id"]
+    reply = await at.think(2, session_id=sid, branch_from_thought=1, branch_id=branch)
     assert reply["branches"] == [branch]
-    assert (await at.sessions.get({"sessionId": sid, "branchId": branch}))["thoughts"][0][
+    assert (await at.sessions.get({"session_id": sid, "branch_id": branch}))["thoughts"][0][
         "branch_id"
     ] == branch
 
 
 async def test_a_missing_field_of_a_stage_is_named_and_data_is_kept(at: Desk) -> None:
-    sid = (await at.think(1, strategy="react"))["sessionId"]
-    await at.think(2, sessionId=sid, stage="initial_reasoning")
+    sid = (await at.think(1, strategy="react"))["session_id"]
+    await at.think(2, session_id=sid, stage="initial_reasoning")
     with pytest.raises(UsageError, match=r"action_planning needs data\.action"):
-        await at.think(3, sessionId=sid, stage="action_planning")
-    await at.think(3, sessionId=sid, stage="action_planning", data={"action": "look", "note": [1, None]})
-    got = await at.sessions.get({"sessionId": sid, "from": 3})
+        await at.think(3, session_id=sid, stage="action_planning")
+    await at.think(3, session_id=sid, stage="action_planning", data={"action": "look", "note": [1, None]})
+    got = await at.sessions.get({"session_id": sid, "from": 3})
     assert got["thoughts"][0]["data"] == {"action": "look", "note": [1, None]}
 
 
 async def test_limits_are_named_and_hold(tmp_path: Path) -> None:
     async with desk("memory", tmp_path, max_thoughts=3, max_branches=1, max_thought_chars=10) as at:
-        sid = (await at.think(1, "x" * 10))["sessionId"]
+        sid = (await at.think(1, "x" * 10))["session_id"]
         with pytest.raises(TooLargeError, match="thought has 11 characters; the limit is 10"):
-            await at.think(2, "x" * 11, sessionId=sid)
+            await at.think(2, "x" * 11, session_id=sid)
         with pytest.raises(TooLargeError, match="data has 12 characters"):
-            await at.think(2, "x", sessionId=sid, data={"a": "xxxx"})
-        await at.think(2, "ok", sessionId=sid, data={"a": "йй"}, branchId="a")
+            await at.think(2, "x", session_id=sid, data={"a": "xxxx"})
+        await at.think(2, "ok", session_id=sid, data={"a": "йй"}, branch_id="a")
         with pytest.raises(TooLargeError, match="has 1 branches; the limit is 1"):
-            await at.think(3, "x", sessionId=sid, branchId="b")
-        await at.think(3, "x", sessionId=sid, branchId="a")
+            await at.think(3, "x", session_id=sid, branch_id="b")
+        await at.think(3, "x", session_id=sid, branch_id="a")
         with pytest.raises(TooLargeError, match="has 3 thoughts; the limit is 3"):
-            await at.think(4, "x", sessionId=sid)
-        assert (await at.sessions.get({"sessionId": sid}))["thought_history_length"] == 3
+            await at.think(4, "x", session_id=sid)
+        assert (await at.sessions.get({"session_id": sid}))["thought_history_length"] == 3
 
 
 def test_the_default_limits_are_the_documented_ones() -> None:
@@ -282,97 +290,97 @@ async def test_dashes_and_case_do_not_matter(fleeting: Desk, name: str) -> None:
 @pytest.mark.parametrize("name", ["base_sequential", "sequential", None])
 async def test_linear_is_the_strategy_of_who_names_none(fleeting: Desk, name: str | None) -> None:
     more = {} if name is None else {"strategy": name}
-    sid = (await fleeting.think(1, **more))["sessionId"]
-    reply = await fleeting.think(2, sessionId=sid, strategy="linear")
+    sid = (await fleeting.think(1, **more))["session_id"]
+    reply = await fleeting.think(2, session_id=sid, strategy="linear")
     assert reply["stage"] == "problem_reception"
-    assert (await fleeting.sessions.get({"sessionId": sid}))["strategy"] == "linear"
+    assert (await fleeting.sessions.get({"session_id": sid}))["strategy"] == "linear"
 
 
 # -- ids
 
 
 async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
-    reply = await at.think(1, sessionId=UNKNOWN)
-    assert reply["sessionId"] != UNKNOWN
+    reply = await at.think(1, session_id=UNKNOWN)
+    assert reply["session_id"] != UNKNOWN
     (notice,) = reply["notices"]
-    assert (notice["requestedSessionId"], notice["reason"]) == (UNKNOWN, "unknown")
-    assert reply["thoughtHistoryLength"] == 1
+    assert (notice["requested_session_id"], notice["reason"]) == (UNKNOWN, "unknown")
+    assert reply["thought_history_length"] == 1
 
 
 async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
-    one, two = (await at.think(1))["sessionId"], (await at.think(1))["sessionId"]
-    assert (await at.think(2, thinker=Thinker([one], seen=None)))["sessionId"] == one
-    assert (await at.think(2, thinker=Thinker([one], seen=None), sessionId=two))["sessionId"] == two
+    one, two = (await at.think(1))["session_id"], (await at.think(1))["session_id"]
+    assert (await at.think(2, thinker=Thinker([one], seen=None)))["session_id"] == one
+    assert (await at.think(2, thinker=Thinker([one], seen=None), session_id=two))["session_id"] == two
     lost = await at.think(1, thinker=Thinker([UNKNOWN], seen=None))
-    assert lost["notices"][0]["requestedSessionId"] == UNKNOWN
+    assert lost["notices"][0]["requested_session_id"] == UNKNOWN
 
 
 async def test_an_exact_id_is_begun_under_that_id_and_kept_when_cleared(at: Desk) -> None:
     first = await at.think(1, exact_id="my session/1")
-    assert first["sessionId"] == "my session/1"
+    assert first["session_id"] == "my session/1"
     assert "notices" not in first
     second = await at.think(2, exact_id="my session/1")
-    assert second["thoughtHistoryLength"] == 2
-    other = await at.think(3, exact_id="my session/1", sessionId=UNKNOWN)
-    assert other["sessionId"] == "my session/1"
+    assert second["thought_history_length"] == 2
+    other = await at.think(3, exact_id="my session/1", session_id=UNKNOWN)
+    assert other["session_id"] == "my session/1"
     assert other["notices"][0]["reason"] == "bound"
-    cleared = await at.think(1, exact_id="my session/1", clearSession=True)
-    assert (cleared["sessionId"], cleared["thoughtHistoryLength"]) == ("my session/1", 1)
-    assert (await at.think(2, sessionId="my session/1"))["thoughtHistoryLength"] == 2
+    cleared = await at.think(1, exact_id="my session/1", clear_session=True)
+    assert (cleared["session_id"], cleared["thought_history_length"]) == ("my session/1", 1)
+    assert (await at.think(2, session_id="my session/1"))["thought_history_length"] == 2
 
 
 async def test_clearing_begins_a_session_with_a_new_id_and_in_memory_forgets_the_old_one(
     fleeting: Desk,
 ) -> None:
-    old = (await fleeting.think(1, "secret", strategy="react"))["sessionId"]
-    new = await fleeting.think(1, "Fresh", sessionId=old, clearSession=True, strategy="rewoo")
-    assert new["sessionId"] != old
-    assert (new["thoughtHistoryLength"], new["strategy"], _reasons(new)) == (1, "rewoo", [])
+    old = (await fleeting.think(1, "secret", strategy="react"))["session_id"]
+    new = await fleeting.think(1, "Fresh", session_id=old, clear_session=True, strategy="rewoo")
+    assert new["session_id"] != old
+    assert (new["thought_history_length"], new["strategy"], _reasons(new)) == (1, "rewoo", [])
     with pytest.raises(NotFoundError):
-        await fleeting.sessions.get({"sessionId": old})
+        await fleeting.sessions.get({"session_id": old})
     assert (await fleeting.sessions.search({"query": "secret"}))["matches"] == []
 
 
 async def test_clearing_archives_the_session_in_a_durable_store_until_retention(durable: Desk) -> None:
     durable.sessions.settings = SessionSettings(retention_days=30)
-    old = (await durable.think(1, "kept", strategy="react"))["sessionId"]
-    new = await durable.think(1, "Fresh", sessionId=old, clearSession=True)
-    assert (new["thoughtHistoryLength"], _reasons(new)) == (1, ["archived"])
+    old = (await durable.think(1, "kept", strategy="react"))["session_id"]
+    new = await durable.think(1, "Fresh", session_id=old, clear_session=True)
+    assert (new["thought_history_length"], _reasons(new)) == (1, ["archived"])
     assert f'"{old}"' in new["notices"][0]["message"]
-    assert (await durable.sessions.get({"sessionId": old}))["status"] == "archived"
-    assert (await durable.sessions.resume({"sessionId": old}))["status"] == "active"
-    again = await durable.think(2, sessionId=old)
-    assert (again["sessionId"], again["thoughtHistoryLength"]) == (old, 2)
-    await durable.think(1, sessionId=old, clearSession=True)
+    assert (await durable.sessions.get({"session_id": old}))["status"] == "archived"
+    assert (await durable.sessions.resume({"session_id": old}))["status"] == "active"
+    again = await durable.think(2, session_id=old)
+    assert (again["session_id"], again["thought_history_length"]) == (old, 2)
+    await durable.think(1, session_id=old, clear_session=True)
     durable.clock.pass_minutes(31 * 24 * 60)
     await durable.sessions.sweep(now=True)
     with pytest.raises(NotFoundError):
-        await durable.sessions.get({"sessionId": old})
+        await durable.sessions.get({"session_id": old})
 
 
 async def test_clearing_under_an_exact_id_keeps_the_old_thoughts_under_another_one(durable: Desk) -> None:
     await durable.think(1, "kept", exact_id="mine")
-    cleared = await durable.think(1, "fresh", exact_id="mine", clearSession=True)
+    cleared = await durable.think(1, "fresh", exact_id="mine", clear_session=True)
     (notice,) = cleared["notices"]
     (kept,) = (await durable.sessions.list({"status": "archived"}))["sessions"]
     assert (notice["reason"], kept["session_id"] in notice["message"]) == ("archived", True)
-    got = await durable.sessions.get({"sessionId": kept["session_id"]})
+    got = await durable.sessions.get({"session_id": kept["session_id"]})
     assert [one["thought"] for one in got["thoughts"]] == ["kept"]
-    assert (await durable.think(2, sessionId="mine"))["thoughtHistoryLength"] == 2
+    assert (await durable.think(2, session_id="mine"))["thought_history_length"] == 2
 
 
 async def test_clearing_without_an_id_clears_the_current_session(at: Desk) -> None:
-    old = (await at.think(1))["sessionId"]
-    new = await at.think(1, thinker=Thinker([old], seen=None), clearSession=True)
-    assert [row.session_id for row in await at.store.sessions(status="active")] == [new["sessionId"]]
-    assert _reasons(await at.think(1, clearSession=True)) == []
+    old = (await at.think(1))["session_id"]
+    new = await at.think(1, thinker=Thinker([old], seen=None), clear_session=True)
+    assert [row.session_id for row in await at.store.sessions(status="active")] == [new["session_id"]]
+    assert _reasons(await at.think(1, clear_session=True)) == []
 
 
 async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
-    old = (await at.think(1))["sessionId"]
+    old = (await at.think(1))["session_id"]
     before = await at.everything()
     with pytest.raises(UsageError, match="it has none yet"):
-        await at.think(2, sessionId=old, clearSession=True, revisesThought=1)
+        await at.think(2, session_id=old, clear_session=True, revises_thought=1)
     assert await at.everything() == before
 
 
@@ -380,23 +388,23 @@ async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
 
 
 async def test_the_time_to_live_counts_from_the_last_use(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1))["sessionId"]
+    sid = (await fleeting.think(1))["session_id"]
     for number in range(2, 6):
         fleeting.clock.pass_minutes(29)
-        assert (await fleeting.think(number, sessionId=sid))["sessionId"] == sid
+        assert (await fleeting.think(number, session_id=sid))["session_id"] == sid
 
 
 async def test_in_memory_an_expired_session_is_deleted(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1))["sessionId"]
+    sid = (await fleeting.think(1))["session_id"]
     fleeting.clock.pass_minutes(30.1)
-    reply = await fleeting.think(2, sessionId=sid)
-    assert reply["sessionId"] != sid
-    assert (reply["notices"][0]["reason"], reply["notices"][0]["requestedSessionId"]) == ("expired", sid)
-    assert [row.session_id for row in await fleeting.store.sessions()] == [reply["sessionId"]]
+    reply = await fleeting.think(2, session_id=sid)
+    assert reply["session_id"] != sid
+    assert (reply["notices"][0]["reason"], reply["notices"][0]["requested_session_id"]) == ("expired", sid)
+    assert [row.session_id for row in await fleeting.store.sessions()] == [reply["session_id"]]
 
 
 async def test_an_expired_session_is_gone_before_it_is_swept(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1))["sessionId"]
+    sid = (await fleeting.think(1))["session_id"]
     fleeting.clock.pass_minutes(30.1)
     for look in (
         fleeting.sessions.get,
@@ -405,93 +413,93 @@ async def test_an_expired_session_is_gone_before_it_is_swept(fleeting: Desk) -> 
         fleeting.sessions.pin,
     ):
         with pytest.raises(NotFoundError):
-            await look({"sessionId": sid})
+            await look({"session_id": sid})
     assert (await fleeting.sessions.list({}))["sessions"] == []
 
 
 async def test_in_a_durable_store_an_expired_session_is_archived_readable_and_continued(
     durable: Desk,
 ) -> None:
-    sid = (await durable.think(1))["sessionId"]
+    sid = (await durable.think(1))["session_id"]
     durable.clock.pass_minutes(31)
-    assert (await durable.sessions.get({"sessionId": sid}))["status"] == "archived"
+    assert (await durable.sessions.get({"session_id": sid}))["status"] == "archived"
     assert (await durable.sessions.list({"status": "active"}))["sessions"] == []
     archived = (await durable.sessions.list({"status": "archived"}))["sessions"]
     assert [one["session_id"] for one in archived] == [sid]
     (entry,) = (await durable.sessions.list({}))["sessions"]
     assert (entry["session_id"], entry["status"]) == (sid, "archived")
     assert entry["used_at"] == entry["created_at"]
-    reply = await durable.think(2, sessionId=sid)
-    assert (reply["sessionId"], reply["thoughtHistoryLength"]) == (sid, 2)
+    reply = await durable.think(2, session_id=sid)
+    assert (reply["session_id"], reply["thought_history_length"]) == (sid, 2)
     assert "notices" not in reply
     assert (await durable.sessions.list({}))["sessions"][0]["status"] == "active"
 
 
 async def test_a_durable_store_deletes_on_expiry_if_told(tmp_path: Path) -> None:
     async with desk("sqlite", tmp_path, on_expiry="delete", ttl_s=60) as at:
-        sid = (await at.think(1))["sessionId"]
+        sid = (await at.think(1))["session_id"]
         at.clock.pass_minutes(2)
-        assert (await at.think(2, sessionId=sid))["notices"][0]["reason"] == "expired"
+        assert (await at.think(2, session_id=sid))["notices"][0]["reason"] == "expired"
         assert len(await at.store.sessions()) == 1
         exact = await at.think(1, exact_id="mine")
         at.clock.pass_minutes(2)
         again = await at.think(2, exact_id="mine")
-        assert (again["sessionId"], again["thoughtHistoryLength"]) == (exact["sessionId"], 1)
+        assert (again["session_id"], again["thought_history_length"]) == (exact["session_id"], 1)
 
 
 async def test_a_memory_store_archives_if_told(tmp_path: Path) -> None:
     async with desk("memory", tmp_path, on_expiry="archive") as at:
-        sid = (await at.think(1))["sessionId"]
+        sid = (await at.think(1))["session_id"]
         at.clock.pass_minutes(31)
-        assert (await at.think(2, sessionId=sid))["thoughtHistoryLength"] == 2
+        assert (await at.think(2, session_id=sid))["thought_history_length"] == 2
 
 
 async def test_reading_is_not_use_and_resuming_is(durable: Desk) -> None:
-    sid = (await durable.think(1, strategy="linear"))["sessionId"]
+    sid = (await durable.think(1, strategy="linear"))["session_id"]
     used = (await durable.store.session(sid)).used_at_ms
     durable.clock.pass_minutes(20)
     for look in ("get", "export", "pin"):
-        await durable.sessions.manage({"action": look, "sessionId": sid})
-    await durable.sessions.search({"query": "thought", "sessionId": sid})
+        await durable.sessions.manage({"action": look, "session_id": sid})
+    await durable.sessions.search({"query": "thought", "session_id": sid})
     await durable.sessions.list({})
     assert (await durable.store.session(sid)).used_at_ms == used
-    resumed = await durable.sessions.resume({"sessionId": sid})
+    resumed = await durable.sessions.resume({"session_id": sid})
     assert (await durable.store.session(sid)).used_at_ms == durable.clock.at_ms
     assert (resumed["status"], resumed["thought_history_length"]) == ("active", 1)
     assert resumed["next_stages"][0]["name"] == "initial_thought_planning"
 
 
 async def test_archived_sessions_are_kept_until_retention_is_asked_for(durable: Desk) -> None:
-    old = (await durable.think(1))["sessionId"]
+    old = (await durable.think(1))["session_id"]
     for days in (1, 1_000):
         durable.clock.pass_minutes(days * 24 * 60)
         await durable.sessions.sweep(now=True)
-        assert (await durable.sessions.get({"sessionId": old}))["status"] == "archived"
+        assert (await durable.sessions.get({"session_id": old}))["status"] == "archived"
 
 
 async def test_retention_deletes_archived_sessions_but_never_pinned_ones(durable: Desk) -> None:
     durable.sessions.settings = SessionSettings(retention_days=30)
-    kept, lost = (await durable.think(1))["sessionId"], (await durable.think(1))["sessionId"]
-    assert (await durable.sessions.pin({"sessionId": kept}))["pinned"] is True
+    kept, lost = (await durable.think(1))["session_id"], (await durable.think(1))["session_id"]
+    assert (await durable.sessions.pin({"session_id": kept}))["pinned"] is True
     durable.clock.pass_minutes(60)
     await durable.sessions.sweep(now=True)
     durable.clock.pass_minutes(31 * 24 * 60)
     await durable.sessions.sweep(now=True)
     with pytest.raises(NotFoundError):
-        await durable.sessions.get({"sessionId": lost})
-    assert (await durable.sessions.get({"sessionId": kept}))["status"] == "active"
-    assert (await durable.sessions.pin({"sessionId": kept, "pinned": "false"}))["pinned"] is False
+        await durable.sessions.get({"session_id": lost})
+    assert (await durable.sessions.get({"session_id": kept}))["status"] == "active"
+    assert (await durable.sessions.pin({"session_id": kept, "pinned": "false"}))["pinned"] is False
 
 
 async def test_sweeping_happens_at_most_once_a_minute(fleeting: Desk) -> None:
-    old = (await fleeting.think(1))["sessionId"]
+    old = (await fleeting.think(1))["session_id"]
     fleeting.clock.pass_minutes(29.5)
     await fleeting.think(1)
     fleeting.clock.pass_minutes(0.6)
     await fleeting.think(1)
     assert old in [row.session_id for row in await fleeting.store.sessions()]
     fleeting.clock.pass_minutes(0.5)
-    second = (await fleeting.think(1))["sessionId"]
+    second = (await fleeting.think(1))["session_id"]
     assert old not in [row.session_id for row in await fleeting.store.sessions()]
     assert second in [row.session_id for row in await fleeting.store.sessions()]
 
@@ -504,20 +512,20 @@ async def test_interleaved_calls_of_many_agents_never_mix(at: Desk) -> None:
         reply = await at.think(1, f"agent {name} thought 1")
         for number in range(2, 8):
             reply = await at.think(
-                number, f"agent {name} thought {number}", sessionId=reply["sessionId"], history=99
+                number, f"agent {name} thought {number}", session_id=reply["session_id"], history=99
             )
         return reply
 
     for name, reply in enumerate(await asyncio.gather(*map(agent, range(12)))):
-        assert [one["thought"] for one in reply["thoughtHistory"]] == [
+        assert [one["thought"] for one in reply["thought_history"]] == [
             f"agent {name} thought {number}" for number in range(1, 8)
         ]
 
 
 async def test_two_writers_on_one_session_are_serialised(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     other = Sessions(at.store, STRATEGIES, clock=at.clock)
-    call = {"thoughtNumber": 2, "totalThoughts": 9, "nextThoughtNeeded": True, "sessionId": sid}
+    call = {"thought_number": 2, "total_thoughts": 9, "next_thought_needed": True, "session_id": sid}
     await asyncio.gather(
         *(
             one.think({**call, "thought": f"{who} {place}"})
@@ -525,7 +533,7 @@ async def test_two_writers_on_one_session_are_serialised(at: Desk) -> None:
             for place, one in enumerate((at.sessions, other))
         )
     )
-    got = await at.sessions.get({"sessionId": sid, "limit": 100})
+    got = await at.sessions.get({"session_id": sid, "limit": 100})
     assert [one["seq"] for one in got["thoughts"]] == list(range(1, 42))
     assert sorted(one["thought"] for one in got["thoughts"][1:]) == sorted(
         f"{n} {place}" for n in range(20) for place in (0, 1)
@@ -533,11 +541,11 @@ async def test_two_writers_on_one_session_are_serialised(at: Desk) -> None:
 
 
 async def test_a_warm_call_is_quick_and_does_not_slow_down(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1, "x" * 500))["sessionId"]
+    sid = (await fleeting.think(1, "x" * 500))["session_id"]
     times: list[float] = []
     for number in range(2, 900):
         began = time.perf_counter()
-        await fleeting.think(number, "x" * 500, sessionId=sid)
+        await fleeting.think(number, "x" * 500, session_id=sid)
         times.append(time.perf_counter() - began)
     early, late = sorted(times[:200])[100], sorted(times[-200:])[100]
     assert late < 4 * early
@@ -548,20 +556,20 @@ async def test_a_warm_call_is_quick_and_does_not_slow_down(fleeting: Desk) -> No
 
 
 async def test_get_pages_by_number_range_and_branch(at: Desk) -> None:
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     for number in range(2, 8):
-        await at.think(number, f"t{number}", sessionId=sid)
-    await at.think(3, "side", sessionId=sid, branchFromThought=2, branchId="b")
-    first = await at.sessions.get({"sessionId": sid, "from": 2, "to": 5, "limit": 3})
+        await at.think(number, f"t{number}", session_id=sid)
+    await at.think(3, "side", session_id=sid, branch_from_thought=2, branch_id="b")
+    first = await at.sessions.get({"session_id": sid, "from": 2, "to": 5, "limit": 3})
     assert [one["thought_number"] for one in first["thoughts"]] == [2, 3, 4]
     rest = await at.sessions.get(
-        {"sessionId": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["next_cursor"]}
+        {"session_id": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["next_cursor"]}
     )
     assert [one["thought"] for one in rest["thoughts"]] == ["t5", "side"]
     assert rest["next_cursor"] is None
-    only = await at.sessions.get({"sessionId": sid, "branchId": "b"})
+    only = await at.sessions.get({"session_id": sid, "branch_id": "b"})
     assert [one["thought"] for one in only["thoughts"]] == ["side"]
-    main = await at.sessions.get({"sessionId": sid, "branchId": ""})
+    main = await at.sessions.get({"session_id": sid, "branch_id": ""})
     assert len(main["thoughts"]) == 7
     assert only["branches"][0] == {
         "branch_id": "b",
@@ -576,7 +584,7 @@ async def test_list_pages_last_used_first(at: Desk) -> None:
     ids = []
     for number in range(5):
         at.clock.pass_minutes(1)
-        ids.append((await at.think(1, f"purpose   {number}\nand more"))["sessionId"])
+        ids.append((await at.think(1, f"purpose   {number}\nand more"))["session_id"])
     first = await at.sessions.list({"limit": 2})
     assert [one["session_id"] for one in first["sessions"]] == ids[:2:-1]
     assert first["sessions"][0]["purpose"] == "purpose 4 and more"
@@ -591,13 +599,13 @@ async def test_a_purpose_and_the_title_made_of_it_end_with_a_word(at: Desk) -> N
     purpose = "Think " * 15 + "Think…"
     listed = (await at.sessions.list({}))["sessions"][0]
     assert listed["purpose"] == purpose
-    page = await at.sessions.export({"sessionId": reply["sessionId"], "format": "markdown"})
+    page = await at.sessions.export({"session_id": reply["session_id"], "format": "markdown"})
     assert page["text"].startswith(f"# {purpose}\n")
 
 
 @pytest.mark.parametrize("query", ["alpha(beta", "ALPHA(", "100%", "_", "'; --", "ß", "\\", '"'])
 async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> None:
-    sid = (await at.think(1, "it says alpha(beta and 100% of _'; -- ß \\ \""))["sessionId"]
+    sid = (await at.think(1, "it says alpha(beta and 100% of _'; -- ß \\ \""))["session_id"]
     await at.think(1, "nothing here")
     (match,) = (await at.sessions.search({"query": query}))["matches"]
     assert (match["session_id"], match["thought_number"]) == (sid, 1)
@@ -605,8 +613,8 @@ async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> 
 
 
 async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
-    one, two = (await at.think(1, "apple"))["sessionId"], (await at.think(1, "Apple"))["sessionId"]
-    await at.think(2, "an apple " + "x" * 5_000, sessionId=one)
+    one, two = (await at.think(1, "apple"))["session_id"], (await at.think(1, "Apple"))["session_id"]
+    await at.think(2, "an apple " + "x" * 5_000, session_id=one)
     seen: list[dict[str, Any]] = []
     more: dict[str, Any] = {}
     while True:
@@ -617,34 +625,34 @@ async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
         more = {"cursor": page["next_cursor"]}
     assert len({(match["session_id"], match["seq"]) for match in seen}) == 3
     assert all(len(match["excerpt"]) < 300 for match in seen)
-    assert len((await at.sessions.search({"query": "apple", "sessionId": two}))["matches"]) == 1
+    assert len((await at.sessions.search({"query": "apple", "session_id": two}))["matches"]) == 1
 
 
 async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
-    sid = (await at.think(1, "to be forgotten"))["sessionId"]
-    assert await at.sessions.delete({"sessionId": sid}) == {"session_id": sid, "deleted": True}
+    sid = (await at.think(1, "to be forgotten"))["session_id"]
+    assert await at.sessions.delete({"session_id": sid}) == {"session_id": sid, "deleted": True}
     assert (await at.sessions.search({"query": "forgotten"}))["matches"] == []
     with pytest.raises(NotFoundError):
-        await at.sessions.delete({"sessionId": sid})
+        await at.sessions.delete({"session_id": sid})
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"action": "get", "sessionId": "../x"}, NotFoundError),
-        ({"action": "get", "sessionId": UNKNOWN}, NotFoundError),
-        ({"action": "get", "sessionId": "x" * 10_000}, TooLargeError),
+        ({"action": "get", "session_id": "../x"}, NotFoundError),
+        ({"action": "get", "session_id": UNKNOWN}, NotFoundError),
+        ({"action": "get", "session_id": "x" * 10_000}, TooLargeError),
         ({"action": "get"}, UsageError),
-        ({"action": "get", "sessionId": None}, UsageError),
-        ({"action": "export", "sessionId": UNKNOWN}, NotFoundError),
-        ({"action": "export", "sessionId": UNKNOWN, "format": "pdf"}, UsageError),
-        ({"action": "resume", "sessionId": UNKNOWN}, NotFoundError),
-        ({"action": "pin", "sessionId": UNKNOWN}, NotFoundError),
-        ({"action": "delete", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "get", "session_id": None}, UsageError),
+        ({"action": "export", "session_id": UNKNOWN}, NotFoundError),
+        ({"action": "export", "session_id": UNKNOWN, "format": "pdf"}, UsageError),
+        ({"action": "resume", "session_id": UNKNOWN}, NotFoundError),
+        ({"action": "pin", "session_id": UNKNOWN}, NotFoundError),
+        ({"action": "delete", "session_id": UNKNOWN}, NotFoundError),
         ({"action": "search"}, UsageError),
         ({"action": "search", "query": ""}, UsageError),
         ({"action": "search", "query": "x" * 1_001}, TooLargeError),
-        ({"action": "search", "query": "x", "sessionId": UNKNOWN}, NotFoundError),
+        ({"action": "search", "query": "x", "session_id": UNKNOWN}, NotFoundError),
         ({"action": "search", "query": "x", "cursor": "-1"}, UsageError),
         ({"action": "list", "limit": 0}, UsageError),
         ({"action": "list", "limit": 501}, UsageError),
@@ -656,7 +664,7 @@ async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
     ],
 )
 async def test_bad_looking_is_refused(at: Desk, arguments: dict[str, Any], error: type[Exception]) -> None:
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     before = await at.everything()
     with pytest.raises(error):
         await at.sessions.manage(arguments)
@@ -684,20 +692,20 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
 
 async def test_the_session_of_a_run_is_shown_as_any_other(at: Desk) -> None:
     sessions, sid = await run_session(at.store)
-    got = await sessions.get({"sessionId": sid, "branchId": "n1"})
+    got = await sessions.get({"session_id": sid, "branch_id": "n1"})
     assert (got["run_id"], [one["thought"] for one in got["thoughts"]]) == ("r1", ["b"])
-    whole = await sessions.export({"sessionId": sid, "format": "markdown"})
+    whole = await sessions.export({"session_id": sid, "format": "markdown"})
     assert "a plan" in whole["text"]
 
 
 async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
     sessions, sid = await run_session(at.store)
-    call = {"thought": "me too", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
-    for attempt in (sessions.think({**call, "sessionId": sid}), sessions.resume({"sessionId": sid})):
+    call = {"thought": "me too", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
+    for attempt in (sessions.think({**call, "session_id": sid}), sessions.resume({"session_id": sid})):
         with pytest.raises(ConflictError, match="r1"):
             await attempt
     assert await sessions.clear(confirm=True) == 0
-    await sessions.delete({"sessionId": sid})
+    await sessions.delete({"session_id": sid})
     with pytest.raises(NotFoundError):
         await at.store.run("r1")
 
@@ -707,10 +715,7 @@ async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(
-    st.sampled_from(
-        ["thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded", "revisesThought", "branchFromThought",
-         "branchId", "stage", "strategy", "data", "mergeBranch", "history", "sessionId", "clearSession", "isRevision"]
-    ),
+    st.sampled_from(ThinkingCall.__struct_fields__),
     st.one_of(
         st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.text(max_size=4),
         st.sampled_from(["1", "true", "react", "action_planning"]),
@@ -720,11 +725,11 @@ async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
 def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, Any]) -> None:
     async def attempt() -> None:
         at = Desk(MemoryStore())
-        sid = (await at.think(1))["sessionId"]
+        sid = (await at.think(1))["session_id"]
         before = await at.everything()
         taken = True
         try:
-            await at.think(**{"number": 2, "thought": "Another.", "sessionId": sid, **change})
+            await at.think(**{"number": 2, "thought": "Another.", "session_id": sid, **change})
         except UsageError:
             taken = False
         assert (await at.everything() == before) is not taken
@@ -733,7 +738,7 @@ def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, A
 
 
 async def test_an_illegal_transition_is_its_own_kind_of_error(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1, strategy="linear"))["sessionId"]
+    sid = (await fleeting.think(1, strategy="linear"))["session_id"]
     with pytest.raises(IllegalTransitionError) as caught:
-        await fleeting.think(2, sessionId=sid, stage="final_response")
+        await fleeting.think(2, session_id=sid, stage="final_response")
     assert caught.value.details["choices"] == ["initial_thought_planning"]

@@ -116,16 +116,16 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
 THOUGHTS = st.fixed_dictionaries(
     {"number": st.integers(1, 5)},
     optional={
-        "nextThoughtNeeded": st.booleans(),
+        "next_thought_needed": st.booleans(),
         "strategy": st.sampled_from(["react", "linear", "tree_of_thoughts"]),
         "stage": st.sampled_from(["action_planning", "branch_creation"]),
-        "sessionId": st.one_of(st.integers(0, 4), st.sampled_from(["last", "my-task", "0199c0de"])),
-        "revisesThought": st.integers(1, 3),
-        "branchFromThought": st.integers(1, 3),
-        "branchId": st.sampled_from(["a", "b"]),
-        "mergeBranch": st.sampled_from(["a", "b"]),
-        "needsMoreThoughts": st.booleans(),
-        "clearSession": st.booleans(),
+        "session_id": st.one_of(st.integers(0, 4), st.sampled_from(["last", "my-task", "0199c0de"])),
+        "revises_thought": st.integers(1, 3),
+        "branch_from_thought": st.integers(1, 3),
+        "branch_id": st.sampled_from(["a", "b"]),
+        "merge_branch": st.sampled_from(["a", "b"]),
+        "needs_more_thoughts": st.booleans(),
+        "clear_session": st.booleans(),
     },
 )
 STEPS = st.lists(
@@ -148,24 +148,24 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
         else:
             arguments = {
                 "thought": f"thought at {place}",
-                "totalThoughts": 5,
-                "nextThoughtNeeded": True,
+                "total_thoughts": 5,
+                "next_thought_needed": True,
                 **step,
             }
-            arguments["thoughtNumber"] = arguments.pop("number")
-            if isinstance(number := arguments.get("sessionId"), int):
-                arguments["sessionId"] = ids[number] if number < len(ids) else "unknown-id"
+            arguments["thought_number"] = arguments.pop("number")
+            if isinstance(number := arguments.get("session_id"), int):
+                arguments["session_id"] = ids[number] if number < len(ids) else "unknown-id"
             if not clears:
-                arguments.pop("clearSession", None)
+                arguments.pop("clear_session", None)
             try:
                 reply = await at.sessions.think(arguments, thinker=connections[which])
             except UsageError:
                 continue
             acknowledged.append(arguments["thought"])
-            ids += [] if reply["sessionId"] in ids else [reply["sessionId"]]
+            ids += [] if reply["session_id"] in ids else [reply["session_id"]]
     listed = (await at.sessions.list({"limit": 500}))["sessions"]
     assert sorted(ids) == sorted(entry["session_id"] for entry in listed)
-    kept = [await at.sessions.get({"sessionId": entry["session_id"]}) for entry in listed]
+    kept = [await at.sessions.get({"session_id": entry["session_id"]}) for entry in listed]
     assert sorted(thought["thought"] for one in kept for thought in one["thoughts"]) == sorted(acknowledged)
 
 
@@ -220,9 +220,13 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
             continue
         counts[agent] += 1
         number = counts[agent]
-        call = {"nextThoughtNeeded": number < agent.total, "totalThoughts": agent.total, "thinker": thinker}
+        call = {
+            "next_thought_needed": number < agent.total,
+            "total_thoughts": agent.total,
+            "thinker": thinker,
+        }
         reply = await at.think(number, f"{agent.name}{number}", **call)
-        session, reasons = reply["sessionId"], [notice["reason"] for notice in reply.get("notices", [])]
+        session, reasons = reply["session_id"], [notice["reason"] for notice in reply.get("notices", [])]
         homes.setdefault(agent, session)
         kept[f"{agent.name}{number}"] = session
         about = [notice for notice in reply.get("notices", []) if notice["reason"] in ABOUT_SESSIONS]
@@ -245,15 +249,15 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
         current = session
         if comes_again:
             again = await at.think(number, f"{agent.name}{number}", **call)
-            assert again["sessionId"] == session
+            assert again["session_id"] == session
             assert [notice["reason"] for notice in again["notices"]] == ["already_kept"]
-            assert again["thoughtHistoryLength"] == reply["thoughtHistoryLength"]
+            assert again["thought_history_length"] == reply["thought_history_length"]
     assert set(named.values()) <= {1}
     for agent in agents:
         if agent in homes and _is_alone(agent, agents):
             assert {kept[f"{agent.name}{n}"] for n in range(1, counts[agent] + 1)} == {homes[agent]}
     for thought, session in kept.items():
-        stored = (await at.sessions.get({"sessionId": session}))["thoughts"]
+        stored = (await at.sessions.get({"session_id": session}))["thoughts"]
         assert [one["thought"] for one in stored].count(thought) == 1
 
 
@@ -282,26 +286,26 @@ def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said_o
 
 async def test_ids_may_be_given_by_how_they_begin_or_as_last(tmp_path: Path) -> None:
     async with desk("sqlite", tmp_path) as at:
-        one = (await at.think(1, "one"))["sessionId"]
+        one = (await at.think(1, "one"))["session_id"]
         at.clock.pass_minutes(1)
-        two = (await at.think(1, "two"))["sessionId"]
+        two = (await at.think(1, "two"))["session_id"]
         at.clock.pass_minutes(1)
         count = next(place for place in range(36) if one[place] != two[place]) + 1
         for action in ("get", "export", "resume", "pin"):
             for text, meant in ((one[:count], one), (two[:count].upper(), two)):
-                found = await at.sessions.manage({"action": action, "sessionId": text})
+                found = await at.sessions.manage({"action": action, "session_id": text})
                 assert found["session_id"] == meant
-        assert (await at.think(2, sessionId=one[:count]))["sessionId"] == one
+        assert (await at.think(2, session_id=one[:count]))["session_id"] == one
         at.clock.pass_minutes(1)
-        assert (await at.think(2, sessionId=two))["sessionId"] == two
-        assert (await at.sessions.get({"sessionId": "last"}))["session_id"] == two
-        assert (await at.think(3, sessionId="last"))["sessionId"] == two
+        assert (await at.think(2, session_id=two))["session_id"] == two
+        assert (await at.sessions.get({"session_id": "last"}))["session_id"] == two
+        assert (await at.think(3, session_id="last"))["session_id"] == two
         with pytest.raises(UsageError) as caught:
-            await at.sessions.get({"sessionId": one[: count - 1]})
+            await at.sessions.get({"session_id": one[: count - 1]})
         assert caught.value.details["choices"] == sorted([one, two])
         with pytest.raises(NotFoundError):
-            await at.sessions.get({"sessionId": one[:3]})
-        deleted = await at.sessions.delete({"sessionId": one[:count]})
+            await at.sessions.get({"session_id": one[:3]})
+        deleted = await at.sessions.delete({"session_id": one[:count]})
         assert deleted["session_id"] == one
 
 
@@ -323,9 +327,9 @@ async def test_runs_are_named_by_how_their_ids_begin_or_as_last() -> None:
 
 async def test_a_branch_that_is_not_there_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:
     async with desk("memory", tmp_path) as at:
-        sid = (await at.think(1, branchId="a"))["sessionId"]
+        sid = (await at.think(1, branch_id="a"))["session_id"]
         with pytest.raises(UsageError, match="its branches: a") as caught:
-            await at.sessions.get({"sessionId": sid, "branchId": "Z"})
+            await at.sessions.get({"session_id": sid, "branch_id": "Z"})
         assert caught.value.details["choices"] == ["a"]
 
 

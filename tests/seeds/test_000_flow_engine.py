@@ -345,13 +345,13 @@ async def test_example_2_over_a_store_reports_the_stage_of_the_latest_thought(
         for number, ((said, stage), branch) in enumerate(
             zip(exchanges(EXAMPLE_2), ids_of_example_2(way), strict=True), 1
         ):
-            line = {} if branch is None else {"branchId": branch}
+            line = {} if branch is None else {"branch_id": branch}
             reply = await at.think(
                 number, said, stage=stage, data=filled(tree.by_name[stage]), **line, **begun
             )
-            begun = {"sessionId": reply["sessionId"]}
+            begun = {"session_id": reply["session_id"]}
             assert reply["stage"] == stage
-            assert [one["name"] for one in reply["nextStages"]] == list(tree.by_name[stage].to)
+            assert [one["name"] for one in reply["next_stages"]] == list(tree.by_name[stage].to)
         assert (await at.sessions.get(begun))["stage"] == "final_response"
         copy = await at.sessions.import_(await at.sessions.export(begun))
         assert copy["thought_history_length"] == 19

@@ -203,8 +203,9 @@ async def test_one_can_add_more_thoughts_even_after_reaching_what_seemed_like_th
 async def test_numbers_are_integers_from_1_and_an_empty_thought_is_a_thought(store: Store) -> None:
     tool = reasonry.thinking_tool(store=store)
     for wrong in (0, -1, 1.5, "one"):
-        with pytest.raises(UsageError, match="thoughtNumber"):
+        with pytest.raises(UsageError, match="thought number must be") as caught:
             await tool(**step(1) | {"thoughtNumber": wrong})
+        assert caught.value.details["field"] == "thoughtNumber"
     assert (await tool(**step(1, thought="")))["thoughtHistory"][0]["thought"] == ""
 
 
@@ -213,13 +214,13 @@ async def test_numbers_are_integers_from_1_and_an_empty_thought_is_a_thought(sto
 
 async def test_sessions_expire_after_30_minutes_counted_from_their_last_use() -> None:
     at = Desk(MemoryStore())
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     at.clock.pass_minutes(29)
-    assert (await at.think(2, sessionId=sid))["sessionId"] == sid
+    assert (await at.think(2, session_id=sid))["session_id"] == sid
     at.clock.pass_minutes(29)
-    assert (await at.think(3, sessionId=sid))["sessionId"] == sid
+    assert (await at.think(3, session_id=sid))["session_id"] == sid
     at.clock.pass_minutes(31)
-    assert (await at.think(4, sessionId=sid))["sessionId"] != sid
+    assert (await at.think(4, session_id=sid))["session_id"] != sid
 
 
 @pytest.mark.parametrize("minutes", [60, 5])
@@ -229,11 +230,11 @@ async def test_the_ttl_can_be_customized_for_different_environments(
     monkeypatch.setenv("REASONRY_SESSION_TTL_S", str(minutes * 60))
     settings = thinking.sessions_of(MemoryStore()).settings
     at = Desk(MemoryStore(), settings)
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     at.clock.pass_minutes(minutes - 1)
-    assert (await at.think(2, sessionId=sid))["sessionId"] == sid
+    assert (await at.think(2, session_id=sid))["session_id"] == sid
     at.clock.pass_minutes(minutes + 1)
-    assert (await at.think(3, sessionId=sid))["sessionId"] != sid
+    assert (await at.think(3, session_id=sid))["session_id"] != sid
 
 
 # -- "Manual Session Control"
@@ -347,11 +348,11 @@ async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
     reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
     (opened,) = thinking._sessions[store].values()
     at = Desk(store, opened.settings)
-    sid = (await at.think(1))["sessionId"]
+    sid = (await at.think(1))["session_id"]
     at.clock.pass_minutes(minutes - 1)
-    assert (await at.think(2, sessionId=sid))["sessionId"] == sid
+    assert (await at.think(2, session_id=sid))["session_id"] == sid
     at.clock.pass_minutes(minutes + 1)
-    assert (await at.think(3, sessionId=sid))["sessionId"] != sid
+    assert (await at.think(3, session_id=sid))["session_id"] != sid
 
 
 async def test_limits_and_the_history_bound_are_arguments_of_the_tool(store: Store) -> None:

@@ -46,17 +46,17 @@ async def think(app: App, session_id: str | None, text: str, first: int, last: i
     for number in range(first, last + 1):
         arguments: dict[str, Any] = {
             "thought": f"{text}, thought {number}: " + "is the value prime? " * number,
-            "thoughtNumber": number,
-            "totalThoughts": 9,
-            "nextThoughtNeeded": True,
+            "thought_number": number,
+            "total_thoughts": 9,
+            "next_thought_needed": True,
         }
         if number == 4:
-            arguments |= {"branchFromThought": 2, "branchId": "other"}
+            arguments |= {"branch_from_thought": 2, "branch_id": "other"}
         if number == 5:
-            arguments |= {"isRevision": True, "revisesThought": 3}
+            arguments |= {"is_revision": True, "revises_thought": 3}
         if session_id is not None:
-            arguments["sessionId"] = session_id
-        session_id = (await app.sessions().think(arguments))["sessionId"]
+            arguments["session_id"] = session_id
+        session_id = (await app.sessions().think(arguments))["session_id"]
     assert session_id is not None
     return session_id
 

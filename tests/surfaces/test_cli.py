@@ -202,10 +202,10 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     assert shell.json("runs", "show", "last")["run_id"] == run_id
     assert shell.json("runs", "replay", short)["run_id"] == run_id
     assert shell.json("runs", "resume", short, "--coach")["run_id"] == run_id
-    begun = shell.json("think", "One.", "--number", "1", "--total", "3", "--next")["sessionId"]
+    begun = shell.json("think", "One.", "--number", "1", "--total", "3", "--next")["session_id"]
     for number, name in ((2, "last"), (3, begun[:30])):
         thought = ("think", "More.", "--number", str(number), "--total", "3", "--next", "--session", name)
-        assert shell.json(*thought)["sessionId"] == begun
+        assert shell.json(*thought)["session_id"] == begun
     assert shell.json("sessions", "show", "last")["session_id"] == begun
     lost = shell.json("think", "Four.", "--number", "4", "--total", "5", "--new")
     assert begun in lost["notices"][0]["message"]
@@ -213,11 +213,11 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
     assert len(listed) == 3
     assert all(line.split("\t")[2] == "active" for line in listed)
     ended = ("think", "Five.", "--number", "5", "--total", "5", "--done", "--session", begun[:30])
-    assert shell.json(*ended)["sessionId"] == begun
+    assert shell.json(*ended)["session_id"] == begun
     first = shell.run("sessions", "list").stdout.splitlines()[0].split("\t")
     assert (first[0], first[2]) == (begun, "ended")
     unfinished = shell.json("sessions", "list", "--status", "unfinished")["sessions"]
-    assert [row["session_id"] for row in unfinished] == [lost["sessionId"]]
+    assert [row["session_id"] for row in unfinished] == [lost["session_id"]]
 
 
 def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
@@ -536,16 +536,17 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> 
 
 def test_a_session_is_drawn_and_its_file_is_not_written_over(shell: Shell) -> None:
     first = shell.json("think", "begin", "--number", "1", "--total", "2", "--next", "--strategy", "react")
-    place = ("--session", first["sessionId"])
+    place = ("--session", first["session_id"])
     assert shell.json("think", "end", "--number", "2", "--total", "2", "--done", *place)["summary"]
-    assert first["sessionId"] in shell.run("sessions", "list").stdout
-    drawn = shell.run("sessions", "show", first["sessionId"]).stdout
+    assert first["session_id"] in shell.run("sessions", "list").stdout
+    drawn = shell.run("sessions", "show", first["session_id"]).stdout
     assert "begin" in drawn
     assert "end" in drawn
     assert max(map(len, drawn.splitlines())) <= 80
     out = shell.folder / "out.json"
     codes = [
-        shell.run("sessions", "export", first["sessionId"], "--output", str(out)).returncode for _ in range(2)
+        shell.run("sessions", "export", first["session_id"], "--output", str(out)).returncode
+        for _ in range(2)
     ]
     assert codes == [0, 5]
 
@@ -663,7 +664,7 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
         "think", "a", "--number", "1", "--total", "2", "--next", "--strategy", "code_review", *named
     )
     assert first["stage"] == "reading"
-    last = ["think", "b", "--number", "2", "--total", "2", "--done", "--session", first["sessionId"]]
+    last = ["think", "b", "--number", "2", "--total", "2", "--done", "--session", first["session_id"]]
     refused = shell.run(*last, "--stage", "verdict", *named, "--json")
     assert refused.returncode == 2
     assert "grade" in json.loads(refused.stdout)["error"]["message"]
@@ -704,41 +705,41 @@ def test_think_takes_a_path_of_stages(shell: Shell) -> None:
     think = ["think", "x", "--number", "1", "--total", "2", "--next", "--strategy", "react", "--stage", path]
     reply = shell.json(*think, "--data", '{"action_planning": {"action": "look"}}')
     assert reply["stage"] == "action_execution"
-    (thought,) = shell.json("sessions", "show", reply["sessionId"])["thoughts"]
+    (thought,) = shell.json("sessions", "show", reply["session_id"])["thoughts"]
     assert thought["stages"] == ["initial_reasoning", "action_planning", "action_execution"]
-    drawn = " ".join(shell.run("sessions", "show", reply["sessionId"]).stdout.split())
+    drawn = " ".join(shell.run("sessions", "show", reply["session_id"]).stdout.split())
     assert "[initial_reasoning → action_planning → action_execution]" in drawn
 
 
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
-    """`--next` and `--done` stand for nextThoughtNeeded, and `--revises` says that it is a revision."""
+    """`--next` and `--done` stand for next_thought_needed, and `--revises` says that it is a revision."""
     from reasonry.guided.thinking_tool import ThinkingCall, tool_schema
-    from reasonry.surfaces.cli.sessions import ARGUMENTS, ThinkingOptions
+    from reasonry.surfaces.cli.sessions import ThinkingOptions
 
     members = tool_schema(ThinkingCall)["properties"]
-    options = ThinkingOptions.__dataclass_fields__
-    arguments = {ARGUMENTS.get(option, option) for option in options}
-    assert arguments == members.keys() - {"thought", "nextThoughtNeeded", "isRevision"}
+    arguments = ThinkingOptions.__dataclass_fields__.keys()
+    assert arguments == members.keys() - {"thought", "next_thought_needed", "is_revision"}
     shown = " ".join(shell.run("think", "--help").stdout.replace("│", " ").split())
-    assert all(f"--{option.replace('_', '-')}" in shown for option in options)
+    options = "number total session branch branch-from merge-branch revises more clear history"
+    assert all(f"--{option} " in shown for option in options.split())
     # What a tool demands or finds by its connection, a command may leave out; it says what that means.
-    for argument in ("strategy", "stage", "data", "mergeBranch", "clearSession"):
+    for argument in ("strategy", "stage", "data", "merge_branch", "clear_session"):
         assert members[argument]["description"] in shown
 
 
 def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Shell) -> None:
     def thought(number: int, branch: str | None = None, **more: Any) -> dict[str, Any]:
-        placed = {} if branch is None else {"branchId": branch}
+        placed = {} if branch is None else {"branch_id": branch}
         return {
-            "thoughtNumber": number,
-            "totalThoughts": 9,
+            "thought_number": number,
+            "total_thoughts": 9,
             "thought": f"T{number}{branch}",
             **placed,
             **more,
         }
 
     main = [thought(number) for number in range(1, 601)]
-    twig = [thought(601, "b", branchFromThought=3), thought(602, "c", branchFromThought=601)]
+    twig = [thought(601, "b", branch_from_thought=3), thought(602, "c", branch_from_thought=601)]
     document = {
         "kind": KIND,
         "version": VERSION,

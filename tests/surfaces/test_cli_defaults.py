@@ -19,30 +19,30 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_think_goes_on_in_its_directory_and_says_so(shell: Shell) -> None:
     first = shell.json("think", "One.")
-    assert (first["thoughtNumber"], first["totalThoughts"], first["nextThoughtNeeded"]) == (1, 2, True)
+    assert (first["thought_number"], first["total_thoughts"], first["next_thought_needed"]) == (1, 2, True)
     said = shell.run("think", "Two.")
     assert "thought 2/3" in said.stdout
     assert "continues 'One.'; --new begins another session" in said.stderr
     branch = shell.json("think", "Or so.", "--branch", "b", "--branch-from", "1")
-    assert (branch["sessionId"], branch["thoughtNumber"]) == (first["sessionId"], 2)
-    assert shell.json("think", "Also.", "--branch", "b")["thoughtNumber"] == 3
-    assert shell.json("think", "Main.", "--session", first["sessionId"][:30])["thoughtNumber"] == 3
+    assert (branch["session_id"], branch["thought_number"]) == (first["session_id"], 2)
+    assert shell.json("think", "Also.", "--branch", "b")["thought_number"] == 3
+    assert shell.json("think", "Main.", "--session", first["session_id"][:30])["thought_number"] == 3
     other = shell.json("think", "Another.", "--new")
-    assert (other["thoughtNumber"], other["sessionId"] != first["sessionId"]) == (1, True)
-    assert shell.json("think", "By stages.", "--strategy", "react")["sessionId"] == other["sessionId"]
-    assert shell.json("think", "A tree.", "--strategy", "tot")["thoughtNumber"] == 1
-    ended = shell.json("think", "Four.", "--number", "4", "--done", "--session", first["sessionId"])
-    assert (ended["sessionId"], ended["totalThoughts"]) == (first["sessionId"], 4)
+    assert (other["thought_number"], other["session_id"] != first["session_id"]) == (1, True)
+    assert shell.json("think", "By stages.", "--strategy", "react")["session_id"] == other["session_id"]
+    assert shell.json("think", "A tree.", "--strategy", "tot")["thought_number"] == 1
+    ended = shell.json("think", "Four.", "--number", "4", "--done", "--session", first["session_id"])
+    assert (ended["session_id"], ended["total_thoughts"]) == (first["session_id"], 4)
 
 
 def test_think_elsewhere_or_after_the_end_begins_a_session(shell: Shell, tmp_path: Path) -> None:
-    began = shell.json("think", "One.")["sessionId"]
+    began = shell.json("think", "One.")["session_id"]
     (tmp_path / "elsewhere").mkdir()
     shell.folder = tmp_path / "elsewhere"
-    assert shell.json("think", "One elsewhere.")["sessionId"] != began
+    assert shell.json("think", "One elsewhere.")["session_id"] != began
     shell.folder = tmp_path
-    assert shell.json("think", "Last.", "--done")["sessionId"] == began
-    assert shell.json("think", "Next problem.")["sessionId"] != began
+    assert shell.json("think", "Last.", "--done")["session_id"] == began
+    assert shell.json("think", "Next problem.")["session_id"] != began
 
 
 # -- coached runs and deletion

@@ -100,7 +100,7 @@ def test_the_schema_of_sessions_names_every_action() -> None:
 async def test_the_reply_is_what_its_schema_says(tool: ThinkingTool) -> None:
     from jsonschema import validate
 
-    schema = tool_schema(ThinkingReply)
+    schema = thinking.in_camel_case(tool_schema(ThinkingReply))
     reply = await tool(**CALL)
     validate(reply, schema)
     assert set(schema["required"]) < set(reply) <= set(schema["properties"])

@@ -32,10 +32,15 @@ async def think(app: App, *thoughts: str, **more: Any) -> str:
     """Hand thoughts in; return the session."""
     session: dict[str, Any] = {}
     for number, thought in enumerate(thoughts, 1):
-        call = {"thought": thought, "thoughtNumber": number, "totalThoughts": 9, "nextThoughtNeeded": True}
+        call = {
+            "thought": thought,
+            "thought_number": number,
+            "total_thoughts": 9,
+            "next_thought_needed": True,
+        }
         reply = await app.sessions().think({**call, **session, **more})
-        session = {"sessionId": reply["sessionId"]}
-    return session["sessionId"]
+        session = {"session_id": reply["session_id"]}
+    return session["session_id"]
 
 
 @pytest.fixture
@@ -112,9 +117,9 @@ async def test_a_long_session_is_cut_to_its_first_and_latest_thoughts(store: str
 async def test_branches_and_revisions_are_named(store: str) -> None:
     async with App(store) as app:
         session = await think(app, "One.", "Two.")
-        more = {"sessionId": session, "totalThoughts": 4, "nextThoughtNeeded": True}
-        await app.sessions().think({**more, "thought": "Other.", "thoughtNumber": 2, "branchId": "B"})
-        await app.sessions().think({**more, "thought": "Better.", "thoughtNumber": 3, "revisesThought": 1})
+        more = {"session_id": session, "total_thoughts": 4, "next_thought_needed": True}
+        await app.sessions().think({**more, "thought": "Other.", "thought_number": 2, "branch_id": "B"})
+        await app.sessions().think({**more, "thought": "Better.", "thought_number": 3, "revises_thought": 1})
         problem = await whole_problem(app, session)
         assert "> Thought 2 (branch B): Other.\n> Thought 3 (revises thought 1): Better." in problem
 

@@ -110,11 +110,11 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
 @pytest.mark.anyio
 async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_path: Path) -> None:
     text = f"it is {' | '.join(WAYS)}"
-    thought = {"thought": text, "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+    thought = {"thought": text, "thought_number": 1, "total_thoughts": 1, "next_thought_needed": False}
     async with App(str(tmp_path / "s.db"), environ={"SOME_API_KEY": KEY}) as app:
         sessions = app.sessions()
         begun = await sessions.think({**thought, "strategy": "react", "data": {"action": text}})
-        exported = json.dumps(await sessions.export({"sessionId": begun["sessionId"], "format": "json"}))
+        exported = json.dumps(await sessions.export({"session_id": begun["session_id"], "format": "json"}))
         await sessions.import_(exported.replace("***", KEY))
         reply = {"steps": [text], "answer": f"as it was: {text}", "done": True}
         coached = await app.coach_start(

@@ -78,8 +78,8 @@ class RunContinuations(NamedTuple):
         if run.status == "active":
             raise ConflictError(
                 f"session {own_id} is the record of run {own.run_id}, which has not ended: continue the run "
-                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave sessionId out "
-                "to begin a session of your own",
+                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave the "
+                "session id out to begin a session of your own",
                 session_id=own_id,
                 run_id=own.run_id,
             )

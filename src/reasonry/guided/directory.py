@@ -62,13 +62,13 @@ async def begun_here(store: Store, directory: str, *, but: str | None = None) ->
 
 
 def list_unfinished(found: Sequence[Unfinished]) -> str:
-    """Return the sessions in a sentence, each with the argument that continues it."""
+    """Return the sessions in a sentence, each with the id that continues it."""
     listed: list[str] = []
     for row, head in found:
         line, words = head.line(head.latest), first_words(row.purpose, _WORDS_CHARS)
         place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
-        listed.append(f'sessionId "{row.session_id}" ({place}: {words!r})')
-    how = "To continue one, send the thought again with its sessionId."
+        listed.append(f'"{row.session_id}" ({place}: {words!r})')
+    how = "To continue one, send the thought again with its session id."
     return f"Unfinished sessions begun in this directory: {'; '.join(listed)}. {how}"
 
 
@@ -98,15 +98,15 @@ def following(call: Mapping[str, Any], head: Head | None, found: Sequence[Sessio
         found: The sessions that it may continue.
     """
     number = 1 if head is None else _following_number(head, call)
-    follows = call.get("nextThoughtNeeded", True)
+    follows = call.get("next_thought_needed", True)
     total = max(0 if head is None else head.line(head.latest).total, number + bool(follows))
     # Without a number there is nothing to tell the sessions apart by.
-    ids = [row.session_id for row in (found if "thoughtNumber" in call else found[:1])]
+    ids = [row.session_id for row in (found if "thought_number" in call else found[:1])]
     return Following(number, total if follows else number, ids, found[0].purpose if found else "")
 
 
 def _following_number(head: Head, call: Mapping[str, Any]) -> int:
-    branch, left = call.get("branchId"), str(call.get("branchFromThought", ""))
+    branch, left = call.get("branch_id"), str(call.get("branch_from_thought", ""))
     if branch and branch in head.branches:
         return head.branches[branch].number + 1
     if left.isdecimal():

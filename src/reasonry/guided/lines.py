@@ -94,7 +94,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
 
     @property
     def main_name(self) -> str:
-        """The `branchId` that names the main line; empty where a branch bears that name."""
+        """The branch id that names the main line; empty where a branch bears that name."""
         return "" if MAIN in self.branches else MAIN
 
     @property
@@ -259,7 +259,7 @@ def find_thought(
         exists = spans(thought.number for thought in view.latest(sys.maxsize))
         has = f"it has: {exists}" if exists else "it has none yet"
         raise UsageError(
-            f"{field}: there is no thought {number} in this session; {has}.",
+            f"There is no thought {number} in this session; {has}.",
             field=field,
             number=number,
             exists=exists,

@@ -3,12 +3,11 @@
 Rule 1: a thought may continue from where its own line stands, from where the branch it merges stands, or from the stage
         of the session's latest thought. To name such a stage itself is to stay.
 Rule 2: every further step of a path is an edge of the table.
-Rule 3: a refusal says where the lines stand and, if there is one, which arguments would be accepted in its place.
+Rule 3: a refusal says where the lines stand; `instead` has the arguments that would be accepted, if there are any.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -118,7 +117,7 @@ def thought_left(head: Head, view: SessionView, number: int, seq: int | None = N
         UsageError: There is none.
     """
     lines = [branch for branch, _ in ancestry(head, head.latest)]
-    return find_thought(view, "branchFromThought", number, [(branch, None) for branch in lines[::-1]], seq)
+    return find_thought(view, "branch_from_thought", number, [(branch, None) for branch in lines[::-1]], seq)
 
 
 # -- refusals
@@ -153,7 +152,7 @@ class RefusedMove(NamedTuple):
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
         instead = next(self._ways_out(), {})
         if instead:
-            message += f" This would be accepted: {show_arguments(instead)}{self._required_data(instead)}."
+            message += self._required_data(instead)
         elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
@@ -197,29 +196,20 @@ class RefusedMove(NamedTuple):
             if branch not in (self.branch, self.call.merge_branch or self.branch) and walk(
                 self.strategy, [self.head.line(branch).stage], self.stages
             ):
-                yield {"branchId": branch or self.head.main_name}
+                yield {"branch_id": branch or self.head.main_name}
         if (way := self.path()) is not None:
             yield {"stage": list(way.stages)}
         for thought in reversed(self.view.latest(self.head.thoughts)):
             way = way_through(self.strategy, decode_record(thought).stage, self.stages)
             if way and thought_left(self.head, self.view, thought.number).seq == thought.seq:
-                alone: dict[str, Any] = {"branchId": None} if is_known else {}
+                alone: dict[str, Any] = {"branch_id": None} if is_known else {}
                 stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
-                yield {**alone, "branchFromThought": thought.number, "stage": stage}
+                yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
     def _required_data(self, instead: Mapping[str, Any]) -> str:
-        """Return which required fields the path demands."""
+        """Return a sentence on the fields that the path demands; empty if it demands none."""
         path = instead.get("stage")
         named = dict.fromkeys(path) if isinstance(path, list) else ()
         parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]
         fields = [f"{name}.{field.name}" for name, field in parts if field.required]
-        return f", with {', '.join(fields)} in data" if fields else ""
-
-
-def show_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return arguments of a call as an error shows them."""
-    texts = [
-        f"no {name}" if value is None else f"{name}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in arguments.items()
-    ]
-    return ", ".join(texts)
+        return f" The way there needs {', '.join(fields)} in data." if fields else ""

@@ -24,7 +24,6 @@ from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
 Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)
 
-_IDS = ("sessionId", "session_id")
 _APART = frozenset({"thought", "session_id", "clear_session", "history"})
 _said = attrgetter(*(name for name in ThinkingCall.__struct_fields__ if name not in _APART))
 _encode = msgspec.json.Encoder().encode
@@ -182,7 +181,7 @@ def read_call(
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
     """Return arguments that have the names of a form's members as that form; raises as `read_call`."""
     values = read_arguments(tool_schema(form), named, max_chars)
-    for name in _IDS:
-        if values.get(name) == "":
-            raise UsageError(f"{name} is empty; leave it out, or give the id of a session", field=name)
+    if values.get("session_id") == "":
+        message = "the session id is empty; leave it out, or give the id of a session"
+        raise UsageError(message, field="session_id")
     return msgspec.convert(values, form)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import astuple, fields, replace
+from msgspec.structs import astuple, replace
 
 from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
 from .findings import digest, keep, left_open, scoreboard
 from .lines import Head, ThoughtLine, decode_head, decode_record
-from .thinking_tool import NextStage, Notice, ShownThought, ThinkingReply
+from .thinking_tool import NextStage, ShownThought, ThinkingReply
 from .thought import guidance_due
 from .turn import HistoryBound, Taken
 
@@ -49,8 +48,7 @@ def reply_document(taken: Taken) -> Document:
         reply = replace(reply, summary=f"Sequential thinking complete: {done}.", left_open=left)
     document = msgspec.to_builtins(reply)
     if taken.bound.thoughts != 0:
-        shown, is_cut = _history([*taken.before, taken.thought], taken.bound, head.thoughts)
-        document |= {"thoughtHistory": msgspec.to_builtins(shown), "historyTruncated": is_cut}
+        document |= history_document([*taken.before, taken.thought], taken.bound, head.thoughts)
     return document
 
 
@@ -97,25 +95,18 @@ def _stage_members(
     return {"stage": name, "next_stages": following, "guidance": due.get(name, ""), "scores": scores}
 
 
-# -- history and notices
+# -- history
 
 
 def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
-    """Return the members of a session's document that show its history.
+    """Return the members of a document that show the history of a session.
 
     Args:
         thoughts: At least the latest that fit, oldest first.
         there: How many the session has.
     """
-    shown, is_cut = _history(thoughts, bound, there)
-    return {"thought_history": [_members(thought) for thought in shown], "history_truncated": is_cut}
-
-
-def _history(
-    thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int
-) -> tuple[list[ShownThought], bool]:
     shown = [_shown_thought(thought) for thought in bound.cut(thoughts)]
-    return shown, len(shown) < there
+    return {"thought_history": msgspec.to_builtins(shown), "history_truncated": len(shown) < there}
 
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
@@ -123,20 +114,6 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
     names = ("is_revision", "revises_thought", "branch_from_thought", "merge_branch")
     shown = {name: getattr(record, name) for name in names}
     return ShownThought(thought.number, thought.text, thought.branch, **shown)
-
-
-def notice_documents(notices: Iterable[Notice]) -> list[Document]:
-    """Return what is to be said beside a session's document."""
-    return [_members(notice) for notice in notices]
-
-
-def _members(struct: Struct) -> Document:
-    """Return the members of a part of the thinking tool's reply that say something, in snake case."""
-    return {
-        field.name: value
-        for field in fields(struct)
-        if (value := getattr(struct, field.name)) != field.default
-    }
 
 
 # -- sessions

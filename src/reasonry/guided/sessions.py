@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Unpack
 
+import msgspec
 from msgspec.structs import replace
 
 from ..core.registry import find_strategy, strategy_names, suggest_strategy
@@ -49,7 +50,6 @@ from .replies import (
     Document,
     history_document,
     match_document,
-    notice_documents,
     position_document,
     reply_document,
     resumed_document,
@@ -146,7 +146,7 @@ class Sessions:
         """Take a thought and say where the session stands.
 
         Args:
-            thinker: Whose sessions a call without `sessionId` may be for; None: it begins one.
+            thinker: Whose sessions a call without a session id may be for; None: it begins one.
             exact_id: The one session of this tool, whatever the arguments say; begun under this id, if callers may
                 choose one.
             history: How many thoughts the reply shows where the call does not say; None: all.
@@ -184,8 +184,8 @@ class Sessions:
                 history=history,
             )
             document = await self._think(turn)
-        if "beforeYouEnd" in document:
-            document["beforeYouEnd"] += f" {refuter} has other eyes look."
+        if "before_you_end" in document:
+            document["before_you_end"] += f" {refuter} has other eyes look."
         return document
 
     async def _think(self, turn: ThinkingTurn) -> Document:
@@ -207,7 +207,7 @@ class Sessions:
                     message = f"Thought {call.thought_number} began a new session. {listed}"
                     taken.notices.append(Notice("unfinished_sessions", message))
         if turn.exact and call.session_id not in (None, turn.session_id):
-            message = "This tool thinks in one session of its own, whatever sessionId says."
+            message = "This tool thinks in one session of its own, whatever session a call names."
             taken.notices.append(Notice("bound", message, call.session_id))
         if thinker is not None and taken.placed.head is not taken.earlier:
             _learn(thinker, call, taken)
@@ -233,10 +233,10 @@ class Sessions:
         """
         if begins:
             return following(call, None)
-        if "sessionId" in call:
+        if "session_id" in call:
             head = None
             with contextlib.suppress(NotFoundError, StoreError):
-                row = await self.store.session(await self._id_of_guided(call["sessionId"]))
+                row = await self.store.session(await self._id_of_guided(call["session_id"]))
                 head = decode_head(row) if row.run_id is None else None
             return following(call, head)
         found = [
@@ -417,7 +417,7 @@ class Sessions:
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in matches],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
-            "notices": notice_documents(notices),
+            "notices": msgspec.to_builtins(notices),
         }
 
     async def resume(self, arguments: Arguments | ResumeSession) -> Document:
@@ -451,7 +451,7 @@ class Sessions:
             **await self._document(row),
             **position_document(row),
             **history_document(thoughts, bound, row.thoughts),
-            **({"notices": notice_documents(notices)} if notices else {}),
+            **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in
@@ -487,7 +487,7 @@ class Sessions:
             notices.append(Notice("exists", message, row.session_id))
             row = replace(row, session_id=self._new_id())
             await self.store.import_session(row, brought.thoughts)
-        return {**await self._document(row), "notices": notice_documents(notices)}
+        return {**await self._document(row), "notices": msgspec.to_builtins(notices)}
 
     # -- keeping and forgetting
 

@@ -1,6 +1,6 @@
 """The contract of the thinking tool: what a call may say and what a reply says.
 
-Schemas, parsing, the command line and replies are made from these Structs; by wire names, which are in camel case.
+Schemas, parsing, the command line and replies are made from these Structs.
 Descriptions are paid for in every request of an agent, so they are short.
 """
 
@@ -20,7 +20,7 @@ EVIDENCE = ("ran", "read", "reasoned", "assumed")
 ThoughtNumber = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
-class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
+class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thought as its thinker hands it in."""
 
     thought: Annotated[str, Meta(description="The step itself")]
@@ -33,10 +33,6 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     branch_id: Annotated[str | None, Meta(description='"main": main line')] = None
     """None: the line that fits. Empty: the main line, in a transcript; calls fill the argument so and mean none."""
     needs_more_thoughts: bool = False
-    session_id: Annotated[
-        str | None, Meta(description="Session to continue; none: this connection's, else a new one")
-    ] = None
-    clear_session: Annotated[bool, Meta(description="Archive the session, start over")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
@@ -46,7 +42,16 @@ class ThinkingCall(Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
-class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
+class ThinkingCall(NewThought, frozen=True, kw_only=True):
+    """A thought, and the session that it is for."""
+
+    session_id: Annotated[
+        str | None, Meta(description="Session to continue; none: this connection's, else a new one")
+    ] = None
+    clear_session: Annotated[bool, Meta(description="Archive the session, start over")] = False
+
+
+class NextStage(Struct, frozen=True, omit_defaults=True):
     """A stage that may follow.
 
     Attributes:
@@ -59,7 +64,7 @@ class NextStage(Struct, frozen=True, rename="camel", omit_defaults=True):
     requires: dict[str, str] = {}
 
 
-class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
+class ShownThought(Struct, frozen=True, omit_defaults=True):
     """A thought in a reply's history."""
 
     thought_number: int
@@ -71,7 +76,7 @@ class ShownThought(Struct, frozen=True, rename="camel", omit_defaults=True):
     merge_branch: str | None = None
 
 
-class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
+class Notice(Struct, frozen=True, omit_defaults=True):
     """Something the caller did not ask for and must know; `reason` is one of the codes in docs/mcp.md."""
 
     reason: str
@@ -80,7 +85,7 @@ class Notice(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The session id that the notice is about."""
 
 
-class ThinkingReply(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of a session after a thought; empty members are left out.
 
     Attributes:

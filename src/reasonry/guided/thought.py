@@ -38,7 +38,7 @@ from .lines import (
     show_lines,
     show_name,
 )
-from .moves import RefusedMove, Walk, show_arguments, stages_named, thought_left, walk, way_through
+from .moves import RefusedMove, Walk, stages_named, thought_left, walk, way_through
 from .thinking_tool import EVIDENCE, ThinkingCall
 
 
@@ -89,7 +89,7 @@ def submit(
     revised = None
     if call.revises_thought is not None:
         search = ancestry(head, thinker.branch, thinker.line)
-        revised = find_thought(view, "revisesThought", call.revises_thought, search, recorded.revises)
+        revised = find_thought(view, "revises_thought", call.revises_thought, search, recorded.revises)
     walked = _walk_of(strategy, head, call, view, thinker, stages, fills)
     filled = tuple(name for name in walked.stages if stages and name not in stages)
     named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]
@@ -274,19 +274,17 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
             else "it has no branches; leave it out"
         )
         raise UsageError(
-            f"mergeBranch: there is no branch {call.merge_branch!r} in this session; {known}.",
-            field="mergeBranch",
+            f"There is no branch {call.merge_branch!r} in this session; {known}.",
+            field="merge_branch",
             choices=list(head.branches),
         )
     if call.merge_branch == branch:
         name, parent = show_name(call.merge_branch), head.branches[call.merge_branch].parent or head.main_name
-        instead = {"branchId": parent}
         raise UsageError(
-            f"mergeBranch: a thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
-            f"Where the lines stand: {show_lines(head)}. "
-            f"This would be accepted: {show_arguments(instead)}.",
-            field="mergeBranch",
-            instead=instead,
+            f"A thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
+            f"Where the lines stand: {show_lines(head)}.",
+            field="merge_branch",
+            instead={"branch_id": parent},
         )
 
 

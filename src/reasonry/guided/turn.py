@@ -18,7 +18,7 @@ from .findings import Kept, before_the_end, consequences, false_claims, keep
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way
 from .settings import SessionSettings
-from .thinking_tool import Notice, ThinkingCall, tool_schema
+from .thinking_tool import Notice, ThinkingCall
 from .thought import Placed, settle_fields, submit, with_guidance_given
 from .which_session import KnownSession, SessionChoice, SessionRequest, which_session
 
@@ -184,7 +184,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             return wanted
         raise UsageError(
             f"session {row.session_id} thinks by {row.strategy}, and a session keeps its strategy; for {wanted.name} "
-            "begin a new one: leave sessionId out, with thoughtNumber 1",
+            "begin a new one: thought number 1, without a session id",
             field="strategy",
             choices=[row.strategy],
         )
@@ -202,7 +202,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             raise TooLargeError(
                 f"session {row.session_id} has {len(head.branches):,} branches; the limit is {limit:,}. "
                 "Continue one of them, or begin a new session.",
-                field="branchId",
+                field="branch_id",
                 limit=limit,
             )
 
@@ -288,7 +288,7 @@ def call_notices(
     if not call.thought.strip() and not call.data:
         yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
     if unknown:
-        known = tool_schema(ThinkingCall)["properties"]
+        known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
         for sentence in unknown_arguments("sequentialthinking", unknown, known):
             yield Notice("unknown_argument", f"{sentence} It was not kept; a stage's fields go into data.")
     if not head.thoughts:

@@ -4,7 +4,7 @@ Rule 1: all of this is pure, but for new ids. `turn` asks `which_session` inside
         thought, with the sessions as they stand.
 Rule 2: a thought that names no session stays in the current one where that has its number, or the number before. A
         thought that is kept already is where it was. Number 1 begins a session, and so does another strategy.
-Rule 3: of several sessions that a thought may continue, the branch, `totalThoughts` and the strategy decide, else the
+Rule 3: of several sessions that a thought may continue, the branch, the estimate and the strategy decide, else the
         latest is taken; no session is left or chosen without a notice that names both, once for each two of them.
 """
 
@@ -246,8 +246,8 @@ def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoi
         name = request.target
         if not request.exact and ("/" in name or "\\" in name or not name.isprintable()):
             raise UsageError(
-                f"sessionId {show_value(name)} cannot be the id of a session; leave it out to begin one",
-                field="sessionId",
+                f"{show_value(name)} cannot be the id of a session; leave the session id out to begin one",
+                field="session_id",
             )
         message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
         return _new(request, None, *([] if request.exact else [Notice("unknown", message, name)]))
@@ -281,7 +281,7 @@ def _after_clearing(request: SessionRequest, there: KnownSession) -> SessionChoi
     if not request.keeps:
         return _new(request, there, delete=True)
     kept_as = request.new_id() if request.exact else there.id
-    message = f'The earlier session was archived; to continue it, pass sessionId "{kept_as}".'
+    message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
     return _new(request, there, Notice("archived", message), archive_as=kept_as)
 
 
@@ -314,7 +314,7 @@ def choose(request: SessionRequest, known: Sequence[KnownSession]) -> SessionCho
         if find_kept(found.view, found.head, number, call.thought, request.mark):
             return SessionChoice(found)
     if number == 1 and not _refers(call) and not call.branch_id:
-        return SessionChoice(None, notices=[_begun("thoughtNumber is 1", current)])
+        return SessionChoice(None, notices=[_begun("it is thought number 1", current)])
     able = [found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage]
     fitting = [found for found in able if _fits(call, found, is_current=found is current)]
     if not fitting and current in able and not current.head.ended:
@@ -386,7 +386,7 @@ def _begun(why: str, earlier: KnownSession) -> Notice:
     thoughts = earlier.row.thoughts
     message = (
         f"A new session was begun: {why}. To continue the earlier one "
-        f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass sessionId "{earlier.id}".'
+        f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass the session id "{earlier.id}".'
     )
     return Notice("session_begun", message)
 
@@ -396,10 +396,10 @@ def _chosen(number: int, taken: str, current: str, others: Sequence[str]) -> Not
     if taken == current:
         message = (
             f'Thought {number} fits several sessions; it was added to "{taken}", the current one. '
-            f"Pass sessionId to choose; also open: {listed}."
+            f"Pass a session id to choose; also open: {listed}."
         )
         return Notice("ambiguous_session", message)
     return Notice(
         "session_changed",
-        f'Thought {number} was added to "{taken}", which it fits better than {listed}. Pass sessionId to choose.',
+        f'Thought {number} was added to "{taken}", which it fits better than {listed}. Pass a session id to choose.',
     )

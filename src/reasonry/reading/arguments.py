@@ -1,6 +1,6 @@
 """Arguments as they come from outside, read into the types that the schema of their tool gives them.
 
-Agents write them loosely, so whatever keeps its meaning is taken: names in any spelling (`thought_number`), numbers,
+Agents write them loosely, so whatever keeps its meaning is taken: names in any spelling, numbers,
 truth values and JSON as text, a single value for a list. An optional argument that is null or empty counts as left out.
 
 Rule 1: what has no such meaning, or two, is refused by name; everything that is wrong is said in one error.
@@ -32,11 +32,11 @@ _COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
 """What stands before a number and says what it counts: `thought 3`."""
 _NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
 """What agents fill an argument with that they have no use for."""
-_ANY_TEXT = frozenset({"branchId", "branch_id", "mergeBranch"})
+_ANY_TEXT = frozenset({"branch_id", "merge_branch"})
 """Arguments that may be any text but the empty one, as it is."""
-_NUMBERS_FROM_1 = frozenset({"revisesThought", "branchFromThought"})
+_NUMBERS_FROM_1 = frozenset({"revises_thought", "branch_from_thought"})
 """Thoughts are counted from 1, so 0 names none."""
-_IDS = frozenset({"sessionId", "session_id", "run_id", "cursor", "model", "verifier"})
+_IDS = frozenset({"session_id", "run_id", "cursor", "model", "verifier"})
 """Arguments whose text has no space around it."""
 
 
@@ -62,7 +62,7 @@ def name_arguments(
             continue
         if name in found and not _is_same(found[name], value):
             raise UsageError(
-                f"{name} is there twice, as {spelled[name]!r} and {key[:60]!r}, and they differ; give it once",
+                f"{_words(name)} is there twice, as {spelled[name]!r} and {key[:60]!r}, and they differ; give it once",
                 field=name,
             )
         found[name], spelled[name] = value, key[:60]
@@ -123,12 +123,14 @@ def read_arguments(
     details: dict[str, Any] = {}
     for name in filter(members.__contains__, named):
         try:
-            values[name] = read_argument(name, named[name], members[name], limits.get(name, MAX_NAME_CHARS))
-        except TooLargeError:
-            raise
+            value, limit = _as_text(name, named[name]), limits.get(name, MAX_NAME_CHARS)
+            values[name] = read_argument(_words(name), value, members[name], limit)
         except UsageError as error:
+            error.details["field"] = name
+            if isinstance(error, TooLargeError):
+                raise
             details = details or error.details
-            fields.append(error.details["field"])
+            fields.append(name)
             faults.append(error.message)
     if faults:
         error = UsageError("; ".join(faults))
@@ -138,17 +140,26 @@ def read_arguments(
 
 
 def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
-    listed = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+    *others, last = map(_words, missing)
+    listed = f"{', '.join(others)} and {last}" if others else last
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
         # The only one that is out of place stands for the first that is missing, whatever its name.
         near = closest_names(name, missing) or (missing[:1] if len(unknown) == 1 else [])
-        message += f"; there is no {show_value(name)}: did you mean {' or '.join(near)}?" if near else ""
+        message += (
+            f"; there is no {show_value(name)}: did you mean {' or '.join(map(_words, near))}?"
+            if near
+            else ""
+        )
     return message
 
 
 def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_NAME_CHARS) -> Any:
-    """Return an argument as what its schema says; raises as `read_arguments`."""
+    """Return an argument as what its schema says; raises as `read_arguments`.
+
+    Args:
+        name: What errors call it.
+    """
     kind = schema.get("type")
     if isinstance(value, str) and (kind in ("array", "object") or "anyOf" in schema):
         value = json_value(value) or value
@@ -161,7 +172,7 @@ def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: i
         case None:
             return value
         case "string":
-            text = read_text(name, _as_text(name, value), schema.get("maxLength", max_chars))
+            text = read_text(name, value, schema.get("maxLength", max_chars))
             return _choice(name, text, schema["enum"]) if "enum" in schema else text
         case "integer" | "number":
             return _number(name, value, schema)
@@ -176,6 +187,11 @@ def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: i
             return plain_json(name, value, max_chars)
         case _:
             raise _wrong(name, "an object", value)
+
+
+def _words(name: str) -> str:
+    """Return the name of an argument as a sentence has it; the schema of each surface has its own spelling."""
+    return name.replace("_", " ")
 
 
 def _as_text(name: str, value: Any) -> Any:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import UsageError
-from ..guided.thinking_tool import EVIDENCE, ThinkingCall, tool_schema
+from ..guided.sessions import Sessions
+from ..guided.thinking_tool import EVIDENCE, Notice, ShownThought, ThinkingCall, ThinkingReply, tool_schema
 
 Schema = dict[str, Any]
 
@@ -88,12 +89,12 @@ def loop_limit(phase: str) -> int:
 
 
 def thinking_input(strategies: Iterable[str]) -> Schema:
-    """Return the JSON schema of the thinking tool's arguments.
+    """Return the JSON schema of the thinking tool's arguments, in camel case.
 
     Args:
         strategies: The names a thinker may choose from.
     """
-    schema = tool_schema(ThinkingCall)
+    schema = in_camel_case(tool_schema(ThinkingCall))
     strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
     evidence = {"type": "string", "enum": list(EVIDENCE), "description": "What it rests on"}
     return {**schema, "properties": {**schema["properties"], "strategy": strategy, "evidence": evidence}}
@@ -113,3 +114,41 @@ def sessions_output() -> Schema:
         "next_cursor": {"type": ["string", "null"]},
     }
     return {"type": "object", "properties": properties, "required": []}
+
+
+# -- the thinking tool alone has the spelling of the reference server, whose place it takes
+
+_CAMEL = {
+    name: name[0] + name.title().replace("_", "")[1:]
+    for form in (ThinkingCall, ThinkingReply, ShownThought, Notice)
+    for name in form.__struct_fields__
+}
+_NAMING = ("field", "fields", "required")
+"""Members that hold names of members."""
+
+
+async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], **how: Any) -> Schema:
+    """Take a thought as `Sessions.think` does; the reply has members in camel case, and errors name them so."""
+    try:
+        return in_camel_case(await sessions.think(arguments, **how))
+    except UsageError as error:
+        naming = {name: error.details[name] for name in (*_NAMING, "instead") if name in error.details}
+        error.details |= in_camel_case(naming)
+        raise
+
+
+def in_camel_case(document: Any, member: str = "") -> Any:
+    """Return a schema or a reply of the thinking tool, or part of one, with members in camel case.
+
+    Args:
+        member: What the part is of.
+    """
+    match document:
+        case dict() if member != "requires":
+            return {_CAMEL.get(name, name): in_camel_case(part, name) for name, part in document.items()}
+        case list():
+            return [in_camel_case(part, member) for part in document]
+        case str() if member in _NAMING:
+            return _CAMEL.get(document, document)
+        case _:
+            return document

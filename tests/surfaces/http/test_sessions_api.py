@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_thought_is_said_in_the_names_of_the_api_and_change
     for body, named in wrong:
         answer = client.post(place, json=body)
         assert answer.status_code == 400, answer.text
-        assert named in answer.json()["error"]["message"]
+        assert answer.json()["error"]["field"] == named
     assert client.get(f"/api/sessions/{session_id}").json()["thought_history_length"] == 1
 
 

@@ -135,7 +135,7 @@ def test_a_bad_argument_is_refused_by_name_and_changes_nothing(raw: Raw, name: s
 def test_a_missing_field_is_named(raw: Raw, field: str) -> None:
     arguments = thought(2)
     del arguments[field]
-    assert field in raw.call("sequentialthinking", **arguments)["error"]["message"]
+    assert raw.call("sequentialthinking", **arguments)["error"]["field"] == field
 
 
 def test_numbers_and_flags_may_come_as_text(raw: Raw) -> None:

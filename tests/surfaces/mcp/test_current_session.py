@@ -155,7 +155,7 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         reply = raw.think(3, 7)
         (notice,) = reply["notices"]
         assert notice["reason"] == "unfinished_sessions"
-        assert f'sessionId "{begun["here"]}" (thought 2 of 7, 20' in notice["message"]
+        assert f'"{begun["here"]}" (thought 2 of 7, 20' in notice["message"]
         assert "What is the matter here?" in notice["message"]
         assert begun["there"] not in notice["message"]
         assert ended not in notice["message"]

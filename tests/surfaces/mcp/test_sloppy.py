@@ -78,7 +78,7 @@ FREE = [
     Mistake("a revision of nothing in particular", change(isRevision=True)),
     Mistake("a revision that is not called one", change(revises_thought=2)),
     Mistake(
-        "a revision of a thought there is not", change(revisesThought=777), refused="there is no thought 777"
+        "a revision of a thought there is not", change(revisesThought=777), refused="There is no thought 777"
     ),
     Mistake("a number left out", lambda number, _: {"thoughtNumber": number + 5}, notice="number_gap"),
     Mistake("a number twice", lambda number, _: {"thoughtNumber": number - 1}, notice="number_repeated"),
@@ -87,7 +87,7 @@ FREE = [
     Mistake("a field beside data", change(hypothesis="It is the cache.")),
     Mistake("a branch named by a number", change(branchFromThought="3", branchId=2)),
     Mistake("a merge by number", change(mergeBranch=2)),
-    Mistake("a merge of no branch", change(mergeBranch="B9"), refused="there is no branch 'B9'"),
+    Mistake("a merge of no branch", change(mergeBranch="B9"), refused="There is no branch 'B9'"),
     Mistake("a branch without its origin", change(branch_id="side")),
     Mistake("more thoughts wanted, as text", change(needsMoreThoughts="true")),
     Mistake("history as text", change(history="2")),
@@ -96,7 +96,7 @@ FREE = [
     Mistake(
         "two arguments missing",
         change(thoughtNumber=MISSING, totalThoughts=MISSING, step=3),
-        refused="thoughtNumber and totalThoughts are missing",
+        refused="thought number and total thoughts are missing",
     ),
     Mistake("a thought without end", change(thought="x" * 60_000), refused="the limit is 50,000"),
     Mistake("a stage in words", change(stage="Thought Evaluation", sound="yes")),

@@ -111,22 +111,22 @@ async def a_session(store: str) -> PageDocument:
         for number, step in enumerate(SESSION, 1):
             call = {
                 "thought": step["thought"],
-                "thoughtNumber": number,
-                "totalThoughts": len(SESSION),
-                "nextThoughtNeeded": step.get("next", True),
-                "sessionId": session_id or None,
-                "revisesThought": step.get("revises"),
-                "branchFromThought": step.get("from"),
-                "branchId": step.get("branch"),
-                "mergeBranch": step.get("merge"),
+                "thought_number": number,
+                "total_thoughts": len(SESSION),
+                "next_thought_needed": step.get("next", True),
+                "session_id": session_id or None,
+                "revises_thought": step.get("revises"),
+                "branch_from_thought": step.get("from"),
+                "branch_id": step.get("branch"),
+                "merge_branch": step.get("merge"),
                 "score": step.get("score"),
             }
             if "score" in step:
                 call["data"] = {"score": call["score"]}
             del call["score"]
             reply = await sessions.think({name: value for name, value in call.items() if value is not None})
-            session_id = reply["sessionId"]
-        return session_page(await sessions.export({"sessionId": session_id, "format": "json"}), None)
+            session_id = reply["session_id"]
+        return session_page(await sessions.export({"session_id": session_id, "format": "json"}), None)
 
 
 def exemplary(request: ChatRequest) -> Any:

@@ -238,12 +238,12 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     async def think(number: int, session: str | None) -> str:
         call = {
             "thought": HOSTILE if number == 1 else f"Thought {number}",
-            "thoughtNumber": number,
-            "totalThoughts": 3,
+            "thought_number": number,
+            "total_thoughts": 3,
         }
-        call |= {"nextThoughtNeeded": True} | ({"sessionId": session} if session else {})
+        call |= {"next_thought_needed": True} | ({"session_id": session} if session else {})
         async with App(str(store)) as other:
-            return (await other.sessions().think(call))["sessionId"]
+            return (await other.sessions().think(call))["session_id"]
 
     session = elsewhere(think(1, None))
     page.wait_for_selector(f"a[href='#/sessions/{session}']", timeout=2_000)

@@ -46,21 +46,21 @@ class SessionMachine(RuleBasedStateMachine):
         options=st.fixed_dictionaries(
             {},
             optional={
-                "branchId": NAMES,
-                "branchFromThought": NUMBERS,
-                "revisesThought": NUMBERS,
-                "mergeBranch": NAMES,
+                "branch_id": NAMES,
+                "branch_from_thought": NUMBERS,
+                "revises_thought": NUMBERS,
+                "merge_branch": NAMES,
             },
         ),
     )
     def think(self, text: str, number: int, more: bool, options: dict[str, Any]) -> None:
-        call = {"thought": text, "thoughtNumber": number, "totalThoughts": 6, "nextThoughtNeeded": more}
-        named = {"sessionId": self.session_id} if self.session_id else {}
+        call = {"thought": text, "thought_number": number, "total_thoughts": 6, "next_thought_needed": more}
+        named = {"session_id": self.session_id} if self.session_id else {}
         try:
             reply = self.loop.run_until_complete(self.sessions.think({**call, **options, **named}))
         except ReasonryError:
             return
-        self.session_id = reply["sessionId"]
+        self.session_id = reply["session_id"]
         # A call that comes again is where it was, whatever came between; an empty name is none.
         said = call | {name: value for name, value in options.items() if value != ""}
         if said not in self.taken:

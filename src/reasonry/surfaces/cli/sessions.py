@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -213,23 +215,11 @@ def pin_(session_id: SessionId, /, *, off: bool = False, common: Common = Common
 # -- one thought a call, for agents that have only a shell
 
 
-ARGUMENTS = {
-    "number": "thoughtNumber",
-    "total": "totalThoughts",
-    "session": "sessionId",
-    "branch": "branchId",
-    "branch_from": "branchFromThought",
-    "merge_branch": "mergeBranch",
-    "revises": "revisesThought",
-    "more": "needsMoreThoughts",
-    "clear": "clearSession",
-}
-"""The argument of the thinking tool that an option of another name stands for."""
 _LINES = {
     "guidance": "here",
     "scores": "scores",
-    "beforeYouEnd": "before you end",
-    "leftOpen": "left open",
+    "before_you_end": "before you end",
+    "left_open": "left open",
 }
 """Parts of a reply that are shown besides its numbers, each with its label."""
 
@@ -240,33 +230,34 @@ class ThinkingOptions:
     """The arguments of the thinking tool besides the thought, as text that the tool reads.
 
     Args:
-        number: Number of this thought; none: the next one of its line.
-        total: Present estimate of the thoughts needed; none: the one before, at least one more than the number.
-        session: Session to continue: its id, the beginning of it, or last; none: the one in use in this directory.
+        thought_number: Number of this thought; none: the next one of its line.
+        total_thoughts: Present estimate of the thoughts needed; none: the one before, at least one more than the
+            number.
+        session_id: Session to continue: its id, the beginning of it, or last; none: the one in use in this directory.
         strategy: Strategy of a new session.
         stage: Its stage, or a path, with commas between.
         data: The stage's fields, as a JSON object.
-        branch: Branch it is on; main: the main line.
-        branch_from: Number of the thought it branches from.
+        branch_id: Branch it is on; main: the main line.
+        branch_from_thought: Number of the thought it branches from.
         merge_branch: Branch it takes in.
-        revises: Number of the thought it revises.
-        more: It was the last one, but more are needed.
-        clear: Archive the session, start over.
+        revises_thought: Number of the thought it revises.
+        needs_more_thoughts: It was the last one, but more are needed.
+        clear_session: Archive the session, start over.
         history: How many of the latest thoughts to show.
     """
 
-    number: str | None = None
-    total: str | None = None
-    session: Annotated[str | None, Parameter(completer=list_sessions)] = None
+    thought_number: Annotated[str | None, Parameter(name="--number")] = None
+    total_thoughts: Annotated[str | None, Parameter(name="--total")] = None
+    session_id: Annotated[str | None, Parameter(name="--session", completer=list_sessions)] = None
     strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
     stage: str | None = None
     data: str | None = None
-    branch: str | None = None
-    branch_from: str | None = None
+    branch_id: Annotated[str | None, Parameter(name="--branch")] = None
+    branch_from_thought: Annotated[str | None, Parameter(name="--branch-from")] = None
     merge_branch: str | None = None
-    revises: str | None = None
-    more: bool = False
-    clear: bool = False
+    revises_thought: Annotated[str | None, Parameter(name="--revises")] = None
+    needs_more_thoughts: Annotated[bool, Parameter(name="--more")] = False
+    clear_session: Annotated[bool, Parameter(name="--clear")] = False
     history: str | None = None
 
 
@@ -293,10 +284,9 @@ def think(
     """
     if next and done:
         raise UsageError("--next and --done exclude each other: use one of them", option="next")
-    if new and options.session is not None:
+    if new and options.session_id is not None:
         raise UsageError("--new starts a session, --session continues one: use one of them", option="new")
-    named = {name: value for name, value in vars(options).items() if value not in (None, False)}
-    arguments: dict[str, Any] = {ARGUMENTS.get(name, name): value for name, value in named.items()}
+    arguments = {name: value for name, value in vars(options).items() if value not in (None, False)}
     if "data" in arguments:
         try:
             arguments["data"] = json_.loads(arguments["data"])
@@ -304,39 +294,51 @@ def think(
             raise UsageError(f"--data is not JSON: {error}", option="data") from None
     if "," in arguments.get("stage", ""):
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
-    arguments |= {"thought": thought, "nextThoughtNeeded": not done}
+    arguments |= {"thought": thought, "next_thought_needed": not done}
 
     async def work(app: App) -> tuple[dict[str, Any], Following]:
         sessions = app.sessions()
         after = await sessions.following(arguments, begins=new)
-        numbers = {"thoughtNumber": after.number, "totalThoughts": after.total}
+        numbers = {"thought_number": after.number, "total_thoughts": after.total}
         caller = Thinker([*after.session_ids], seen=None)
         refuter = "`reasonry coach refute --session last`"
         return await sessions.think({**numbers, **arguments}, thinker=caller, refuter=refuter), after
 
-    document, after = common.do(work)
-
+    try:
+        document, after = common.do(work)
+    except UsageError as error:
+        if instead := error.details.get("instead"):
+            error.message += f" This would be accepted: {' '.join(_as_options(instead))}."
+        raise
     common.show(document, lambda: _show_thought(document))
-    if document["sessionId"] in after.session_ids and not common.as_data:
+    if document["session_id"] in after.session_ids and not common.as_data:
         print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
     return 0
 
 
+def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
+    """Yield the arguments of a correction as options of the command; "no" comes before one to leave out."""
+    for name, value in arguments.items():
+        option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        yield f"no {option}" if value is None else f"{option} {shlex.quote(text)}"
+
+
 def _show_thought(document: dict[str, Any]) -> None:
-    number = f"thought {document['thoughtNumber']}/{document['totalThoughts']}"
+    number = f"thought {document['thought_number']}/{document['total_thoughts']}"
     stage = f"stage {document['stage']}" if "stage" in document else None
     print_line(" · ".join(filter(None, (number, document.get("strategy"), stage))))
-    print_line(f"session {document['sessionId']}")
+    print_line(f"session {document['session_id']}")
     print_line(*(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document))
-    for stage in document.get("nextStages", ()):
+    for stage in document.get("next_stages", ()):
         required = "; ".join(f"{name}: {takes}" for name, takes in stage.get("requires", {}).items())
         print_line(f"  next: {stage['name']}{f' (--data {required})' if required else ''}")
         if "guidance" in stage:
             print_line(f"    {stage['guidance']}")
-    history = document.get("thoughtHistory", ())
-    print_line(*(f"  {shown['thoughtNumber']}: {shown['thought']}" for shown in history))
+    history = document.get("thought_history", ())
+    print_line(*(f"  {shown['thought_number']}: {shown['thought']}" for shown in history))
     if "summary" in document:
-        thoughts = present.count_of(document["thoughtHistoryLength"], "thought")
+        thoughts = present.count_of(document["thought_history_length"], "thought")
         branches = present.count_of(len(document["branches"]), "branch", "es")
         print_line(f"Sequential thinking complete: {thoughts} processed across {branches}.")
     _print_notices(document)

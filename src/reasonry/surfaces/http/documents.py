@@ -9,7 +9,6 @@ import hashlib
 import logging
 import math
 import os
-import re
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +51,6 @@ MAX_DEPTH = 64
 _OPENAI = "/v1/"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
-_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _encode = msgspec.json.Encoder().encode
 _decode_number = msgspec.json.Decoder(float).decode
 
@@ -75,11 +73,6 @@ def page_headers(*mark: Any) -> dict[str, str]:
     """Return the headers of a page as of a mark, which is another where the page is."""
     etag = hashlib.sha256(_encode(mark)).hexdigest()[:24]
     return {"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"}
-
-
-def snake_name(name: str) -> str:
-    """Return a member's name as it is everywhere but in the thinking tool: `session_id` for `sessionId`."""
-    return _INNER_CAPITAL.sub(r"_\1", name).lower() if _INNER_CAPITAL.search(name) else name
 
 
 async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:

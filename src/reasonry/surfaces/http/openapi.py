@@ -14,7 +14,6 @@ import msgspec
 
 from ..present import http_status
 from .admission import is_open
-from .documents import snake_name
 from .operations import Operation
 
 Schema = dict[str, Any]
@@ -92,15 +91,13 @@ def _public_name(name: str) -> str:
 
 
 def _public(schema: Any) -> Any:
-    """Return a schema with members in snake case, and the names that its parts have for clients."""
+    """Return a schema with the names that its parts have for clients."""
     match schema:
         case {"$ref": reference}:
             return {**schema, "$ref": _public_name(reference)}
         case {"properties": properties}:
-            members = {snake_name(name): _public(member) for name, member in properties.items()}
-            required = [snake_name(name) for name in schema.get("required", ())]
-            shown = {**schema, "title": _public_name(schema["title"]), "properties": members}
-            return {**shown, "required": required} if required else shown
+            members = {name: _public(member) for name, member in properties.items()}
+            return {**schema, "title": _public_name(schema["title"]), "properties": members}
         case {"prefixItems": [first, *_], **bounds}:
             # Not every generator of clients knows tuples; those here are of one type.
             return {**bounds, "items": first}

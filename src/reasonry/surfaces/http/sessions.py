@@ -5,15 +5,13 @@ A session is named by its whole id; who may not see it is told that there is non
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import fields
 from starlette.responses import Response
 
-from ...errors import NotFoundError, UsageError
+from ...errors import NotFoundError
 from ...guided.export import Format
 from ...guided.read_calls import (
     MAX_QUERY_CHARS,
@@ -24,36 +22,19 @@ from ...guided.read_calls import (
     PinSession,
     SearchThoughts,
 )
-from ...guided.thinking_tool import Notice, ThinkingCall, ThinkingReply
+from ...guided.thinking_tool import NewThought, Notice, ThinkingReply
 from ...ids import may_be_short
 from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext
-from .documents import Document, page_headers, reply, snake_name
+from .documents import Document, page_headers, reply
 from .operations import Operation
 
-_CAMEL_NAMES = re.compile(
-    rf"\b(?:{'|'.join(each.encode_name for each in fields(ThinkingCall) if each.encode_name != each.name)})\b"
-)
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
 """What a place in a list, or in a journal, is written like."""
-
-NewThought: type[Struct] = msgspec.defstruct(
-    "NewThought",
-    [
-        (each.name, each.type) if each.required else (each.name, each.type, each.default)
-        for each in fields(ThinkingCall)
-        if each.name not in ("session_id", "clear_session")
-    ],
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-)
-"""A thought as its thinker hands it in; the address names the session."""
 
 
 class SessionsQuery(ListSessions, frozen=True, kw_only=True):
@@ -183,40 +164,15 @@ class DeletedSessionDocument(TypedDict):
 # -- thinking
 
 
-async def begin_session(context: RequestContext, body: NewThought) -> Response:  # pyright: ignore
+async def begin_session(context: RequestContext, body: NewThought) -> Response:
     """Start a session with its first thought."""
-    return _begun(await _think(context, body))
+    return _begun(await context.sessions.think(msgspec.to_builtins(body)))
 
 
-async def add_thought(context: RequestContext, session_id: str, body: NewThought) -> Response:  # pyright: ignore
+async def add_thought(context: RequestContext, session_id: str, body: NewThought) -> Response:
     """Add a thought to a session. The reply comes when the thought is on disk."""
-    return reply(await _think(context, body, session_id), 201)
-
-
-async def _think(context: RequestContext, body: Struct, session_id: str | None = None) -> Document:
-    """Take a thought; what is said about it has the names that members have here, not those of the thinking tool."""
-    arguments = {**msgspec.to_builtins(body), **({"session_id": session_id} if session_id else {})}
-    try:
-        return _in_snake(await context.sessions.think(arguments, begins=session_id is None))
-    except UsageError as error:
-        error.message = _CAMEL_NAMES.sub(lambda name: snake_name(name[0]), error.message)
-        if "field" in error.details:
-            error.details["field"] = snake_name(error.details["field"])
-        raise
-
-
-def _in_snake(document: Any) -> Any:
-    """Return a reply with its members in snake case; those of `requires` are fields of a stage."""
-    match document:
-        case dict():
-            return {
-                snake_name(name): value if name == "requires" else _in_snake(value)
-                for name, value in document.items()
-            }
-        case list():
-            return [*map(_in_snake, document)]
-        case _:
-            return document
+    call = {**msgspec.to_builtins(body), "session_id": session_id}
+    return reply(await context.sessions.think(call, begins=False), 201)
 
 
 # -- looking

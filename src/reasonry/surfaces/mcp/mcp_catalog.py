@@ -61,10 +61,10 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             title=thinking.THINKING_TITLE,
             description=thinking.THINKING_BRIEFLY,
             input_schema=thinking.thinking_input(strategy_names(strategies)),
-            output_schema=tool_schema(ThinkingReply),
+            output_schema=thinking.in_camel_case(tool_schema(ThinkingReply)),
             annotations=_THINK,
-            call=lambda arguments, context: sessions.think(
-                arguments, thinker=context.thinker, refuter="`coach` with action refute"
+            call=lambda arguments, context: thinking.think_in_camel_case(
+                sessions, arguments, thinker=context.thinker, refuter="`coach` with action refute"
             ),
             # The beginning of a session's id names it as well.
             shorten=lambda document: (

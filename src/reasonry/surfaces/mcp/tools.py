@@ -140,12 +140,12 @@ def tool_result(document: Document, *, is_error: bool = False, shown: Document |
 
 
 def brief_error(document: Document) -> Document:
-    """Return what the text of an error says: what its message has already is not said again."""
+    """Return what the text of an error says: choices that its message has already are not said again."""
     error: Document = document["error"]
     message, choices = error["message"], error.get("choices", ())
     is_listed = all(str(choice) in message for choice in choices)
-    left_out = {"instead", *(["choices"] if is_listed else [])}
-    return {**document, "error": {name: value for name, value in error.items() if name not in left_out}}
+    shown = {name: value for name, value in error.items() if name != "choices" or not is_listed}
+    return {**document, "error": shown}
 
 
 def error_document(error: Exception) -> Document:

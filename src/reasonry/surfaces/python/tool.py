@@ -25,11 +25,10 @@ from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
 from ...guided.sessions import Sessions
 from ...guided.settings import OnExpiry, SessionSettings, change_settings
-from ...guided.thinking_tool import ThinkingCall, tool_schema
 from ...reading.arguments import read_text, show_value
 from ...records import SessionStore, Store
 from ...stores import open_store
-from ..thinking import THINKING, THINKING_DESCRIPTION, thinking_input
+from ..thinking import THINKING, THINKING_DESCRIPTION, think_in_camel_case, thinking_input
 
 Document = dict[str, Any]
 Where = str | SessionStore | None
@@ -60,7 +59,6 @@ _KINDS: dict[Any, Any] = {
     "array": list[str],
     "object": StageFields,
 }
-_REQUIRED = frozenset(tool_schema(ThinkingCall)["required"])
 
 
 class ThinkingTool(Protocol):
@@ -94,10 +92,11 @@ class ThinkingTool(Protocol):
 
 def _tool_over(sessions: Sessions, session_id: str | None, history: int | None) -> ThinkingTool:
     schema = thinking_input(strategy_names(installed_strategies()))
+    required = schema["required"]
 
     async def think(**arguments: Any) -> Document:
-        call = {name: value for name, value in arguments.items() if value is not None or name in _REQUIRED}
-        return await sessions.think(call, exact_id=session_id, history=history, forgives=False)
+        call = {name: value for name, value in arguments.items() if value is not None or name in required}
+        return await think_in_camel_case(sessions, call, exact_id=session_id, history=history, forgives=False)
 
     think.__name__ = think.__qualname__ = THINKING
     think.__doc__ = THINKING_DESCRIPTION
