@@ -211,10 +211,10 @@ def test_merging_takes_a_known_branch_back_in() -> None:
     with pytest.raises(UsageError, match="no branch 'b'") as caught:
         session.think(4, merge_branch="b")
     assert caught.value.details["choices"] == ["a"]
-    with pytest.raises(UsageError, match=r'cannot merge "a".*accepted: branchId: "main"') as caught:
+    with pytest.raises(UsageError, match=r'cannot merge "a"') as caught:
         session.think(4, branch_id="a", merge_branch="a")
     assert (
-        session.think(4, branch_id=caught.value.details["instead"]["branchId"], merge_branch="a").branch
+        session.think(4, branch_id=caught.value.details["instead"]["branch_id"], merge_branch="a").branch
         is None
     )
 
@@ -222,15 +222,13 @@ def test_merging_takes_a_known_branch_back_in() -> None:
 # -- references and numbers
 
 
-@pytest.mark.parametrize(
-    ("field", "name"), [("revises_thought", "revisesThought"), ("branch_from_thought", "branchFromThought")]
-)
-def test_a_reference_to_no_thought_says_which_there_are(field: str, name: str) -> None:
+@pytest.mark.parametrize("field", ["revises_thought", "branch_from_thought"])
+def test_a_reference_to_no_thought_says_which_there_are(field: str) -> None:
     session = Session()
     for number in (1, 2, 3, 8):
         session.think(number)
     before = session.head
-    with pytest.raises(UsageError, match=rf"{name}: there is no thought 5.*1-3, 8"):
+    with pytest.raises(UsageError, match="There is no thought 5.*1-3, 8"):
         session.think(9, **{field: 5})
     assert session.head == before
 
