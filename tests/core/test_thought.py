@@ -228,7 +228,7 @@ def test_a_reference_to_no_thought_says_which_there_are(field: str) -> None:
     for number in (1, 2, 3, 8):
         session.think(number)
     before = session.head
-    with pytest.raises(UsageError, match="There is no thought 5.*1-3, 8"):
+    with pytest.raises(UsageError, match=r"There is no thought 5.*1-3, 8"):
         session.think(9, **{field: 5})
     assert session.head == before
 
