@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from reasonry.core.describe import describe, describe_stage, required_fields
 from reasonry.errors import UsageError
 from reasonry.guided.read_calls import ACTIONS
-from reasonry.guided.replies import HistoryBound
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
+from reasonry.guided.turn import cut_history
 from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.memory import MemoryStore
@@ -330,7 +330,7 @@ def test_a_history_is_the_longest_run_of_latest_thoughts_within_its_bounds(
     sizes: list[int], thoughts: int | None, chars: int | None
 ) -> None:
     rows = [ThoughtRow(n, n, "x" * size) for n, size in enumerate(sizes, 1)]
-    shown = HistoryBound(thoughts, chars).cut(rows)
+    shown = cut_history(rows, thoughts, chars)
     assert list(shown) == rows[len(rows) - len(shown) :]
     assert thoughts == 0 or shown
     fits = (

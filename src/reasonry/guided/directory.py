@@ -6,6 +6,7 @@ has ended, was not used for as long as it stays active, or thinks by another str
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,34 +28,29 @@ Unfinished = tuple[SessionRow, Head]
 # -- which there are
 
 
-async def find_unfinished(store: Store, *, but: str | None = None) -> list[Unfinished]:
-    """Return the latest sessions of agents that have not ended, the one used last first.
+async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
+    """Return the latest sessions of agents that have not ended, those begun in this directory first.
 
-    Last come those that have a single thought which is not their first: they were begun by an agent that had lost
-    the id of the session it meant.
+    Of either, the one used last comes first, and last those that have a single thought which is not their first: they
+    were begun by an agent that had lost the id of the session it meant.
     """
     found = list[Unfinished]()
     for row in await store.sessions(limit=_LOOKED_AT, guided=True):
-        if row.session_id != but and row.thoughts:
-            try:
-                head = decode_head(row)
-            except StoreError:
-                continue
-            if not head.ended:
+        with contextlib.suppress(StoreError):
+            if row.thoughts and not (head := decode_head(row)).ended:
                 found.append((row, head))
-    return sorted(found, key=lambda pair: pair[0].thoughts == 1 and pair[1].line(pair[1].latest).number > 1)
+
+    def rank(session: Unfinished) -> tuple[bool, bool]:
+        row, head = session
+        is_stray = row.thoughts == 1 and head.line(head.latest).number > 1
+        return not directory or head.directory != directory, is_stray
+
+    return sorted(found, key=rank)
 
 
-async def latest_unfinished(store: Store, directory: str) -> str | None:
-    """Return the id of the latest session that has not ended; one begun in this directory goes before others."""
-    found = await find_unfinished(store)
-    here = [row for row, head in found if directory and head.directory == directory]
-    return next((row.session_id for row in (*here, *(row for row, _ in found))), None)
-
-
-async def begun_here(store: Store, directory: str, *, but: str | None = None) -> list[Unfinished]:
+async def begun_here(store: Store, directory: str) -> list[Unfinished]:
     """Return the latest unfinished sessions that were begun in this directory."""
-    found = await find_unfinished(store, but=but) if directory else []
+    found = await find_unfinished(store, directory) if directory else []
     return [session for session in found if session[1].directory == directory][:_SHOWN]
 
 

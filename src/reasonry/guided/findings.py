@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from ..core.strategy import Strategy
 from ..core.text import clip, first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
@@ -134,11 +135,10 @@ def _confirmations(kept: Kept) -> list[int]:
 # -- what is open
 
 
-def left_open(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> str:
+def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> str:
     """Return in a line what nothing came of, or rests on nothing; empty if there is nothing of the kind.
 
     Args:
-        tested_by: By stage, the stage that tests what is claimed in it.
         thoughts: All of the session, oldest first; what a run thought before it is not asked after.
     """
     own = thoughts[head.from_run :]
@@ -146,7 +146,7 @@ def left_open(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]
         [
             *_label("not merged", [_short(name) for name, _ in branches_beside(head)]),
             *_label("nothing was built on", _unused_corrections(own)),
-            *_label("not tested", [f"thought {number}" for number in _untested_claims(tested_by, own)]),
+            *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, own)]),
             *(_stands_on(found) for found in consequences(head, own)),
             *_label("only assumed", _assumptions(own)),
             *_label(
@@ -176,12 +176,12 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
     return text + _QUESTION
 
 
-def digest(head: Head, tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> dict[str, Any]:
+def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> dict[str, Any]:
     """Return what the thoughts of a session have come to: what is decided, open, assumed and refuted."""
     own = thoughts[head.from_run :]
     found = {
         "decided": list(_decisions(own))[-_SHOWN:],
-        "open": left_open(head, tested_by, thoughts),
+        "open": left_open(head, strategy, thoughts),
         "assumed": "".join(_assumptions(own)),
         "refuted": [f"{verdict.number or '?'}: {verdict.reason}" for verdict in _refutations(head, own)],
     }
@@ -247,8 +247,9 @@ def _follows(kept: Kept, correction: Kept) -> bool:
     return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
 
 
-def _untested_claims(tested_by: Mapping[str, str], thoughts: Sequence[Kept]) -> list[int]:
+def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> list[int]:
     """Return the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
+    tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: list[tuple[Kept, str]] = []
     for kept in thoughts:
         for name in kept.record.stages:

@@ -1,4 +1,4 @@
-"""Where a thought may go along its strategy's table.
+"""Where a thought goes: on which line, and along its strategy's table.
 
 Rule 1: a thought may continue from where its own line stands, from where the branch it merges stands, or from the stage
         of the session's latest thought. To name such a stage itself is to stay.
@@ -8,24 +8,27 @@ Rule 3: a refusal says where the lines stand; `instead` has the arguments that w
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ..core.fields import find_field
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
 from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
-from .lines import Head, ancestry, decode_record, find_thought, show_lines
+from .lines import MAIN, Head, Recorded, ThoughtLine, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall
 
 MAX_PATH = 32
 """Stages that one call may name."""
 
 Table = Strategy[Any, Any]
+Stages = tuple[str, ...]
 
 
-def stages_named(call: ThinkingCall) -> tuple[str, ...]:
+def stages_named(call: ThinkingCall) -> Stages:
     """Return the stages that a call names, in order; none if it names none.
 
     Raises:
@@ -40,37 +43,13 @@ def stages_named(call: ThinkingCall) -> tuple[str, ...]:
     return stages
 
 
-class Walk(NamedTuple):
-    """The stages a thought goes through, and the stage it came from where the first of them is a move."""
-
-    stages: tuple[str, ...]
-    came_from: str | None
-
-
-def walk(
-    strategy: Table, bases: Sequence[str], stages: Sequence[str], also: Sequence[str] = ()
-) -> Walk | None:
-    """Return the walk along the table from one of `bases`, else of `also`; None if a step of it is no edge.
-
-    A base that is no stage of the table leads anywhere: a line in no stage has no place to come from.
-    """
-    table = strategy.by_name
-    first = stages[0]
-    if first not in table or any(to not in table[start].to for start, to in pairwise(stages)):
-        return None
-    for group in (bases, also):
-        if any(base == first or base not in table for base in group):
-            return Walk(tuple(stages), None)
-        came_from = next((base for base in group if first in table[base].to), None)
-        if came_from is not None:
-            return Walk(tuple(stages), came_from)
-    return None
+# -- the table
 
 
 class Way(NamedTuple):
     """A shortest way along the table, and whether it is the only one of its length."""
 
-    stages: tuple[str, ...]
+    stages: Stages
     is_only: bool
 
 
@@ -92,7 +71,7 @@ def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
     return None
 
 
-def way_through(strategy: Table, start: str, stages: Sequence[str]) -> Way | None:
+def way_through(strategy: Table, start: str, stages: Stages) -> Way | None:
     """Return stages, and between them those that the table has, as one way from `start`; None if there is none.
 
     To name `start` itself first is to stay. What is no stage of the table leads anywhere, and no way leads there.
@@ -100,48 +79,166 @@ def way_through(strategy: Table, start: str, stages: Sequence[str]) -> Way | Non
     if any(name not in strategy.by_name for name in stages):
         return None
     first, *others = stages
-    if start == first or start not in strategy.by_name:
-        way = Way((first,), True)
-    else:
-        way = shortest_way(strategy, start, first)
+    is_free = start == first or start not in strategy.by_name
+    way = Way((first,), True) if is_free else shortest_way(strategy, start, first)
     for to in others:
         between = way and shortest_way(strategy, way.stages[-1], to)
         way = way and between and Way(way.stages + between.stages, way.is_only and between.is_only)
     return way if way is not None and len(way.stages) <= MAX_PATH else None
 
 
-def thought_left(head: Head, view: SessionView, number: int, seq: int | None = None) -> ThoughtRow:
-    """Return the thought that a new branch leaves: looked up from the main line outwards to the latest thought's line.
-
-    Raises:
-        UsageError: There is none.
-    """
-    lines = [branch for branch, _ in ancestry(head, head.latest)]
-    return find_thought(view, "branch_from_thought", number, [(branch, None) for branch in lines[::-1]], seq)
+def leads(strategy: Table, start: str, stages: Stages) -> bool:
+    """Whether each step of a path from `start` is an edge of the table, or stays."""
+    way = way_through(strategy, start, stages)
+    return way is not None and way.stages == stages
 
 
-# -- refusals
+# -- one thought
 
 
-class RefusedMove(NamedTuple):
-    """A call whose stages do not follow, and all that a way out of it is looked for with.
+class OwnLine(NamedTuple):
+    """The line a thought is on, as it stood before; and what the thought leaves, where it begins a branch."""
 
-    Attributes:
-        branch: The line of the thought.
-        bases: The stages it might have continued from; the first is the line's own.
-    """
+    branch: str | None
+    line: ThoughtLine
+    left: int | None = None
+    left_seq: int | None = None
+
+
+class Walk(NamedTuple):
+    """The stages a thought goes through, and the stage it came from where the first of them is a move."""
+
+    stages: Stages
+    came_from: str | None
+
+
+class Submission(NamedTuple):
+    """A call, the stages that it names, and the session that it is for."""
 
     strategy: Table
     head: Head
     call: ThinkingCall
-    branch: str | None
-    bases: Sequence[str]
-    stages: Sequence[str]
     view: SessionView
+    stages: Stages
 
-    def error(self) -> IllegalTransitionError:
-        """Return the error that says which step is no edge, where the lines stand, and what would be accepted."""
-        start, to, legal = self._broken_step()
+    def own_line(self, recorded: Recorded) -> OwnLine:
+        """Return the line that the thought is on.
+
+        Raises:
+            UsageError: It leaves a thought that is not there.
+        """
+        head, name, left = self.head, self.call.branch_id, self.call.branch_from_thought
+        if name is None and left is None and self._continues_branch():
+            name = head.latest
+        base = None if left is None else self._thought_left(left, recorded.branch_from)
+        if name is None and left is not None:
+            name = next(
+                free for count in itertools.count(1) if (free := f"branch-{count}") not in head.branches
+            )
+        if not name or (name == MAIN and name not in head.branches and left is None):
+            return OwnLine(None, head.main, left)
+        if name in head.branches:
+            return OwnLine(name, head.branches[name], left)
+        base = base or self._thought_to_leave()
+        if base is None:
+            return OwnLine(name, ThoughtLine(head.main.stage))
+        line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
+        return OwnLine(name, line, base.number, base.seq)
+
+    def walk(self, own: OwnLine, *, fills: bool) -> Walk:
+        """Return the stages the thought goes through; a branch that it merges brings its position along.
+
+        If it names none, the line then stands where it stood or where the branch stands, whichever is further along.
+
+        Args:
+            fills: Whether the one shortest path is taken where the stages do not follow and it asks for no field.
+
+        Raises:
+            IllegalTransitionError: No edge leads there.
+        """
+        stage, merging, table = own.line.stage, self.call.merge_branch, [*self.strategy.by_name]
+        bases = [*filter(None, [self.head.branches[merging].stage if merging else ""]), stage]
+        if not self.stages:
+            stays = max(bases, key=lambda name: table.index(name) if name in table else 0)
+            return Walk((stays or ("" if self.call.strategy is None else self.strategy.first),), None)
+        latest = [*filter(None, [self.head.stage])]
+        walked = self._walk_from(bases, self.stages) or self._walk_from(latest, self.stages)
+        if walked is None:
+            bases += latest
+            way = self._shortest_way(bases)
+            if fills and way is not None and way.is_only and not self._asks_between(way):
+                walked = self._walk_from(bases, way.stages)
+        if walked is None:
+            raise self._refusal(own.branch, bases)
+        return walked
+
+    def _walk_from(self, bases: Sequence[str], stages: Stages) -> Walk | None:
+        legal = [base for base in bases if leads(self.strategy, base, stages)]
+        stays = any(base == stages[0] or base not in self.strategy.by_name for base in legal)
+        return Walk(stages, None if stays else legal[0]) if legal else None
+
+    def _shortest_way(self, bases: Sequence[str]) -> Way | None:
+        """Return the shortest path to the stages named, from wherever the thought may continue."""
+        found = [way_through(self.strategy, base, self.stages) for base in dict.fromkeys(bases)]
+        ways = [way for way in found if way is not None]
+        shortest = min(ways, key=lambda way: len(way.stages), default=None)
+        is_only = all(way == shortest for way in ways if shortest and len(way.stages) == len(shortest.stages))
+        return shortest and shortest._replace(is_only=shortest.is_only and is_only)
+
+    def _asks_between(self, way: Way) -> bool:
+        """Whether a stage that the call did not name asks for a field."""
+        between = [self.strategy.by_name[name] for name in way.stages if name not in self.stages]
+        return any(field.required for stage in between for field in stage.fields)
+
+    # -- the line
+
+    def _continues_branch(self) -> bool:
+        """Whether a thought that names no line belongs to the latest thought's branch.
+
+        So it is where that leads to its stages as soon as the main line, on a way without a stage that compares
+        branches; one that takes a score values the branch alone.
+        """
+        head, table = self.head, self.strategy.by_name
+        if head.latest is None or not head.stage or not self.stages or self.call.merge_branch:
+            return False
+        own = way_through(self.strategy, head.main.stage, self.stages)
+        there = way_through(self.strategy, head.stage, self.stages)
+        is_stay = self.stages[0] == head.stage
+        if there is None or (own is not None and len(own.stages) < len(there.stages) + is_stay):
+            return False
+        return not any(
+            table[name].compares and find_field("score", table[name].fields) is None for name in there.stages
+        )
+
+    def _thought_left(self, number: int, seq: int | None = None) -> ThoughtRow:
+        """Return the thought that a branch leaves: looked up from the main line outwards to the latest thought's."""
+        lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
+        return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
+
+    def _thought_to_leave(self) -> ThoughtRow | None:
+        """Return the thought that a new branch leaves if its call names none: the latest of a line; None: it has none.
+
+        It is the latest thought's line; where the stages named cannot follow there, the nearest of the lines which
+        that one left from which they can, so that branches are begun side by side.
+        """
+        head = self.head
+        lines = [branch for branch, _ in ancestry(head, head.latest)] if self.stages else []
+        fits = (name for name in lines if leads(self.strategy, head.line(name).stage, self.stages))
+        parent = next(fits, head.latest)
+        line = head.line(parent)
+        there = self.view.with_number(line.number) if line.thoughts else []
+        return next((thought for thought in reversed(there) if thought.branch == parent), None)
+
+    # -- refusals
+
+    def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
+        """Return the error that says which step is no edge and where the lines stand, with what would be accepted.
+
+        Args:
+            branch: The line of the thought.
+            bases: The stages it might have continued from; the first is the line's own.
+        """
+        start, to, legal = self._broken_step(bases)
         following = ", ".join(legal) if legal else "none: it is the last stage"
         table, unknown = self.strategy.by_name, ""
         if to not in table:
@@ -150,7 +247,7 @@ class RefusedMove(NamedTuple):
         if self.head.branches:
             latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
-        instead = next(self._ways_out(), {})
+        instead = next(self._ways_out(branch, bases), {})
         if instead:
             message += self._required_data(instead)
         elif not unknown:
@@ -158,50 +255,31 @@ class RefusedMove(NamedTuple):
         details: dict[str, Any] = {"instead": instead} if instead else {}
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
 
-    def path(self) -> Way | None:
-        """Return the shortest path to the stages named, from wherever the thought may continue."""
-        found = [way_through(self.strategy, base, self.stages) for base in dict.fromkeys(self.bases)]
-        ways = [way for way in found if way is not None]
-        shortest = min(ways, key=lambda way: len(way.stages), default=None)
-        is_only = all(way == shortest for way in ways if shortest and len(way.stages) == len(shortest.stages))
-        return shortest and shortest._replace(is_only=shortest.is_only and is_only)
-
-    def ceremony(self) -> tuple[str, ...] | None:
-        """Return the one shortest path to the stages named, where those between ask for no field; else None."""
-        way, table = self.path(), self.strategy.by_name
-        if way is None or not way.is_only:
-            return None
-        between = [table[name] for name in way.stages if name not in self.stages]
-        return None if any(field.required for stage in between for field in stage.fields) else way.stages
-
-    def _broken_step(self) -> tuple[str, str, list[str]]:
+    def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
         """Return a stage, the stage that cannot follow it, and those that can."""
         table = self.strategy.by_name
         for start, to in pairwise(self.stages):
             if start in table and to not in table[start].to:
                 return start, to, list(table[start].to)
-        legal = [to for base in self.bases if base in table for to in table[base].to]
-        known = list(dict.fromkeys(legal)) if self.bases[0] in table else list(table)
-        return self.bases[0] or "no stage", self.stages[0], known
+        legal = [to for base in bases if base in table for to in table[base].to]
+        known = list(dict.fromkeys(legal)) if bases[0] in table else list(table)
+        return bases[0] or "no stage", self.stages[0], known
 
-    def _ways_out(self) -> Iterator[dict[str, Any]]:
+    def _ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the arguments to change in the call so that it is accepted, the smallest change first."""
-        if any(stage not in self.strategy.by_name for stage in self.stages):
+        head, call, strategy = self.head, self.call, self.strategy
+        if any(stage not in strategy.by_name for stage in self.stages):
             return
-        is_known = self.branch is None or self.branch in self.head.branches
-        lines = (
-            [*reversed(self.head.branches), None] if self.call.branch_from_thought is None or is_known else []
-        )
-        for branch in lines:
-            if branch not in (self.branch, self.call.merge_branch or self.branch) and walk(
-                self.strategy, [self.head.line(branch).stage], self.stages
-            ):
-                yield {"branch_id": branch or self.head.main_name}
-        if (way := self.path()) is not None:
+        is_known = branch is None or branch in head.branches
+        for name in [*reversed(head.branches), None] if is_known or call.branch_from_thought is None else ():
+            is_other = name not in (branch, call.merge_branch or branch)
+            if is_other and leads(strategy, head.line(name).stage, self.stages):
+                yield {"branch_id": name or head.main_name}
+        if (way := self._shortest_way(bases)) is not None:
             yield {"stage": list(way.stages)}
-        for thought in reversed(self.view.latest(self.head.thoughts)):
-            way = way_through(self.strategy, decode_record(thought).stage, self.stages)
-            if way and thought_left(self.head, self.view, thought.number).seq == thought.seq:
+        for thought in reversed(self.view.latest(head.thoughts)):
+            way = way_through(strategy, decode_record(thought).stage, self.stages)
+            if way and self._thought_left(thought.number).seq == thought.seq:
                 alone: dict[str, Any] = {"branch_id": None} if is_known else {}
                 stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}

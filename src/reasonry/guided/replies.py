@@ -12,11 +12,11 @@ from msgspec.structs import astuple, replace
 from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
-from .findings import digest, keep, left_open, scoreboard
+from .findings import digest, keep, scoreboard
 from .lines import Head, ThoughtLine, decode_head, decode_record
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
 from .thought import guidance_due
-from .turn import HistoryBound, Taken
+from .turn import Taken
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
@@ -38,18 +38,15 @@ def reply_document(taken: Taken) -> Document:
         session_id=taken.row.session_id,
         notices=taken.notices,
         before_you_end=taken.before_end,
+        left_open=taken.left_open,
     )
     if record.stage in taken.strategy.by_name:
         reply = replace(reply, **_place(taken))
     if not record.next_thought_needed:
-        tested_by = {stage.name: stage.tested_by for stage in taken.strategy.stages}
-        left = left_open(head, tested_by, keep([*taken.before, taken.thought]))
         done = f"{head.thoughts} thoughts processed across {len(head.branches)} branches"
-        reply = replace(reply, summary=f"Sequential thinking complete: {done}.", left_open=left)
+        reply = replace(reply, summary=f"Sequential thinking complete: {done}.")
     document = msgspec.to_builtins(reply)
-    if taken.bound.thoughts != 0:
-        document |= history_document([*taken.before, taken.thought], taken.bound, head.thoughts)
-    return document
+    return document if taken.history is None else document | history_document(taken.history, head.thoughts)
 
 
 def _place(taken: Taken) -> Document:
@@ -98,14 +95,9 @@ def _stage_members(
 # -- history
 
 
-def history_document(thoughts: Sequence[ThoughtRow], bound: HistoryBound, there: int) -> Document:
-    """Return the members of a document that show the history of a session.
-
-    Args:
-        thoughts: At least the latest that fit, oldest first.
-        there: How many the session has.
-    """
-    shown = [_shown_thought(thought) for thought in bound.cut(thoughts)]
+def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
+    """Return the members of a document that show the latest thoughts of a session, which has so many."""
+    shown = [_shown_thought(thought) for thought in thoughts]
     return {"thought_history": msgspec.to_builtins(shown), "history_truncated": len(shown) < there}
 
 
@@ -121,8 +113,7 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
     """Return what a thinker needs to continue: what the thoughts have come to, and where a stage was named, that."""
-    tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
-    members: Document = {"digest": digest(head, tested_by, keep(thoughts))}
+    members: Document = {"digest": digest(head, strategy, keep(thoughts))}
     if head.stage in strategy.by_name:
         due = guidance_due(strategy, head.stage)
         members |= _stage_members(strategy, head, head.stage, due, entered=True)

@@ -29,8 +29,8 @@ from .continuation import RunContinuations
 from .directory import (
     Following,
     begun_here,
+    find_unfinished,
     following,
-    latest_unfinished,
     list_unfinished,
 )
 from .findings import with_verdicts
@@ -60,7 +60,7 @@ from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
-from .turn import HistoryBound, Taken, ThinkingTurn, is_over
+from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
 from .which_session import Seen, Thinker, is_lost, no_session
 
 Arguments = Mapping[str, Any]
@@ -190,22 +190,18 @@ class Sessions:
 
     async def _think(self, turn: ThinkingTurn) -> Document:
         call, thinker = turn.call, turn.thinker
+        # A new session cannot have what the call refers to; one of this directory may.
+        here = await begun_here(self.store, self._directory) if is_lost(turn) else []
         try:
             taken = await self._take(turn)
         except UsageError as error:
-            # A new session cannot have what the call refers to; one of this directory may.
-            here = await begun_here(self.store, self._directory) if is_lost(turn) else []
             if not here:
                 raise
             more = f" This call would begin a new session. {list_unfinished(here)}"
             raise type(error)(error.message + more, code=error.code, **error.details) from None
-        if is_lost(turn):
-            # The thought is kept, whatever can be said about earlier ones.
-            with contextlib.suppress(StoreError):
-                if found := await begun_here(self.store, self._directory, but=taken.row.session_id):
-                    listed = list_unfinished(found)
-                    message = f"Thought {call.thought_number} began a new session. {listed}"
-                    taken.notices.append(Notice("unfinished_sessions", message))
+        if here:
+            message = f"Thought {call.thought_number} began a new session. {list_unfinished(here)}"
+            taken.notices.append(Notice("unfinished_sessions", message))
         if turn.exact and call.session_id not in (None, turn.session_id):
             message = "This tool thinks in one session of its own, whatever session a call names."
             taken.notices.append(Notice("bound", message, call.session_id))
@@ -231,8 +227,6 @@ class Sessions:
             call: The arguments of the thinking tool as they came, without those that are left out.
             begins: Whether a new session is wanted.
         """
-        if begins:
-            return following(call, None)
         if "session_id" in call:
             head = None
             with contextlib.suppress(NotFoundError, StoreError):
@@ -241,11 +235,10 @@ class Sessions:
             return following(call, head)
         found = [
             (row, head)
-            for row, head in await begun_here(self.store, self._directory)
+            for row, head in ([] if begins else await begun_here(self.store, self._directory))
             if row.status == "active" and not is_over(row, self.settings, self._clock())
         ]
-        strategy = call.get("strategy")
-        if found and strategy is not None and found[0][1].has_stage:
+        if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
             found = found if self.strategy(strategy).name == found[0][0].strategy else []
         return following(call, found[0][1] if found else None, [row for row, _ in found])
 
@@ -426,9 +419,12 @@ class Sessions:
         Without `session_id` it is the latest one that has not ended; one begun in this directory goes before others.
         """
         call, at = read.read_call(ResumeSession, arguments), self._clock()
-        asked = RESUMED if call.history is None else call.history
-        bound = HistoryBound.of(asked, 0, self.settings, recalls=True)
-        wanted = call.session_id or await latest_unfinished(self.store, self._directory)
+        count = RESUMED if call.history is None else call.history
+        chars = self.settings.max_history_chars or SHOWN_CHARS
+        wanted = call.session_id
+        if wanted is None:
+            found = await find_unfinished(self.store, self._directory)
+            wanted = next((row.session_id for row, _ in found), None)
         if wanted is None:
             raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
         row, notices = await self._row(wanted), builtins.list[Notice]()
@@ -450,7 +446,7 @@ class Sessions:
             **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
             **position_document(row),
-            **history_document(thoughts, bound, row.thoughts),
+            **history_document(cut_history(thoughts, count, chars), row.thoughts),
             **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 

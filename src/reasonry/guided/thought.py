@@ -10,7 +10,6 @@ Rule 3: thinking may continue after its end.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,21 +23,19 @@ from ..errors import UsageError
 from ..reading.arguments import plain_json, show_value
 from ..reading.json_in_text import json_value
 from ..reading.names import find_name
-from ..records import SessionView, ThoughtRow
+from ..records import SessionView
 from .lines import (
-    MAIN,
     NOT_RECORDED,
     Head,
     Recorded,
     ThoughtLine,
     ThoughtRecord,
     ancestry,
-    decode_record,
     find_thought,
     show_lines,
     show_name,
 )
-from .moves import RefusedMove, Walk, stages_named, thought_left, walk, way_through
+from .moves import Submission, stages_named
 from .thinking_tool import EVIDENCE, ThinkingCall
 
 
@@ -83,14 +80,15 @@ def submit(
         UsageError: Another rule is broken; `field` names the part of the call.
     """
     stages = stages_named(call)
-    thinker = _thinker_of(strategy, head, call, view, stages, recorded)
-    call = _take_in_selected(head, call, thinker.branch)
-    _check_merge(head, call, thinker.branch)
+    submission = Submission(strategy, head, call, view, stages)
+    own = submission.own_line(recorded)
+    call = _take_in_selected(head, call, own.branch)
+    _check_merge(head, call, own.branch)
     revised = None
     if call.revises_thought is not None:
-        search = ancestry(head, thinker.branch, thinker.line)
+        search = ancestry(head, own.branch, own.line)
         revised = find_thought(view, "revises_thought", call.revises_thought, search, recorded.revises)
-    walked = _walk_of(strategy, head, call, view, thinker, stages, fills)
+    walked = submission._replace(call=call).walk(own, fills=fills)
     filled = tuple(name for name in walked.stages if stages and name not in stages)
     named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]
     if filled:
@@ -106,17 +104,17 @@ def submit(
     }
     # The estimate is raised to the thought's number, and past it where more are needed.
     total = max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
-    takes_in = bool(call.merge_branch) and thinker.branch is None
+    takes_in = bool(call.merge_branch) and own.branch is None
     score_taken_in = head.branches[call.merge_branch].score if takes_in and call.merge_branch else None
-    stage, predicted = walked.stages[-1], thinker.line.predicted
+    stage, predicted = walked.stages[-1], own.line.predicted
     observes = "observation" in facts or any(stage == each.tested_by for each in strategy.stages)
     expected = predicted if observes else ""
     line = replace(
-        _with_score(thinker.line, facts.get("score"), score_taken_in),
+        _with_score(own.line, facts.get("score"), score_taken_in),
         stage=stage,
         number=call.thought_number,
         total=total,
-        thoughts=thinker.line.thoughts + 1,
+        thoughts=own.line.thoughts + 1,
         merged=False,
         predicted=str(facts.get("predict", "" if observes else predicted))[:_PREDICTED_CHARS],
     )
@@ -128,16 +126,16 @@ def submit(
         from_stage=walked.came_from,
         is_revision=call.is_revision or call.revises_thought is not None,
         revises_thought=call.revises_thought,
-        branch_from_thought=thinker.left,
+        branch_from_thought=own.left,
         needs_more_thoughts=call.needs_more_thoughts,
         merge_branch=call.merge_branch or None,
         data=call.data,
         path=walked.stages if len(walked.stages) > 1 else (),
         revises_seq=None if revised is None else revised.seq,
-        branch_from_seq=thinker.left_seq,
+        branch_from_seq=own.left_seq,
         mark=mark,
     )
-    return Placed(_head_after(head, thinker.branch, line, call), thinker.branch, record, filled, expected)
+    return Placed(_head_after(head, own.branch, line, call), own.branch, record, filled, expected)
 
 
 def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> ThoughtLine:
@@ -192,78 +190,6 @@ def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: Thinkin
     )
 
 
-class _OwnLine(NamedTuple):
-    """The line a thought is on, as it stood before; and what the thought leaves, where it begins a branch."""
-
-    branch: str | None
-    line: ThoughtLine
-    left: int | None = None
-    left_seq: int | None = None
-
-
-def _thinker_of(
-    strategy: Strategy[Any, Any],
-    head: Head,
-    call: ThinkingCall,
-    view: SessionView,
-    stages: Sequence[str],
-    recorded: Recorded,
-) -> _OwnLine:
-    name, left = call.branch_id, call.branch_from_thought
-    if name is None and left is None and _continues_branch(strategy, head, call, stages):
-        name = head.latest
-    base = None if left is None else thought_left(head, view, left, recorded.branch_from)
-    if name is None and left is not None:
-        name = next(free for count in itertools.count(1) if (free := f"branch-{count}") not in head.branches)
-    if not name or (name == MAIN and name not in head.branches and left is None):
-        return _OwnLine(None, head.main, left)
-    if name in head.branches:
-        return _OwnLine(name, head.branches[name], left)
-    base = base or _thought_to_leave(strategy, head, view, stages)
-    if base is None:
-        return _OwnLine(name, ThoughtLine(head.main.stage))
-    line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
-    return _OwnLine(name, line, base.number, base.seq)
-
-
-def _continues_branch(
-    strategy: Strategy[Any, Any], head: Head, call: ThinkingCall, stages: Sequence[str]
-) -> bool:
-    """Whether a thought that names no line belongs to the latest thought's branch.
-
-    So it is where that leads to its stages as soon as the main line, on a way without a stage that compares branches;
-    one that takes a score values the branch alone.
-    """
-    if head.latest is None or not head.stage or not stages or call.merge_branch:
-        return False
-    own, there = (
-        way_through(strategy, line.stage, stages) for line in (head.main, head.branches[head.latest])
-    )
-    is_stay = stages[0] == head.branches[head.latest].stage
-    if there is None or (own is not None and len(own.stages) < len(there.stages) + is_stay):
-        return False
-    return not any(
-        strategy.by_name[name].compares and find_field("score", strategy.by_name[name].fields) is None
-        for name in there.stages
-    )
-
-
-def _thought_to_leave(
-    strategy: Strategy[Any, Any], head: Head, view: SessionView, stages: Sequence[str]
-) -> ThoughtRow | None:
-    """Return the thought that a new branch leaves if its call names none: the latest of a line; None: it has none.
-
-    It is the latest thought's line; where the stages named cannot follow there, the nearest of the lines which that one
-    left from which they can, so that branches are begun side by side.
-    """
-    lines = [branch for branch, _ in ancestry(head, head.latest)] if stages else []
-    fits = (branch for branch in lines if walk(strategy, [head.line(branch).stage], stages) is not None)
-    parent = next(fits, head.latest)
-    line = head.line(parent)
-    there = view.with_number(line.number) if line.thoughts else []
-    return next((thought for thought in reversed(there) if thought.branch == parent), None)
-
-
 def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
     if not call.merge_branch:
         return
@@ -286,39 +212,6 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
             field="merge_branch",
             instead={"branch_id": parent},
         )
-
-
-def _walk_of(
-    strategy: Strategy[Any, Any],
-    head: Head,
-    call: ThinkingCall,
-    view: SessionView,
-    thinker: _OwnLine,
-    stages: Sequence[str],
-    fills: bool,
-) -> Walk:
-    """Return the stages the thought goes through; a branch that it merges brings its position along.
-
-    If it names none, the line then stands where it stood or where the branch stands, whichever is further along.
-    """
-    own = thinker.line.stage
-    merged = head.branches[call.merge_branch].stage if call.merge_branch else ""
-    if not stages:
-        order = list(strategy.by_name)
-        stays = max(
-            filter(None, [merged, own]), key=lambda name: name in order and order.index(name), default=""
-        )
-        return Walk((stays or ("" if call.strategy is None else strategy.first),), None)
-    bases, latest = [*filter(None, [merged]), own], [*filter(None, [head.stage])]
-    walked = walk(strategy, bases, stages, also=latest)
-    if walked is None:
-        bases += latest
-        refused = RefusedMove(strategy, head, call, thinker.branch, bases, stages, view)
-        path = refused.ceremony() if fills else None
-        walked = None if path is None else walk(strategy, bases, path)
-        if walked is None:
-            raise refused.error()
-    return walked
 
 
 # -- guidance: given once in a session, as soon as its stage is offered, so before its first thought there

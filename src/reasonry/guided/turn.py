@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .findings import Kept, before_the_end, consequences, false_claims, keep
+from .findings import Kept, before_the_end, consequences, false_claims, keep, left_open
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way
 from .settings import SessionSettings
@@ -37,9 +38,10 @@ class Taken(Struct):
 
     Attributes:
         earlier: Where the session stood before.
-        before: The latest thoughts before, as many as the reply needs; at the end all.
         recalls: Whether all that a thinker needs is said again: the connection sees the session for the first time.
+        history: The thoughts that the reply shows; None: it shows none.
         before_end: What is asked before the end; empty: nothing.
+        left_open: At the end, what is open.
     """
 
     strategy: Strategy[Any, Any]
@@ -47,12 +49,12 @@ class Taken(Struct):
     thought: ThoughtRow
     placed: Placed
     earlier: Head
-    before: Sequence[ThoughtRow]
-    bound: HistoryBound
-    recalls: bool
-    notices: list[Notice]
     choice: SessionChoice
+    notices: list[Notice]
+    recalls: bool = False
+    history: Sequence[ThoughtRow] | None = None
     before_end: str = ""
+    left_open: str = ""
 
 
 class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
@@ -80,7 +82,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             UsageError: The call breaks a rule.
         """
         call = self.call
-        choice = which_session(self, self._look(view), list(self._candidates(view)))
+        there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
+        choice = which_session(self, there, list(self._candidates(view)))
         if choice.session is None:
             strategy = self.find(call.strategy)
             purpose = first_words(call.thought, PURPOSE_CHARS)
@@ -113,8 +116,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         thought = ThoughtRow(
             after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
         )
-        unbound = HistoryBound(None, None)
-        taken = Taken(strategy, after, thought, placed, head, (), unbound, False, notices, choice)
+        taken = Taken(strategy, after, thought, placed, head, choice, notices)
         self._complete(taken, view, asks=asks)
         elsewhere = choice.session is not None and row.session_id != self.target
         return SessionChange(
@@ -128,38 +130,38 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
     def _complete(self, taken: Taken, view: SessionView, *, asks: bool) -> None:
         """Read what the reply to a thought needs of the session before it, and note what that shows."""
-        thinker, record, there = self.thinker, taken.placed.record, taken.earlier.thoughts
-        seen = None if thinker is None else thinker.seen
-        is_known = taken.choice.session is not None
-        taken.recalls = is_known and seen is not None and taken.row.session_id not in seen
-        taken.bound = HistoryBound.of(self.call.history, self.history, self.settings, recalls=taken.recalls)
+        head, record, there = taken.placed.head, taken.placed.record, taken.earlier.thoughts
+        seen = None if self.thinker is None or taken.choice.session is None else self.thinker.seen
+        taken.recalls = seen is not None and taken.row.session_id not in seen
+        # A reply shows no thoughts but those asked for, except on a connection that sees the session first.
+        count = None if taken.recalls and self.history == 0 else self.history
+        count = count if self.call.history is None else self.call.history
         is_end, revises = not record.next_thought_needed, record.revises_seq is not None
-        shown = taken.bound.thoughts
-        taken.before = view.latest(there if is_end or revises or asks or shown is None else min(shown, there))
-        if revises or asks:
-            thoughts = keep([*taken.before, taken.thought])
-            if revises:
-                taken.notices += revision_notices(taken.placed.head, thoughts)
-            if asks:
-                taken.before_end = before_the_end(taken.placed.head, () if is_end else thoughts)
+        needs_all = is_end or revises or asks or count is None
+        rows = [*view.latest(there if needs_all or count is None else min(count, there)), taken.thought]
+        if count != 0:
+            chars = self.settings.max_history_chars or (None if self.history is None else SHOWN_CHARS)
+            taken.history = cut_history(rows, count, chars)
+        thoughts = keep(rows if is_end or revises or asks else ())
+        if revises:
+            taken.notices += revision_notices(head, thoughts)
+        if asks:
+            taken.before_end = before_the_end(head, () if is_end else thoughts)
+        if is_end:
+            taken.left_open = left_open(head, taken.strategy, thoughts)
 
     def _keep_once(
         self, choice: SessionChoice, row: SessionRow, head: Head, view: SessionView, thought: ThoughtRow
     ) -> Taken:
         """Return what came of the same call when it came first."""
         message = f"This is thought {thought.number} of session {row.session_id} already; nothing was added."
-        record = decode_record(thought)
-        before = () if record.next_thought_needed else view.latest(head.thoughts)[: thought.seq - 1]
-        placed, bound = Placed(head, thought.branch, record), HistoryBound(0, None)
+        placed = Placed(head, thought.branch, decode_record(thought))
         notices = [Notice("already_kept", message)]
-        return Taken(
-            self.find(row.strategy), row, thought, placed, head, before, bound, True, notices, choice
-        )
-
-    def _look(self, view: SessionView) -> KnownSession | None:
-        """Return what the store has under the target id."""
-        row = view.row
-        return None if row is None else KnownSession(row, view, self._has_lapsed(row))
+        taken = Taken(self.find(row.strategy), row, thought, placed, head, choice, notices, recalls=True)
+        if not placed.record.next_thought_needed:
+            rows = view.latest(head.thoughts)[: thought.seq]
+            taken.left_open = left_open(head, taken.strategy, keep(rows))
+        return taken
 
     def _has_lapsed(self, row: SessionRow) -> bool:
         return self.lapses and is_over(row, self.settings, self.now_ms)
@@ -302,37 +304,17 @@ def call_notices(
         yield Notice("number_gap", f"{message} The latest on this line is {latest}.")
 
 
-# -- how much history: none but what was asked for, except when a connection first continues an earlier session
+# -- history
 
 
-class HistoryBound(Struct, frozen=True):
-    """How much of a session a reply shows; None: all of it."""
+def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | None) -> Sequence[ThoughtRow]:
+    """Return the latest of the thoughts that fit; the latest one of all does, however long.
 
-    thoughts: int | None
-    chars: int | None
-
-    @staticmethod
-    def of(
-        asked: int | None, default: int | None, settings: SessionSettings, *, recalls: bool
-    ) -> HistoryBound:
-        """Return the bound of one reply.
-
-        Args:
-            asked: What the call says; None: nothing.
-            default: What holds then; None: the whole history.
-            recalls: Whether the caller sees an earlier session for the first time.
-        """
-        chars = settings.max_history_chars or (None if default is None else SHOWN_CHARS)
-        thoughts = asked if asked is not None or (recalls and default == 0) else default
-        return HistoryBound(thoughts, chars)
-
-    def cut(self, thoughts: Sequence[ThoughtRow]) -> Sequence[ThoughtRow]:
-        """Return the latest of the thoughts that fit; the latest one of all does, however long."""
-        count = len(thoughts) if self.thoughts is None else min(self.thoughts, len(thoughts))
-        if self.chars is None or count < 1:
-            return thoughts[len(thoughts) - count :]
-        room, start = self.chars - len(thoughts[-1].text), len(thoughts) - 1
-        while start > len(thoughts) - count and room >= len(thoughts[start - 1].text):
-            start -= 1
-            room -= len(thoughts[start].text)
-        return thoughts[start:]
+    Args:
+        count: How many at most; None: any number. So are their characters.
+    """
+    latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
+    if chars is None:
+        return latest
+    sizes = accumulate(len(thought.text) for thought in reversed(latest))
+    return latest[-max(sum(size <= chars for size in sizes), 1) :]
