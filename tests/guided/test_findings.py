@@ -91,7 +91,7 @@ async def test_a_revision_is_told_what_stands_on_it_until_that_is_confirmed_or_r
     assert notices(replies[3])["stands_on_revised"].startswith("2-3 came after 1 on its line.")
     assert replies[-1]["left_open"] == "3 stands on 1, which 4 revised"
     replies = await think_all(
-        *steps, {"thought": "2 still holds."}, {"revises_thought": 3, "data": {"confirms": [5]}}, {}, end
+        *steps, {"data": {"confirms": [2]}}, {"revises_thought": 3, "data": {"confirms": [5]}}, {}, end
     )
     assert "left_open" not in replies[-1]
 

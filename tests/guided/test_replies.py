@@ -409,7 +409,7 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "a correction built on": ([{}, {}, {"revises_thought": 1}, {}], "2 stands on 1, which 3 revised"),
     "what stood on it revised too": ([{}, {}, {"revises_thought": 1}, {"revises_thought": 2}, {}], ""),
     "what stood on it confirmed": (
-        [{}, {}, {}, {"revises_thought": 1, "thought": "Wrong. Thought 3 still holds."}, {"confirms": [2]}],
+        [{}, {}, {}, {"revises_thought": 1}, {"confirms": [2, 3]}],
         "",
     ),
     "an assumption": ([{}, {"evidence": "assumed"}, {"evidence": "ran"}, {}], "only assumed: 2"),

@@ -32,8 +32,6 @@ _MAX_QUOTED: Final = 2
 _MOST_VERDICTS: Final = 12
 _MAX_EQUATIONS: Final = 3
 
-_MOST_NUMBERS: Final = 100
-_RANGE: Final = lazy_pattern(r"(\d{1,6})(?:\s*(?:-|to)\s*#?(\d{1,6}))?")
 _SENTENCE: Final = lazy_pattern(r"[^.?!;\n]*(?:[.](?=\w)[^.?!;\n]*)*[.?!;\n]?")
 _ANSWERS: Final = lazy_pattern(
     r"\A\W*(?:it|that|because|not|since|so|by|both|neither)\b|\b(?:yes|no)\b", re.IGNORECASE
@@ -48,11 +46,6 @@ what which where when does will would should could there here this that then tha
 they them their those these about because after before thought thoughts step still really just more some such
 """
 _EMPTY_WORDS: Final = frozenset(_EMPTY.split())
-_CONFIRMS: Final = lazy_pattern(
-    r"(?:#|thoughts?\s+|steps?\s+|\b)(?P<numbers>\d+(?:\s*(?:,|and|&|to|-)\s*#?\d+)*)\s+(?:still\s+|both\s+|all\s+)?"
-    r"(?:holds?\b|stands?\b|remains?\b|(?:is|are)\s+(?:still\s+)?(?:unaffected|untouched|fine|right|valid|confirmed)\b)",
-    re.IGNORECASE,
-)
 
 
 class Kept(NamedTuple):
@@ -85,7 +78,9 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
         return []
     # Until where each thought is revised, by its seq, and confirmed, by its number.
     revised_at = {record.revises_seq: place for place, (_, record) in enumerate(thoughts)}
-    confirmed_at = {number: place for place, kept in enumerate(thoughts) for number in _confirmations(kept)}
+    confirmed_at = {
+        number: place for place, (_, record) in enumerate(thoughts) for number in _read_confirms(record)
+    }
     counted, found = set[int](), list[Consequence]()
     for place, (row, record) in enumerate(thoughts):
         start = places.get(record.revises_seq or 0)
@@ -120,16 +115,18 @@ def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
     return True
 
 
-def _confirmations(kept: Kept) -> list[int]:
-    """Return the numbers of the thoughts that a thought says hold: in `data.confirms`, or in its text."""
-    written = kept.record.said.get("confirms", ())
-    numbers = [
+def _read_confirms(record: ThoughtRecord) -> Iterator[int]:
+    """Yield the numbers of the thoughts that a thought says hold, in `data.confirms`."""
+    written = record.said.get("confirms", ())
+    yield from (
         number for number in (written if isinstance(written, list) else [written]) if type(number) is int
-    ]
-    for match in _CONFIRMS.finditer(kept.row.text):
-        for first, last in _RANGE.findall(match["numbers"]):
-            numbers += range(int(first), min(int(last or first), int(first) + _MOST_NUMBERS) + 1)
-    return numbers
+    )
+
+
+def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
+    """Return the thoughts that no other revises."""
+    revised = {kept.record.revises_seq for kept in thoughts}
+    return [kept for kept in thoughts if kept.row.seq not in revised]
 
 
 # -- what is open
@@ -266,13 +263,10 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> 
 
 def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
     """Return the thoughts that are marked as assumed and were not revised, as one list of numbers."""
-    revised = {kept.record.revises_seq for kept in thoughts}
-    numbers = [
-        row.number
-        for row, record in thoughts
-        if record.said.get("evidence") == "assumed" and row.seq not in revised
+    marked = [
+        row.number for row, record in _find_standing(thoughts) if record.said.get("evidence") == "assumed"
     ]
-    return [spans(numbers)] if numbers else []
+    return [spans(marked)] if marked else []
 
 
 def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
@@ -330,9 +324,8 @@ def false_claims(text: str, about: str = "") -> list[str]:
 
 
 def _unrevised_faults(thoughts: Sequence[Kept]) -> Iterator[str]:
-    revised = {kept.record.revises_seq for kept in thoughts}
-    for row, _ in thoughts:
-        if "=" in row.text and row.seq not in revised:
+    for row, _ in _find_standing(thoughts):
+        if "=" in row.text:
             yield from (f"{row.number}: {fault}" for fault in false_claims(row.text)[:1])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -175,13 +175,18 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     @property
     def said(self) -> dict[str, Any]:
         """Its data without the stages that parts of it are for."""
-        parts = [part for part in (self.data or {}).values() if isinstance(part, dict)]
-        return {name: value for part in (self.data or {}, *parts) for name, value in part.items()}
+        return without_stages(self.data)
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages the thought is in, in order; none where no stage was named."""
         return self.path or ((self.stage,) if self.stage else ())
+
+
+def without_stages(data: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the data of a thought without the stages that parts of it are for; the last value of a name counts."""
+    parts = [part for part in (data or {}).values() if isinstance(part, dict)]
+    return {name: value for part in (data or {}, *parts) for name, value in part.items()}
 
 
 _heads = msgspec.json.Decoder(Head)

@@ -11,8 +11,8 @@ Rule 3: thinking may continue after its end.
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ from .lines import (
     find_thought,
     show_lines,
     show_name,
+    without_stages,
 )
 from .moves import Submission, stages_named
 from .thinking_tool import EVIDENCE, ThinkingCall
@@ -64,15 +65,14 @@ def submit(
     demand_fields: bool = True,
     recorded: Recorded = NOT_RECORDED,
     mark: int = 0,
-    fills: bool = False,
 ) -> Placed:
     """Take one thought.
 
     Args:
         demand_fields: Whether the stages that are named demand their fields.
         recorded: Which thoughts the call's numbers mean, where that is known.
-        mark: Tells the call from others.
-        fills: Whether the one shortest path to the stages is taken, where they do not follow and it asks for no field.
+        mark: Tells the call from others, and that the one shortest path to its stages is taken where they do not
+            follow and it asks for no field; 0: neither.
 
     Raises:
         IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
@@ -88,20 +88,14 @@ def submit(
     if call.revises_thought is not None:
         search = ancestry(head, own.branch, own.line)
         revised = find_thought(view, "revises_thought", call.revises_thought, search, recorded.revises)
-    walked = submission._replace(call=call).walk(own, fills=fills)
+    walked = submission._replace(call=call).walk(own, fills=bool(mark))
     filled = tuple(name for name in walked.stages if stages and name not in stages)
     named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]
     if filled:
         call = _with_text_as_field(call, [stage for stage in named if stage.name in stages])
-    parts = data_by_stage(named, call.data or {})
     if demand_fields and stages:
-        check_fields(parts)
-    # Of two values of a name, that of the later stage counts.
-    facts = {
-        name: value
-        for part in (*(part.data for part in parts), call.data or {})
-        for name, value in part.items()
-    }
+        check_fields(data_by_stage(named, call.data or {}))
+    facts = without_stages(call.data)
     # The estimate is raised to the thought's number, and past it where more are needed.
     total = max(call.total_thoughts, call.thought_number + call.needs_more_thoughts)
     takes_in = bool(call.merge_branch) and own.branch is None
@@ -148,21 +142,18 @@ def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> Though
 
 def _take_in_selected(head: Head, call: ThinkingCall, branch: str | None) -> ThinkingCall:
     """Return a call of the main line that takes in the branch which its `data.selected` names."""
-    data = call.data
-    if not data or branch is not None or call.merge_branch:
+    selected = without_stages(call.data).get("selected")
+    if branch is not None or call.merge_branch or not isinstance(selected, str):
         return call
-    parts = [data, *(part for part in data.values() if isinstance(part, dict))]
-    selected = next((part["selected"] for part in parts if isinstance(part.get("selected"), str)), "")
-    name = find_name(selected, head.branches) if selected and head.branches else None
+    name = find_name(selected, head.branches)
     return call if name is None else replace(call, merge_branch=name)
 
 
 def _with_text_as_field(call: ThinkingCall, stages: Sequence[Stage[Any]]) -> ThinkingCall:
     """Return a call whose thought is the one required text that its stages lack."""
-    parts = data_by_stage(stages, call.data or {})
     missing = [
         field
-        for stage, data, _ in parts
+        for stage, data, _ in data_by_stage(stages, call.data or {})
         for field in stage.fields
         if field.required and field.name not in data
     ]
@@ -327,25 +318,13 @@ def _field_meant(name: str, value: Any, fields: Sequence[Field], *, is_named: bo
     )
 
 
-class StageData(NamedTuple):
-    """A stage, its data, and the path that errors show for them."""
-
-    stage: Stage[Any]
-    data: Mapping[str, Any]
-    path: str
-
-
-def data_by_stage(stages: Sequence[Stage[Any]], data: Mapping[str, Any]) -> list[StageData]:
-    """Return each stage with its part of the data, in the order of the stages."""
+def data_by_stage(
+    stages: Sequence[Stage[Any]], data: Mapping[str, Any]
+) -> Iterator[tuple[Stage[Any], Mapping[str, Any], str]]:
+    """Yield each stage with its part of the data, and the path that errors show for it."""
     names = {stage.name for stage in stages}
     nested = {name: value for name, value in data.items() if name in names and isinstance(value, dict)}
     flat = {name: value for name, value in data.items() if name not in nested}
-    with_fields = {stage.name for stage in stages if stage.fields}
-    parts: list[StageData] = []
     for stage in stages:
-        fields = {field.name for field in stage.fields}
-        all_flat = len(names) == 1 or with_fields == {stage.name}
-        own = {name: value for name, value in flat.items() if all_flat or name in fields}
         path = "data" if len(names) == 1 else f"data.{stage.name}"
-        parts.append(StageData(stage, {**own, **nested.get(stage.name, {})}, path))
-    return parts
+        yield stage, {**flat, **nested.get(stage.name, {})}, path
