@@ -20,6 +20,7 @@ from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.guided.which_session import Thinker
+from reasonry.ids import new_id
 from reasonry.records import RunRow, SessionRow
 from reasonry.stores.memory import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -680,14 +681,14 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
         Thought("a plan", stage="approach_exploration"),
         Thought("b", stage="branch_development", branch="n1"),
     ]
-    sessions = Sessions(store, STRATEGIES)
+    sessions, sid = Sessions(store, STRATEGIES), new_id()
     now = sessions._clock()  # pyright: ignore[reportPrivateUsage]
-    row = SessionRow("s1", "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
+    row = SessionRow(sid, "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
     await store.create_run(
-        RunRow("r1", "s1", "tree_of_thoughts", "offline", "make 24", "active", now, now), []
+        RunRow("r1", sid, "tree_of_thoughts", "offline", "make 24", "active", now, now), []
     )
     await store.import_session(row, thought_rows(thoughts))
-    return sessions, "s1"
+    return sessions, sid
 
 
 async def test_the_session_of_a_run_is_shown_as_any_other(at: Desk) -> None:

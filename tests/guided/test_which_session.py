@@ -19,7 +19,7 @@ from reasonry.app.wiring import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import KnownSession, SessionRequest, Thinker, choose
+from reasonry.guided.which_session import KnownSession, SessionRequest, Thinker
 from reasonry.records import SessionRow, ThoughtRow
 
 from ..engine.answering import order
@@ -103,11 +103,11 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
         strategy=thought.strategy,
         mark=thought.thought_number,
     )
-    choice = choose(request, known)
+    choice = request.choose(known)
     found = None if choice.session is None else choice.session.id
     assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
     told = {frozenset(pair) for pair in choice.pairs}
-    again = choose(replace(request, thinker=Thinker(pairs=told)), known)
+    again = replace(request, thinker=Thinker(pairs=told)).choose(known)
     assert again.notices == ([] if told else choice.notices)
     for notice in choice.notices:
         assert all(f'"{name}"' in notice.message for pair in told for name in pair)

@@ -61,7 +61,7 @@ from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
 from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
-from .which_session import Seen, Thinker, is_lost, no_session
+from .which_session import Seen, Thinker, no_session
 
 Arguments = Mapping[str, Any]
 
@@ -147,8 +147,7 @@ class Sessions:
 
         Args:
             thinker: Whose sessions a call without a session id may be for; None: it begins one.
-            exact_id: The one session of this tool, whatever the arguments say; begun under this id, if callers may
-                choose one.
+            exact_id: The one session of this tool, whatever the arguments say; begun under this id.
             history: How many thoughts the reply shows where the call does not say; None: all.
             begins: Whether a new session may take the place of one that the call names and that is not there, or is
                 the record of a run. A session is named by its whole id where it may not.
@@ -173,7 +172,7 @@ class Sessions:
                 strategy=None if call.strategy is None else self.strategy(call.strategy).name,
                 mark=read.call_mark(call, others) if forgives else 0,
                 exact=exact_id is not None,
-                begins=begins and (exact_id is None or self._chooses_ids),
+                begins=begins,
                 keeps=self.store.durable,
                 others=others,
                 lapses=self._lapses,
@@ -191,7 +190,7 @@ class Sessions:
     async def _think(self, turn: ThinkingTurn) -> Document:
         call, thinker = turn.call, turn.thinker
         # A new session cannot have what the call refers to; one of this directory may.
-        here = await begun_here(self.store, self._directory) if is_lost(turn) else []
+        here = await begun_here(self.store, self._directory) if turn.is_lost else []
         try:
             taken = await self._take(turn)
         except UsageError as error:

@@ -21,7 +21,7 @@ from .moves import shortest_way
 from .settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 from .thought import Placed, settle_fields, submit, with_guidance_given
-from .which_session import KnownSession, SessionChoice, SessionRequest, which_session
+from .which_session import KnownSession, SessionChoice, SessionRequest
 
 PURPOSE_CHARS = 100
 LEAST_ASKED = 3
@@ -83,7 +83,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         """
         call = self.call
         there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
-        choice = which_session(self, there, list(self._candidates(view)))
+        choice = self.which_session(there, list(self._candidates(view)))
         if choice.session is None:
             strategy = self.find(call.strategy)
             purpose = first_words(call.thought, PURPOSE_CHARS)
@@ -92,18 +92,15 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         else:
             row, head, view = choice.session.row, choice.session.head, choice.session.view
             if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
-                return SessionChange(value=self._keep_once(choice, row, head, view, kept))
+                return SessionChange(value=self._keep_once(choice, choice.session, kept))
             strategy = self._strategy_of(row, head)
         call, unknown = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
         placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=self.mark)
         asks = ends_soon(strategy, head, placed)
-        placed = replace(placed, head=_after_reply(strategy, placed.head, asks=asks))
+        verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
+        after_reply = replace(placed.head, asked=head.asked or asks, verdicts=verdicts)
+        placed = replace(placed, head=with_guidance_given(strategy, after_reply))
         self._check_limits(row, head, placed)
-        notices = [
-            *choice.notices,
-            *call_notices(call, unknown, head, placed.branch, view),
-            *placed_notices(strategy, row, head, call, placed),
-        ]
         after = replace(
             row,
             strategy=strategy.name,
@@ -115,7 +112,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         thought = ThoughtRow(
             after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
         )
-        taken = Taken(strategy, after, thought, placed, head, choice, notices)
+        taken = Taken(strategy, after, thought, placed, head, choice, [*choice.notices])
+        taken.notices += [*call_notices(taken, call, unknown, view), *placed_notices(taken)]
         self._complete(taken, view, asks=asks)
         elsewhere = choice.session is not None and row.session_id != self.target
         return SessionChange(
@@ -149,16 +147,14 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         if is_end:
             taken.left_open = left_open(head, taken.strategy, thoughts)
 
-    def _keep_once(
-        self, choice: SessionChoice, row: SessionRow, head: Head, view: SessionView, thought: ThoughtRow
-    ) -> Taken:
+    def _keep_once(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> Taken:
         """Return what came of the same call when it came first."""
-        message = f"This is thought {thought.number} of session {row.session_id} already; nothing was added."
+        message = f"This is thought {thought.number} of session {known.id} already; nothing was added."
+        row, head, notices = known.row, known.head, [Notice("already_kept", message)]
         placed = Placed(head, thought.branch, decode_record(thought))
-        notices = [Notice("already_kept", message)]
         taken = Taken(self.find(row.strategy), row, thought, placed, head, choice, notices, recalls=True)
         if not placed.record.next_thought_needed:
-            rows = view.latest(head.thoughts)[: thought.seq]
+            rows = known.view.latest(head.thoughts)[: thought.seq]
             taken.left_open = left_open(head, taken.strategy, keep(rows))
         return taken
 
@@ -224,23 +220,17 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
     return stage is not None and any(not strategy.by_name[name].to for name in stage.to)
 
 
-def _after_reply(strategy: Strategy[Any, Any], head: Head, *, asks: bool) -> Head:
-    """Return where a session stands once the reply to its latest thought is given."""
-    head = with_guidance_given(strategy, head)
-    if not asks and not head.verdicts:
-        return head
-    verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
-    return replace(head, asked=head.asked or asks, verdicts=verdicts)
-
-
 # -- notices
 
 
-def placed_notices(
-    strategy: Strategy[Any, Any], row: SessionRow, earlier: Head, call: ThinkingCall, placed: Placed
-) -> Iterator[Notice]:
+def placed_notices(taken: Taken) -> Iterator[Notice]:
     """Yield what a thinker is told of a thought that was taken: stages, what was expected, what others found."""
-    stages = placed.record.stages
+    strategy, placed, earlier, stages = (
+        taken.strategy,
+        taken.placed,
+        taken.earlier,
+        taken.placed.record.stages,
+    )
     if placed.filled:
         yield Notice(
             "stages_filled", f"Passed through {', '.join(placed.filled)} on the way to {stages[-1]}."
@@ -251,7 +241,7 @@ def placed_notices(
         yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
     if placed.expected:
         yield Notice("predicted", f'You expected: "{placed.expected}". Does what you observed fit?')
-    for fault in false_claims(call.thought, row.purpose if earlier.thoughts else ""):
+    for fault in false_claims(taken.thought.text, taken.row.purpose if earlier.thoughts else ""):
         yield Notice("arithmetic", f"{fault}.")
     new = [verdict for verdict in earlier.verdicts if verdict.is_new]
     for verdict in new:
@@ -276,16 +266,14 @@ def revision_notices(head: Head, thoughts: Sequence[Kept]) -> list[Notice]:
 
 
 def call_notices(
-    call: ThinkingCall, unknown: Sequence[str], head: Head, branch: str | None, view: SessionView
+    taken: Taken, call: ThinkingCall, unknown: Sequence[str], view: SessionView
 ) -> Iterator[Notice]:
     """Yield what a thinker is told of a thought that was taken, though something may not be as it was meant.
 
     Args:
         unknown: The arguments of which nothing was made.
-        head: Where the session stood before it.
-        branch: Its line.
     """
-    number = call.thought_number
+    number, head, branch = call.thought_number, taken.earlier, taken.placed.branch
     if not call.thought.strip() and not call.data:
         yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
     if unknown:

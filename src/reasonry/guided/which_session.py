@@ -1,6 +1,6 @@
 """Which session a call means: decided from the call, what its caller has in mind, and what the store has.
 
-Rule 1: all of this is pure, but for new ids. `turn` asks `which_session` inside the transaction that writes the
+Rule 1: all of this is pure, but for new ids. A turn is such a request, and asks inside the transaction that writes the
         thought, with the sessions as they stand.
 Rule 2: a thought that names no session stays in the current one where that has its number, or the number before. A
         thought that is kept already is where it was. Number 1 begins a session, and so does another strategy.
@@ -136,6 +136,49 @@ class Thinker:
 # -- the decision
 
 
+@dataclass
+class KnownSession:
+    """A session that the store has.
+
+    Attributes:
+        is_over: Whether it has expired for good.
+    """
+
+    row: SessionRow
+    view: SessionView
+    is_over: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.row.session_id
+
+    @cached_property
+    def head(self) -> Head:
+        """Where it stands; raises as `decode_head`."""
+        return decode_head(self.row)
+
+    @property
+    def total(self) -> int:
+        """Thoughts expected, as of its latest thought."""
+        return self.head.line(self.head.latest).total
+
+
+class SessionChoice(NamedTuple):
+    """The session that a call continues, None for a new one, and what becomes of the one it leaves.
+
+    Attributes:
+        pairs: The sessions that the notices name together for the first time.
+    """
+
+    session: KnownSession | None
+    new_id: str = ""
+    notices: Sequence[Notice] = ()
+    delete: bool = False
+    archive_as: str | None = None
+    pairs: Sequence[Pair] = ()
+
+
 class SessionRequest(Struct, frozen=True, kw_only=True):
     """A call, and how it names its session.
 
@@ -161,133 +204,147 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     begins: bool = True
     keeps: bool = True
 
-
-@dataclass
-class KnownSession:
-    """A session that the store has.
-
-    Attributes:
-        is_over: Whether it has expired for good.
-    """
-
-    row: SessionRow
-    view: SessionView
-    is_over: bool = False
-
     @property
-    def id(self) -> str:
-        """Its id."""
-        return self.row.session_id
+    def is_lost(self) -> bool:
+        """Whether it names no session and continues thoughts of which its caller's new connection knows nothing."""
+        is_new = self.thinker is not None and not self.thinker.ids and self.session_id is None
+        return is_new and self.call.thought_number > 1 and not self.call.clear_session
 
-    @cached_property
-    def head(self) -> Head:
-        """Where it stands; raises as `decode_head`."""
-        return decode_head(self.row)
+    def which_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
+        """Return the session that the call means.
 
+        Args:
+            there: What the store has under the target id.
+            known: The sessions to which the caller is bound and which it can continue, the current one first.
 
-class SessionChoice(NamedTuple):
-    """The session that a call continues, None for a new one, and what becomes of the one it leaves.
+        Raises:
+            ConflictError: The call names the record of a run; `run_id` is that run.
+            NotFoundError: It names a session that is not there, and may not begin one.
+            UsageError: It names what cannot be the id of a session.
+        """
+        is_named, clears = self.session_id is not None, self.call.clear_session
+        if is_named:
+            self._check_name(there)
+        elif self.thinker is None or not self.thinker.ids:
+            return self._begin(there)
+        elif not clears:
+            choice = self.choose(known)
+            if choice.session is not None:
+                return choice
+            if known and known[0].id == self.thinker.ids[0]:
+                return self._begin(there, *choice.notices)
+        if there is None:
+            message = "The session of this connection is not there any more; a new one was begun."
+            if is_named:
+                message = "No session has this id (it may have expired or been deleted); a new one was begun."
+            is_wanted = self.exact or (clears and not is_named)
+            return self._begin(None, *([] if is_wanted else [Notice("unknown", message, self.target)]))
+        if clears:
+            return self._clear(there)
+        if is_named and not there.is_over:
+            return SessionChoice(there)
+        notice = Notice("expired", "This session has expired; a new one was begun.", there.id)
+        return self._begin(there, notice, delete=self.exact or there.row.status == "active")
 
-    Attributes:
-        pairs: The sessions that the notices name together for the first time.
-    """
-
-    session: KnownSession | None
-    new_id: str = ""
-    notices: Sequence[Notice] = ()
-    delete: bool = False
-    archive_as: str | None = None
-    pairs: Sequence[Pair] = ()
-
-
-def is_lost(request: SessionRequest) -> bool:
-    """Whether a call that names no session continues thoughts of which its caller's new connection knows nothing."""
-    is_new = request.thinker is not None and not request.thinker.ids
-    call = request.call
-    return is_new and request.session_id is None and call.thought_number > 1 and not call.clear_session
-
-
-def which_session(
-    request: SessionRequest, there: KnownSession | None, known: Sequence[KnownSession]
-) -> SessionChoice:
-    """Return the session that a call means.
-
-    Args:
-        there: What the store has under the target id.
-        known: The sessions to which the caller is bound and which it can continue, the current one first.
-
-    Raises:
-        ConflictError: The call names the record of a run; `run_id` is that run.
-        NotFoundError: It names a session that is not there, and may not begin one.
-        UsageError: It names what cannot be the id of a session.
-    """
-    if request.session_id is not None:
-        return _by_name(request, there)
-    thinker, call = request.thinker, request.call
-    if thinker is None or not thinker.ids:
-        return _new(request, there)
-    if call.clear_session:
-        return _new(request, None) if there is None else _after_clearing(request, there)
-    choice = choose(request, known)
-    if choice.session is not None:
-        return choice
-    if known and known[0].id == thinker.ids[0]:
-        return _new(request, there, *choice.notices)
-    if there is not None:
-        return _after_expiry(request, there)
-    message = "The session of this connection is not there any more; a new one was begun."
-    return _new(request, None, Notice("unknown", message, thinker.ids[0]))
-
-
-def _by_name(request: SessionRequest, there: KnownSession | None) -> SessionChoice:
-    if not request.begins and (there is None or there.is_over):
-        raise no_session(request.target)
-    if there is None:
-        name = request.target
-        if not request.exact and ("/" in name or "\\" in name or not name.isprintable()):
+    def _check_name(self, there: KnownSession | None) -> None:
+        """Refuse a call that names what cannot be a session of its own."""
+        name = self.target
+        if not self.begins and (there is None or there.is_over):
+            raise no_session(name)
+        if there is None and not self.exact and ("/" in name or "\\" in name or not name.isprintable()):
             raise UsageError(
                 f"{show_value(name)} cannot be the id of a session; leave the session id out to begin one",
                 field="session_id",
             )
-        message = "No session goes by this id (it may have expired or been deleted); a new one was begun."
-        return _new(request, None, *([] if request.exact else [Notice("unknown", message, name)]))
-    if there.row.run_id is not None:
-        raise ConflictError(
-            f"session {there.id} is the record of run {there.row.run_id}; begin a session of your own, or resume the "
-            "run",
-            session_id=there.id,
-            run_id=there.row.run_id,
+        if there is not None and (run_id := there.row.run_id) is not None:
+            raise ConflictError(
+                f"session {name} is the record of run {run_id}; begin a session of your own, or resume the run",
+                session_id=name,
+                run_id=run_id,
+            )
+
+    def _clear(self, there: KnownSession) -> SessionChoice:
+        if not self.keeps:
+            return self._begin(there, delete=True)
+        kept_as = self.new_id() if self.exact else there.id
+        message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
+        return self._begin(there, Notice("archived", message), archive_as=kept_as)
+
+    def _begin(
+        self,
+        there: KnownSession | None,
+        *notices: Notice,
+        delete: bool = False,
+        archive_as: str | None = None,
+    ) -> SessionChoice:
+        """Return that a new session begins; it bears the id asked for only if that is to be, and is free."""
+        is_free = there is None or delete or archive_as not in (None, self.target)
+        takes_target = is_free and (self.exact or (self.session_id is None and there is None))
+        new_id = self.target if takes_target else self.new_id()
+        return SessionChoice(None, new_id, notices, delete, archive_as)
+
+    # -- which of several
+
+    def choose(self, known: Sequence[KnownSession]) -> SessionChoice:
+        """Return the session that a call which names none continues; None for a new one.
+
+        Args:
+            known: The sessions of the caller, the current one first.
+        """
+        if not known:
+            return SessionChoice(None)
+        call, strategy, current, number = self.call, self.strategy, known[0], self.call.thought_number
+        for found in known:
+            if find_kept(found.view, found.head, number, call.thought, self.mark):
+                return SessionChoice(found)
+        if number == 1 and not _refers(call) and not call.branch_id:
+            return SessionChoice(None, notices=[_begun("it is thought number 1", current)])
+        able = [
+            found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
+        ]
+        fitting = [found for found in able if self._fits(found, is_current=found is current)]
+        if not fitting and current in able and not current.head.ended:
+            # Its number fits nowhere, so the estimate decides; else it stays.
+            estimate = max(call.total_thoughts, number)
+            others = [] if _refers(call) else [found for found in able if not found.head.ended]
+            fitting = [found for found in others if found.total == estimate] or [current]
+        if not fitting:
+            why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
+            return SessionChoice(None, notices=[_begun(why, current)])
+        # Branch, estimate and strategy decide where they can, else the first.
+        taken = max(
+            fitting,
+            key=lambda found: (
+                call.branch_id in found.head.branches,
+                found.total == call.total_thoughts,
+                found.head.has_stage and found.row.strategy == strategy,
+            ),
         )
-    if request.call.clear_session:
-        return _after_clearing(request, there)
-    return _after_expiry(request, there) if there.is_over else SessionChoice(there)
+        ids = dict.fromkeys([current.id, *(found.id for found in fitting)])
+        named = self.thinker.pairs if self.thinker else ()
+        new = [other for other in ids if other != taken.id and Pair((taken.id, other)) not in named]
+        notices = [_chosen(number, taken.id, current.id, new)] if new else []
+        return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
 
+    def _fits(self, found: KnownSession, *, is_current: bool) -> bool:
+        """Whether a session has all that a thought refers to, and the thought's number or the one before.
 
-def _new(
-    request: SessionRequest,
-    there: KnownSession | None,
-    *notices: Notice,
-    delete: bool = False,
-    archive_as: str | None = None,
-) -> SessionChoice:
-    """Return that a new session begins; it bears the id asked for only if that is to be, and is free."""
-    is_free = there is None or delete or archive_as not in (None, request.target)
-    takes_target = is_free and (request.exact or (request.session_id is None and there is None))
-    new_id = request.target if takes_target else request.new_id()
-    return SessionChoice(None, new_id, notices, delete, archive_as)
-
-
-def _after_clearing(request: SessionRequest, there: KnownSession) -> SessionChoice:
-    if not request.keeps:
-        return _new(request, there, delete=True)
-    kept_as = request.new_id() if request.exact else there.id
-    message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
-    return _new(request, there, Notice("archived", message), archive_as=kept_as)
-
-
-def _after_expiry(request: SessionRequest, there: KnownSession) -> SessionChoice:
-    notice = Notice("expired", "This session has expired; a new one was begun.", there.id)
-    return _new(request, there, notice, delete=request.exact or there.row.status == "active")
+        One that is not the current one must be open, and have the thought as its next, or the same estimate.
+        """
+        call, head, has = self.call, found.head, found.view.with_number
+        if head.ended and not is_current:
+            return False
+        references = call.revises_thought, call.branch_from_thought
+        merges_other = bool(call.merge_branch) and call.merge_branch not in head.branches
+        if merges_other or not all(number is None or has(number) for number in references):
+            return False
+        line = head.branches.get(call.branch_id) if call.branch_id else head.main
+        if call.thought_number in {there.number + 1 for there in (line, head.line(head.latest)) if there}:
+            return True
+        if not is_current:
+            return found.total == call.total_thoughts and bool(has(call.thought_number))
+        is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
+        return is_own or bool(has(call.thought_number))
 
 
 def no_session(session_id: str) -> NotFoundError:
@@ -296,85 +353,6 @@ def no_session(session_id: str) -> NotFoundError:
         f"No session {show_value(session_id)}; list the sessions to see which there are",
         session_id=session_id,
     )
-
-
-# -- which of several
-
-
-def choose(request: SessionRequest, known: Sequence[KnownSession]) -> SessionChoice:
-    """Return the session that a call which names none continues; None for a new one.
-
-    Args:
-        known: The sessions of the caller, the current one first.
-    """
-    if not known:
-        return SessionChoice(None)
-    call, strategy, current, number = request.call, request.strategy, known[0], request.call.thought_number
-    for found in known:
-        if find_kept(found.view, found.head, number, call.thought, request.mark):
-            return SessionChoice(found)
-    if number == 1 and not _refers(call) and not call.branch_id:
-        return SessionChoice(None, notices=[_begun("it is thought number 1", current)])
-    able = [found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage]
-    fitting = [found for found in able if _fits(call, found, is_current=found is current)]
-    if not fitting and current in able and not current.head.ended:
-        # Its number fits nowhere, so the estimate decides; else it stays.
-        estimate = max(call.total_thoughts, number)
-        others = [] if _refers(call) else [found for found in able if not found.head.ended]
-        fitting = [found for found in others if _total(found.head) == estimate] or [current]
-    if not fitting:
-        why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
-        return SessionChoice(None, notices=[_begun(why, current)])
-    taken = _narrow(call, fitting, strategy)
-    rivals = [] if taken is current else [current]
-    rivals += [found for found in fitting if found is not taken and found is not current]
-    named = request.thinker.pairs if request.thinker else ()
-    new = [found.id for found in rivals if Pair((taken.id, found.id)) not in named]
-    notices = [_chosen(number, taken.id, current.id, new)] if new else []
-    return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
-
-
-def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
-    """Whether a session has all that a thought refers to, and the thought's number or the one before.
-
-    One that is not the current one must be open, and have the thought as its next, or the same estimate.
-    """
-    head, number, view = found.head, call.thought_number, found.view
-    if head.ended and not is_current:
-        return False
-    references = [number for number in (call.revises_thought, call.branch_from_thought) if number is not None]
-    if not all(map(view.with_number, references)) or (call.merge_branch or None) not in (
-        None,
-        *head.branches,
-    ):
-        return False
-    line = head.branches.get(call.branch_id) if call.branch_id else head.main
-    if number in {found.number + 1 for found in (line, head.line(head.latest)) if found is not None}:
-        return True
-    if not is_current:
-        return _total(head) == call.total_thoughts and bool(view.with_number(number))
-    return (
-        _refers(call)
-        or call.needs_more_thoughts
-        or call.branch_id in head.branches
-        or bool(view.with_number(number))
-    )
-
-
-def _narrow(call: ThinkingCall, fitting: Sequence[KnownSession], strategy: str | None) -> KnownSession:
-    """Return the session that a thought is added to: branch, estimate and strategy decide where they can."""
-    return max(
-        fitting,
-        key=lambda found: (
-            call.branch_id in found.head.branches,
-            _total(found.head) == call.total_thoughts,
-            found.head.has_stage and found.row.strategy == strategy,
-        ),
-    )
-
-
-def _total(head: Head) -> int:
-    return head.line(head.latest).total
 
 
 def _refers(call: ThinkingCall) -> bool:

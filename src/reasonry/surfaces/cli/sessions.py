@@ -140,9 +140,8 @@ def search_(
         none="nothing found",
         more=f"--cursor {more}" if more else "",
     )
-    for notice in document["notices"] if not common.as_data else ():
-        about = f"session {notice['requested_session_id']}: " if "requested_session_id" in notice else ""
-        print_note(f"{about}{notice['message']}")
+    if not common.as_data:
+        _print_notices(document)
     return 0
 
 
