@@ -29,9 +29,7 @@ LONG_CHARS = 20_000
 MANY_PARTS = 3
 MANY_NUMBERS = 3
 """A quantity from so many numbers takes several steps."""
-LONG_DIGITS = 4
-"""Numbers of so many digits are not multiplied or added in one breath."""
-MANY_OPERATORS = 4
+MANY_TERMS = 5
 
 _WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NUMBER = lazy_pattern(r"(?<![\w.])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
@@ -45,7 +43,8 @@ _CODE = lazy_pattern(
 )
 _OPERAND = r"\(*-?\d[\d,]*(?:\.\d+)?\)*"
 _SUM = lazy_pattern(rf"{_OPERAND}(?:(?:\s*[*×·÷+−^]\s*|\s+[-/x]\s+){_OPERAND})+")
-_OPERATOR = lazy_pattern(r"(?<=[\d)\s])[-*×·÷+−^/x](?=[\d(\s])")
+_LONG = lazy_pattern(r"\d,?\d,?\d,?\d")
+"""Numbers of so many digits are not multiplied or added in one breath."""
 _WORDED_SUM = lazy_pattern(
     r"\b(?:multipl(?:y|ied)|divided?|add(?:ed)?|subtract(?:ed)?|times|product of|quotient of|sum of)\b[^.?!]{0,60}",
     re.IGNORECASE,
@@ -152,7 +151,7 @@ def reasons_for(
     if _CODE.search(problem):
         yield "computation", "a program to follow: the state is written down step by step"
     elif _is_long_sum(problem):
-        yield "computation", f"numbers of {LONG_DIGITS} digits or more: computed digit by digit"
+        yield "computation", "long numbers, or many: computed digit by digit"
     named = _PUZZLE.search(problem) if _SOLVING.search(problem) else None
     placed, bound = _PLACING.search(problem), _CONSTRAINED.search(problem)
     if cue := named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else "":
@@ -210,22 +209,17 @@ def _count_questions(problem: str) -> int:
 
 
 def _is_long_sum(problem: str) -> bool:
-    """Whether numbers of many digits, or many numbers, are to be reckoned with."""
-    for match in _SUM.finditer(problem):
-        numbers = _plain_numbers(match[0])
-        is_years = len(numbers) == 2 and all(map(_YEAR.fullmatch, numbers))
-        if (_has_long(numbers) and not is_years) or len(_OPERATOR.findall(match[0])) >= MANY_OPERATORS:
-            return True
-    worded = (_plain_numbers(match[0]) for match in _WORDED_SUM.finditer(problem))
-    return any(len(numbers) > 1 and _has_long(numbers) for numbers in worded)
-
-
-def _plain_numbers(text: str) -> list[str]:
-    return [digits.replace(",", "") for digits in re.findall(r"\d[\d,]*", text)]
-
-
-def _has_long(numbers: Collection[str]) -> bool:
-    return any(len(digits) >= LONG_DIGITS for digits in numbers)
+    """Whether numbers of many digits, or many numbers, are to be reckoned with; two years are no such numbers."""
+    sums = (
+        re.findall(r"\d[\d,]*(?:\.\d+)?", match[0])
+        for pattern in (_SUM, _WORDED_SUM)
+        for match in pattern.finditer(problem)
+    )
+    return any(
+        len(numbers) >= MANY_TERMS
+        or (len(numbers) > 1 and any(map(_LONG.search, numbers)) and not all(map(_YEAR.fullmatch, numbers)))
+        for numbers in sums
+    )
 
 
 class Kind(Struct, frozen=True):
@@ -305,6 +299,8 @@ def choose_strategy(
 ) -> tuple[str, str]:
     """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
     known = list(strategies)
+    if not known:
+        raise UsageError("there is no strategy to choose from", option="strategy")
     considered = consider(problem, known, **at_hand)
     taken = next((each for each in considered if each.why and each.strategy and not each.passed), None)
     if taken is None:
@@ -333,21 +329,15 @@ def consider(
         calls: Of its budget; None: without a limit.
 
     Raises:
-        UsageError: There is nothing to choose from.
         InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
     """
-    suiting: dict[str, Strategy[Any, Any]] = {}
-    known, kinds = list(strategies), [kind.name for kind in KINDS]
-    if not known:
-        raise UsageError("there is no strategy to choose from", option="strategy")
-    for strategy in known:
-        for kind in strategy.suits:
-            if kind not in kinds:
-                raise InvalidStrategyError(
-                    f"strategy {strategy.name!r}: suits names no kind of problem: {kind!r}. "
-                    f"The kinds: {', '.join(kinds)}."
-                )
-            suiting.setdefault(kind, strategy)
+    suiting = {kind: strategy for strategy in reversed(list(strategies)) for kind in strategy.suits}
+    kinds = [kind.name for kind in KINDS]
+    if unknown := next((kind for kind in suiting if kind not in kinds), None):
+        raise InvalidStrategyError(
+            f"strategy {suiting[unknown].name!r}: suits names no kind of problem: {unknown!r}. "
+            f"The kinds: {', '.join(kinds)}."
+        )
     found = dict(reasons_for(problem, has_tools=has_tools, has_verifier=has_verifier))
     considered: list[Considered] = []
     for kind in KINDS:

@@ -33,7 +33,7 @@ refuted the result warns, as an attacker that refutes everything says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Annotated, Any, Final, Literal
 
@@ -45,7 +45,6 @@ from ..core.bodies import (
     Body,
     Conclusion,
     Move,
-    Request,
     Thought,
     fail,
     go,
@@ -270,11 +269,17 @@ def select(s: State) -> Body:
 
 def attack(s: State) -> Body:
     """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
-    s = yield from _settle_claims(s)
-    put = [(at, lens) for at, claim in enumerate(s.claims) if not claim.verdict for lens in LENSES]
-    answers = yield request(s, *(_attack_on_claim(s, *each) for each in put), give_failures=True)
+    looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
+    verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
+    claims = [_settle(s.problem, *each) for each in zip_longest(s.claims, verdicts)]
+    put = [(at, lens) for at, claim in enumerate(claims) if not claim.verdict for lens in LENSES]
+    asks: list[Ask] = []
+    for at, lens in put:
+        claim, shown = claims[at], first_words(claims[at].text, _CLAIM_CHARS)
+        task = ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens])
+        asks.append(s.ask_reader(lens, task, f"claim-{at + 1}"))
+    answers = yield request(replace(s, claims=tuple(claims)), *asks, give_failures=True)
     raise_if_all_failed(answers)
-    claims = list(s.claims)
     for (at, lens), answer in zip(put, answers, strict=True):
         if isinstance(answer, Reply):
             claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
@@ -282,32 +287,19 @@ def attack(s: State) -> Body:
     return go(replace(s, claims=judged), "verdict_table")
 
 
-def _attack_on_claim(s: State, at: int, lens: str) -> Ask:
-    claim = s.claims[at]
-    shown = first_words(claim.text, _CLAIM_CHARS)
-    task = ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens])
-    return s.ask_reader(lens, task, f"claim-{at + 1}")
-
-
-def _settle_claims(s: State) -> Generator[Request, Any, State]:
-    """Settle the claims that need no reader: marked as run, false by arithmetic, ruled on by the verifier."""
-    ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
-    looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
-    verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
-    claims: list[Claim] = []
-    for claim, found in zip_longest(s.claims, verdicts):
-        ruling = found.verdict if isinstance(found, Verified) else ""
-        if claim.thought in ran:
-            settled = "run", "confirmed", f"thought {claim.thought} is marked as run", ""
-        elif faults := false_equations(claim.text):
-            settled = "arithmetic", "refuted", faults[0], claim.text
-        elif ruling in ("right", "wrong"):
-            verdict = "confirmed" if ruling == "right" else "refuted"
-            settled = "verifier", verdict, found.detail or f"proved {ruling}", ""
-        else:
-            settled = "", "", "", ""
-        claims.append(Claim(claim.text, claim.thought, {}, *settled))
-    return replace(s, claims=tuple(claims))
+def _settle(problem: str, claim: Claim, ruled: Any) -> Claim:
+    """Settle a claim that needs no reader: marked as run, false by arithmetic, ruled on by the verifier."""
+    if any(each.number == claim.thought and each.evidence == "ran" for each in quoted_thoughts(problem)):
+        why = f"thought {claim.thought} is marked as run"
+        return replace(claim, settled_by="run", verdict="confirmed", reason=why)
+    if faults := false_equations(claim.text):
+        why = {"verdict": "refuted", "reason": faults[0], "quote": claim.text}
+        return replace(claim, settled_by="arithmetic", **why)
+    if not isinstance(ruled, Verified) or ruled.verdict == "unknown":
+        return claim
+    verdict = "confirmed" if ruled.verdict == "right" else "refuted"
+    why = ruled.detail or f"proved {ruled.verdict}"
+    return replace(claim, settled_by="verifier", verdict=verdict, reason=why)
 
 
 def judge(problem: str, claim: Claim) -> Claim:

@@ -43,7 +43,7 @@ from ...core.strategy import (
     optional_field,
     problem_reception,
 )
-from . import finishing, plan_evaluation, planning, tasks
+from . import finishing, planning, tasks
 from .questions import (
     Complexity,
     ConversionReply,
@@ -56,7 +56,6 @@ from .questions import (
     QualityReply,
     SynthesisReply,
 )
-from .result import AnalysisDetails, conclude
 from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
@@ -78,8 +77,8 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     options=Options,
     calls=12,
     state=State,
-    conclude=conclude,
-    details=AnalysisDetails,
+    conclude=finishing.conclude,
+    details=finishing.AnalysisDetails,
     stages=(
         problem_reception(
             ("complexity_analysis", "plan_generation"),
@@ -138,7 +137,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                     "overall_score", "number", "0 is useless, 100 perfect.", minimum=0, maximum=100
                 ),
             ),
-            body=plan_evaluation.choose_plan,
+            body=planning.choose_plan,
             reply=EvaluationReply,
             max_output_tokens=SHORT_REPLY,
             example={
@@ -148,7 +147,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                     {"plan": "C", "reason": "Goes deep, but recommends nothing.", "overall_score": 72},
                 ]
             },
-            read=plan_evaluation.read_scores,
+            read=planning.read_scores,
             value=tuple[PlanScore, ...],
         ),
         Stage(

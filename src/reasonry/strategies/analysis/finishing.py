@@ -1,18 +1,22 @@
-"""Stages 5 to 7: going on or not, the synthesis, the focused answer."""
+"""Stages 5 to 7: going on or not, the synthesis, the focused answer; and the result, at any time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
-from msgspec.structs import replace
+from msgspec import Meta
+from msgspec.structs import asdict, replace
 
 from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
-from ...core.bodies import Body, Move, Thought, fail, go
+from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
+from ...core.details import AnswerDetails
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.problem import subject_of
 from ...reading import parse
 from ...reading.fit import Unreadable
+from .plain_text import result_text
 from .questions import (
     CAPTION_FIELD,
     DECIDE,
@@ -24,15 +28,17 @@ from .questions import (
     SynthesisReply,
     texts,
 )
-from .result import accepted_text
 from .state import (
     COST_LIMIT,
     Iteration,
+    Plan,
     State,
     affordable,
     ask,
     end_work,
     is_broke,
+    iteration_id,
+    plan_id,
     question,
     room,
     with_iteration,
@@ -50,7 +56,11 @@ def decide(s: State) -> Body:
     """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
     if s.ended is not None or not affordable(s, 1):
         return _close(s if s.ended else end_work(s, "cost_limit", COST_LIMIT))
-    s, (answer,) = yield from ask(s, _decision(s))
+    minimum, maximum = s.options.iterations
+    wanted = f"; at least {minimum} are wanted" if minimum > s.number else ""
+    worked = setbacks(s, (s.number,))
+    task = DECIDE.format(number=s.number, most=maximum, wanted=wanted, setbacks=worked)
+    s, (answer,) = yield from ask(s, question(s, "decide", task))
     if isinstance(answer, Failed):
         if answer.code != UNREADABLE or not s.accepted:
             return fail(s, "error", answer.message, answer.code)
@@ -60,7 +70,6 @@ def decide(s: State) -> Body:
     text = decision_text(reply, s.number)
     s = with_iteration(replace(s, history=(*s.history, text)), decision=reply)
     thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
-    minimum, maximum = s.options.iterations
     enforced = s.options.enforce_iterations and s.number < minimum
     if not reply.continue_iterations and not enforced:
         detail = reply.decision_rationale or "the work was found to be sufficient"
@@ -68,14 +77,6 @@ def decide(s: State) -> Body:
     if s.number >= maximum:
         return _close(end_work(s, "max_iterations", f"the limit of {maximum} iterations is reached"), thought)
     return _continue(s, thought)
-
-
-def _decision(state: State) -> Ask:
-    minimum, maximum = state.options.iterations
-    wanted = f"; at least {minimum} are wanted" if minimum > state.number else ""
-    worked = setbacks(state, (state.number,))
-    task = DECIDE.format(number=state.number, most=maximum, wanted=wanted, setbacks=worked)
-    return question(state, "decide", task)
 
 
 def _continue(state: State, thought: Thought) -> Move:
@@ -200,7 +201,11 @@ def focus(s: State) -> Body:
         return fail(s, "focused_answer_failed", COST_LIMIT)
     s, (answer,) = yield from ask(s, _focus(s), closes=True)
     if isinstance(answer, Failed):
-        value = _stated_value(s) if answer.code == UNREADABLE else None
+        # A final answer that is itself unchecked says nothing of the value.
+        is_unread = answer.code == UNREADABLE and not s.unchecked
+        value = (
+            s.focus.value(str(s.synthesis.final_answer)) if is_unread and s.focus and s.synthesis else None
+        )
         why = f"the value is the final answer's; no reply could be read: {answer.message}"
         final = None if value is None else s.final.fall_back(str(value), why)
         if final is None:
@@ -216,13 +221,6 @@ def focus(s: State) -> Body:
     if s.final.text is None:
         return repair_or_fail(replace(s, focused=None), can_ask=room(s) >= 0)
     return go(s, "final_response", *thoughts)
-
-
-def _stated_value(state: State) -> str | int | float | None:
-    """Return the value that the final answer is; None if it is none, or is itself unchecked."""
-    if state.focus is None or state.synthesis is None or state.unchecked:
-        return None
-    return state.focus.value(str(state.synthesis.final_answer))
 
 
 def _focus(state: State) -> Ask:
@@ -241,14 +239,107 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     """Read the value; anything but an allowed one is asked for again."""
     assert state.focus is not None, "asked only where one is wanted"
     reading = parse.read_form(replies[-1], FocusReply)
-    value_text, mode = (
-        (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
-    )
-    value = state.focus.value(value_text)
+    raw, mode = (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
+    value = state.focus.value(raw)
     if value is None and mode in ("text", "plain", "stated", "lines"):
-        value = state.focus.value_opening(str(value_text))
+        value = state.focus.value_opening(str(raw))
     return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 
 def _after_objections(state: State, task: str) -> str:
     return "\n\n".join([*state.final.objections, task])
+
+
+# -- what came of it
+
+
+def accepted_text(state: State) -> str | None:
+    """Return the accepted results as they are: the best there is before a synthesis."""
+    results = (
+        f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
+    )
+    return "\n\n".join(results) or None
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the focused value, else the final answer; before there is one, the accepted results."""
+    if state.focus is not None:
+        answer = None if state.focused is None else str(state.focused)
+    else:
+        answer = accepted_text(state) if state.synthesis is None else state.final.text
+    reason, detail = state.ended or ("success", "")
+    proved = "proved" if state.final.verification == "proved" else "given"
+    is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
+    certainty = "best_so_far" if is_cut else proved
+    return Conclusion(answer, reason, detail, document(state), certainty=certainty)
+
+
+class AnalysisDetails(AnswerDetails):
+    """What the details of a result have."""
+
+    complexity: Annotated[dict[str, Any] | None, Meta(description="How complex the query is, and why.")]
+    plans: Annotated[list[dict[str, Any]], Meta(description="The last plans, with their scores.")]
+    selected_plan: Annotated[dict[str, Any] | None, Meta(description="The chosen plan.")]
+    tasks: Annotated[list[dict[str, Any]], Meta(description="All tasks, with their results.")]
+    iterations: Annotated[list[dict[str, Any]], Meta(description="Plans and decision of each iteration.")]
+    synthesis: Annotated[dict[str, Any] | None, Meta(description="The `answer` and its `key_findings`.")]
+    final_answer: Annotated[str | None, Meta(description="The answer written from the synthesis.")]
+    focused_answer: Annotated[dict[str, Any] | None, Meta(description="Its `type` and `value`.")]
+    title: Annotated[str | None, Meta(description="A title for the answer.")]
+    headline: Annotated[str | None, Meta(description="A headline for the answer.")]
+    image_caption: Annotated[str | None, Meta(description="A caption, if an image is wanted.")]
+
+
+def document(state: State) -> dict[str, Any]:
+    """Return the analysis as the result document has it."""
+    made, focus, focused, now = state.synthesis, state.focus, state.focused, state.now
+    plans = [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)]
+    found = (each.complexity for each in reversed(state.iterations) if each.complexity)
+    return {
+        "complexity": _data(next(found, None)),
+        "plans": plans,
+        "selected_plan": None if now.selected is None else plans[now.selected],
+        "tasks": [task.document for task in state.tasks],
+        "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
+        "synthesis": made and {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
+        "final_answer": made and str(made.final_answer),
+        "title": made and made.title,
+        "headline": made and made.headline,
+        "image_caption": made.image_caption if made and state.options.image else None,
+        "focused_answer": {"type": focus.kind, "value": focused} if focus and focused is not None else None,
+        **state.final.document,
+        "diagnostics": {
+            "dropped_plans": [why for iteration in state.iterations for why in iteration.dropped]
+        },
+    }
+
+
+def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
+    decision = iteration.decision
+    return {
+        "id": iteration_id(number),
+        "iteration": number,
+        "complexity": _data(iteration.complexity),
+        "plans": [_plan(number, n, plan) for n, plan in enumerate(iteration.plans, 1)],
+        "selected_plan": None if iteration.selected is None else iteration.selected + 1,
+        "decision": decision
+        and {"continue_iterations": decision.continue_iterations, **(_data(decision) or {})},
+    }
+
+
+def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:
+    tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
+    reason = " ".join(dict.fromkeys(plan.reasons))
+    return {
+        "id": plan_id(iteration, plan.draft or number),
+        "number": number,
+        "tasks": tasks,
+        "overall_score": plan.score,
+        "reason": reason,
+    }
+
+
+def _data(reply: Any) -> dict[str, Any] | None:
+    if reply is None:
+        return None
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(reply).items()}

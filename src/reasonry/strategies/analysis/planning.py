@@ -1,8 +1,10 @@
-"""Stages 1 and 2: complexity, candidate plans."""
+"""Stages 1 to 3: complexity, candidate plans, and the plan that is selected."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,20 +14,26 @@ from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply, ToolReturned
 from ...core.strategy import inlined_schema
 from ...core.toolcard import card_named, cards_text, no_such_tool
+from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.fit import Unreadable
+from ...reading.fit import Unreadable, fit, unwrap
+from ...reading.json_in_text import json_values
+from ...reading.vote import tally
 from .questions import (
     ANGLES,
     ANY_LEVEL,
     COMPLEXITY,
     DEPENDS,
     DEPENDS_FIELD,
+    EVALUATE,
     LEAN,
     PLAN,
     TASKS,
     Complexity,
+    EvaluationReply,
     PlannedTask,
     PlanReply,
+    PlanScore,
     texts,
 )
 from .state import (
@@ -35,18 +43,23 @@ from .state import (
     Plan,
     State,
     Task,
+    affordable,
     ask,
     documents_shown,
     end_work,
-    is_unmeasured,
     plan_id,
     plan_letter,
     question,
     resources,
+    resources_shown,
     room,
+    votes_due,
     with_iteration,
 )
 from .tasks import move_on, setbacks
+
+_LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
+_LIST_NAMES = frozenset({"evaluations", "evaluation", "scores", "plans", "ratings", "results"})
 
 
 def receive(s: State) -> Body:
@@ -71,7 +84,7 @@ def _with_documents(state: State, found: ToolReturned | Failed) -> State:
 
 def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
-    task = COMPLEXITY.format(documents=documents_shown(s), setbacks=_before(s))
+    task = COMPLEXITY.format(documents=documents_shown(s), setbacks=setbacks(s, range(1, s.number)))
     s, (answer,) = yield from ask(s, question(s, "complexity", task))
     if isinstance(answer, Failed):
         return fail(s, "error", answer.message, answer.code)
@@ -86,14 +99,14 @@ def size_up(s: State) -> Body:
 
 def complexity_text(found: Complexity, number: int) -> str:
     """Return the findings as the history has them."""
-    lines = [f"Complexity, iteration {number}: {found.complexity_level}"]
     parts = {
+        f"Complexity, iteration {number}": found.complexity_level,
         "Dimensions": "; ".join(texts(found.dimensions)),
         "Key challenges": "; ".join(texts(found.key_challenges)),
         "Order": "; ".join(texts(found.sequential_dependencies)),
         "Iteration strategy": found.iteration_strategy,
     }
-    return "\n".join([*lines, *(f"{name}: {text}" for name, text in parts.items() if text)])
+    return "\n".join(f"{name}: {text}" for name, text in parts.items() if text)
 
 
 # -- stage 2: plans
@@ -134,8 +147,6 @@ def draft_plans(s: State) -> Body:
 def plans_due(state: State, asked: int = 0) -> int:
     """Return how many plans to ask for now, leaving enough to score them and to carry out one task."""
     wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
-    if is_unmeasured(state):
-        return min(1, wanted)
     votes = state.options.majority
     for due in range(wanted, 0, -1):
         scores = votes if have + due > 1 else 0
@@ -195,18 +206,14 @@ def _count_fault(state: State, count: int) -> str:
     fewest_tasks, most_tasks = _task_counts(state)
     if not state.options.enforce_task_counts or fewest_tasks <= count <= most_tasks:
         return ""
-    size = f"a {_level(state)} query has" if _level(state) else "a plan has"
+    level = state.now.complexity.complexity_level if state.now.complexity else ""
+    size = f"a {level} query has" if level else "a plan has"
     return f"the plan has {count} {'task' if count == 1 else 'tasks'}; {size} {fewest_tasks} to {most_tasks}"
-
-
-def _level(state: State) -> str | None:
-    return state.now.complexity.complexity_level if state.now.complexity else None
 
 
 def _task_counts(state: State) -> tuple[int, int]:
     """Return how few and how many tasks a plan should have."""
-    level = _level(state)
-    return TASKS[level] if level else ANY_LEVEL
+    return TASKS[state.now.complexity.complexity_level] if state.now.complexity else ANY_LEVEL
 
 
 def _plan_task(state: State, number: int) -> str:
@@ -220,12 +227,8 @@ def _plan_task(state: State, number: int) -> str:
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
-        setbacks=_before(state),
+        setbacks=setbacks(state, range(1, state.number)),
     )
-
-
-def _before(state: State) -> str:
-    return setbacks(state, range(1, state.number))
 
 
 def select_plan(state: State, index: int) -> State:
@@ -241,3 +244,129 @@ def select_plan(state: State, index: int) -> State:
 def plan_branch(state: State, number: int) -> str:
     """Return the branch that a candidate plan of the iteration at work is on."""
     return f"plan-{state.number}.{number}"
+
+
+# -- stage 3: scores
+
+
+def choose_plan(s: State) -> Body:
+    """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
+    ballots: list[str] = []
+    while due := affordable(s, votes_due(s, ballots)):
+        samples = range(len(ballots), len(ballots) + due)
+        s, replies = yield from ask(s, *(_score_question(s, sample) for sample in samples))
+        for reply in replies:
+            scores: tuple[PlanScore, ...] = reply.value if isinstance(reply, Reply) else ()
+            s = _book_scores(s, scores) if scores else s
+            highest = max(range(len(scores)), key=lambda place: scores[place].overall_score, default="")
+            ballots.append(str(highest))
+    votes = tally(list(filter(None, ballots)))
+    s = select_plan(s, int(votes[0].answer) if votes else 0)
+    return move_on(s, "plan_evaluation", *(_verdicts(s) if ballots else ()))
+
+
+def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
+    plans = [
+        replace(plan, scores=(*plan.scores, score.overall_score), reasons=(*plan.reasons, score.reason))
+        for plan, score in zip(state.now.plans, scores, strict=True)
+    ]
+    return with_iteration(state, plans=tuple(plans))
+
+
+def _verdicts(state: State) -> list[Thought]:
+    """Return what was said of each plan, and which was selected."""
+    thoughts = [
+        Thought(
+            f"Plan {plan_letter(number)}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),
+            score=plan.score,
+            branch=plan_branch(state, number),
+        )
+        for number, plan in enumerate(state.now.plans, 1)
+    ]
+    assert state.now.selected is not None, "selected before"
+    selected = state.now.plans[state.now.selected]
+    selection = f"Selected plan {plan_letter(state.now.selected + 1)}: {selected.shown_score}"
+    return [*thoughts, Thought(selection, data={"selected_plan": state.now.selected + 1})]
+
+
+# -- the questions
+
+
+def _score_question(state: State, sample: int) -> Ask:
+    """Ask for all plans; each vote is shown them in another order, since judges favour places."""
+    count = len(state.now.plans)
+    order = [(place + sample) % count + 1 for place in range(count)]
+    plans = "\n\n".join(f"Plan {plan_letter(n)}:\n{state.now.plans[n - 1].text}" for n in order)
+    reasons = ["strengths and weaknesses in a sentence", *(["…"] * (count - 1))]
+    shown = (
+        f'{{"plan": "{plan_letter(n)}", "reason": "{reason}", "overall_score": 0 to 100}}'
+        for n, reason in zip(order, reasons, strict=True)
+    )
+    wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
+    task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=wanted)
+    facts, form = {"candidates": count}, _form(count)
+    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts)
+
+
+def _form(count: int) -> dict[str, Any]:
+    form = inlined_schema(EvaluationReply)
+    evaluations = form["properties"]["evaluations"]
+    evaluations["minItems"] = evaluations["maxItems"] = count
+    evaluations["items"]["properties"]["plan"]["enum"] = [plan_letter(n) for n in range(1, count + 1)]
+    return form
+
+
+# -- the replies
+
+
+def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
+    """Read the scores of all plans, in the plans' order; every plan has to have one."""
+    count = ask.facts["candidates"]
+    reading = parse.read_form(replies[-1], EvaluationReply)
+    if isinstance(reading, Unreadable):
+        reading = _scores_by_letter(replies[-1], count) or reading
+    if isinstance(reading, Unreadable):
+        return reading
+    found: dict[str, PlanScore] = {}
+    letters = [plan_letter(number) for number in range(1, count + 1)]
+    for verdict in reading[0].evaluations:
+        letter = _letter_of(verdict.plan)
+        if letter not in letters:
+            return Unreadable(f"there is no plan {verdict.plan[:60]!r}; the plans are: {', '.join(letters)}")
+        if letter in found:
+            return Unreadable(f"plan {letter} has two scores")
+        found[letter] = replace(verdict, plan=letter)
+    if missing := [letter for letter in letters if letter not in found]:
+        return Unreadable(f"no score for plan {', '.join(missing)}; each plan needs one")
+    return tuple(found[letter] for letter in letters), reading[1]
+
+
+def _letter_of(name: str) -> str:
+    """Return the letter of the plan that a name means: `B`, `Plan B`, `2`; empty if it means none."""
+    match = _LETTER.fullmatch(name)
+    letter = match["letter"].upper() if match else ""
+    return plan_letter(int(letter)) if letter.isdigit() else letter
+
+
+def _scores_by_letter(reply: str, count: int) -> tuple[EvaluationReply, str] | None:
+    """Read scores by plan (`{"A": 78, …}`, `{"Plan A": {…}, …}`), or a list of them in the order of the plans."""
+    for value, mode in reversed(list(json_values(reply))):
+        listed = fit({"evaluations": _entries(value, count)}, EvaluationReply)
+        if not isinstance(listed, Unreadable):
+            return listed, mode
+    return None
+
+
+def _entries(value: Any, count: int) -> list[dict[str, Any]]:
+    inner = unwrap(value, _LIST_NAMES)
+    if isinstance(inner, dict):
+        named = (item for key, item in inner.items() if str(key).casefold() in _LIST_NAMES)
+        inner = next(named, inner)
+    if isinstance(inner, list) and len(inner) == count:
+        inner = {plan_letter(place): item for place, item in enumerate(inner, 1)}
+    if not isinstance(inner, dict):
+        return []
+    return [
+        {"plan": str(key), **item} if isinstance(item, dict) else {"plan": str(key), "overall_score": item}
+        for key, item in inner.items()
+    ]

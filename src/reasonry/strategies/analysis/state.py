@@ -33,10 +33,9 @@ from .questions import (
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
+"""Resources whose only argument is one text, which the query of a task is already: nobody is asked to convert it."""
 PASSED_THROUGH = ("py_executor",)
 """Resources that the query goes to by an edge of its own, past the conversion."""
-TAKES_THE_QUERY = frozenset({*BUILT_IN})
-"""Resources whose only argument is one text, which the query of a task is already: nobody is asked to convert it."""
 RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
@@ -135,7 +134,6 @@ class Task(Struct, frozen=True, omit_defaults=True):
     Attributes:
         number: In its plan, from 1.
         at: The stage that takes it further; `waiting` before it is opened, `over` when nothing is left to do.
-        passages: What was found in the user's documents; None: nothing was looked for yet.
         program: The last one written for it.
         errors: Of the attempts that failed.
         ballots: On its result, each with the reason; empty where no vote could be read.
@@ -150,7 +148,6 @@ class Task(Struct, frozen=True, omit_defaults=True):
     status: Literal["PENDING", "ACCEPTED", "REJECTED", "FAILED", "SKIPPED"] = "PENDING"
     reason: str = ""
     tool_input: dict[str, Any] = {}
-    passages: Any = None
     program: str = ""
     result: Any = None
     errors: tuple[str, ...] = ()
@@ -160,6 +157,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
     def title(self) -> str:
         """Its number, and which resource it is for."""
         return f"Task {self.number} ({self.resource_name})"
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The votes on its result, without their reasons."""
+        return [quality for quality, _ in self.ballots]
 
     @property
     def text(self) -> str:
@@ -327,13 +329,13 @@ def with_tasks(state: State, *changed: Task) -> State:
 
 def resources(options: Options) -> tuple[ToolCard, ...]:
     """Return what tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
-    tools = {card.name: card for card in options.tools}
-    program = tools.get(PY_EXECUTOR.name)
-    if program is not None:
-        described = f"{PY_EXECUTOR.description} {program.description}".strip()
-        program = ToolCard(PY_EXECUTOR.name, described, PY_EXECUTOR.parameters)
+    programs = [
+        replace(PY_EXECUTOR, description=f"{PY_EXECUTOR.description} {card.description}".strip())
+        for card in options.tools
+        if card.name == PY_EXECUTOR.name
+    ]
     extra = (card for card in options.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
-    return (KNOWLEDGE, LOGIC_KERNEL, *((program,) if program else ()), *extra)
+    return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
 
 
 # -- questions
@@ -410,12 +412,11 @@ def ask(
     Args:
         closes: A call that is kept back for the end may be used.
     """
-    count, is_first = sum(isinstance(each, Ask) for each in items), is_unmeasured(state)
-    retries = 0 if is_first else max(0, min(RE_ASKS, (room(state) + closes) / max(1, count) - 1))
-    effects = [replace(each, retries=int(retries)) if isinstance(each, Ask) else each for each in items]
+    count, is_first = sum(isinstance(each, Ask) for each in items), state.calls == 0 and room(state) == 1
+    retries = int(max(0, min(RE_ASKS, (room(state) + closes) / max(1, count) - 1)))
+    effects = [replace(each, retries=retries) if isinstance(each, Ask) else each for each in items]
     answers = yield request(state, *effects, give_failures=True)
-    state = _book_costs(state, answers)
-    lost = answers[0] if is_first and count else None
+    state, lost = _book_costs(state, answers), answers[0] if is_first and count else None
     if isinstance(lost, Failed) and lost.code == UNREADABLE and affordable(state, 1):
         fault = f"\n\nYour last reply could not be used: {lost.message}."
         repeated = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
@@ -446,11 +447,6 @@ def room(state: State) -> float:
     return (limit - state.spent_usd) / state.dearest_usd - kept + 1e-9
 
 
-def is_unmeasured(state: State) -> bool:
-    """Whether there is a limit and nobody knows yet what a call costs."""
-    return state.options.cost_limit is not None and state.calls == 0
-
-
 def is_broke(state: State) -> bool:
     """Whether nothing at all is left of the limit."""
     limit = state.options.cost_limit
@@ -462,10 +458,14 @@ def affordable(state: State, wanted: int) -> int:
     return int(max(0, min(wanted, room(state))))
 
 
-def votes_due(state: State, answers: Sequence[str], drawn: int) -> int:
-    """Return how many votes to draw now: as few as can settle the question, none where it is settled."""
-    left, votes = state.options.votes - drawn, tally(answers)
-    if drawn and (left <= 0 or is_settled(votes, left)):
+def votes_due(state: State, ballots: Sequence[str]) -> int:
+    """Return how many votes to draw now: as few as can settle the question, none where it is settled.
+
+    Args:
+        ballots: Those drawn; an empty one could not be read.
+    """
+    left, votes = state.options.votes - len(ballots), tally(list(filter(None, ballots)))
+    if ballots and (left <= 0 or is_settled(votes, left)):
         return 0
     lead = votes[0].count if votes else 0
     return min(left, max(1, state.options.majority - lead))

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.bodies import Body, Move, Thought, go, stay
+from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed, ToolReturned
 from ...core.json_schema import faults
@@ -57,7 +57,6 @@ from .state import (
     COST_LIMIT,
     PASSED_THROUGH,
     RETRIEVER,
-    TAKES_THE_QUERY,
     State,
     Task,
     affordable,
@@ -66,7 +65,6 @@ from .state import (
     end_work,
     question,
     resources,
-    room,
     votes_due,
     with_tasks,
 )
@@ -103,7 +101,8 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    is_free = to == "quality_evaluation" and not all(_votes_due(state, task) for task in _tasks_at(state, to))
+    due = (votes_due(state, task.verdicts) for task in _tasks_at(state, to))
+    is_free = to == "quality_evaluation" and not all(due)
     if not (is_free or affordable(state, 1)):
         return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
@@ -113,22 +112,17 @@ def _open_next(state: State) -> State:
     """Open the next task, or all that wait for no other; none that could not be paid to its end."""
     tasks = at_work(state)
     over = {task.number for task in tasks if task.at == "over"}
-    ready = [task for task in tasks if task.at == "waiting"]
-    if state.options.concurrent_tasks:
-        ready = [task for task in ready if over.issuperset(task.depends_on)]
-    else:
-        ready = ready[:1]
-    left, opening = room(state), list[Task]()
-    for task in ready:
-        writes = (task.resource_name not in TAKES_THE_QUERY) + (task.resource_name in REPLIES)
-        left -= writes + state.options.majority
-        if left < 0:
-            break
-        converts = task.resource_name not in PASSED_THROUGH
-        opening.append(replace(task, at="query_conversion" if converts else "task_execution"))
+    ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
+    ready = ready if state.options.concurrent_tasks else ready[:1]
+    calls = 1 + state.options.majority
+    opening = ready[: affordable(state, calls * len(ready)) // calls]
     if ready and not opening:
         return end_work(state, "cost_limit", COST_LIMIT)
-    return with_tasks(state, *opening)
+    begun = [
+        replace(task, at="task_execution" if task.resource_name in PASSED_THROUGH else "query_conversion")
+        for task in opening
+    ]
+    return with_tasks(state, *begun)
 
 
 def _tasks_at(state: State, stage: str) -> list[Task]:
@@ -166,7 +160,7 @@ def _errors(task: Task) -> str:
 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
-    ready = [task for task in _tasks_at(s, "query_conversion") if task.resource_name in TAKES_THE_QUERY]
+    ready = [task for task in _tasks_at(s, "query_conversion") if task.resource_name in BUILT_IN]
     s = with_tasks(s, *(replace(task, at="task_execution") for task in ready))
     tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: affordable(s, len(tasks))]
@@ -230,22 +224,26 @@ def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] |
 
 def execute(s: State) -> Body:
     """R ← resource(x): one attempt at each of the tasks at work, side by side."""
-    left, under_way = affordable(s, len(s.tasks)), list[tuple[Attempt, Effect]]()
+    left, changed = affordable(s, len(s.tasks)), list[Task]()
+    under_way: list[tuple[Task, Attempt, Any]] = []
     for task in _tasks_at(s, "task_execution"):
         asks = task.resource_name in BUILT_IN
         if left or not asks:
             left -= asks
-            attempt = ATTEMPTS.get(task.resource_name, _call)(s, task)
-            under_way.append((attempt, next(attempt)))
-    changed: list[Task] = []
+            under_way.append((task, ATTEMPTS.get(task.resource_name, _call)(s, task), None))
     while under_way:
-        s, answers = yield from ask(s, *(effect for _, effect in under_way))
-        before, under_way = under_way, []
-        for (attempt, _), answer in zip(before, answers, strict=True):
+        waiting = list[tuple[Task, Attempt, Effect]]()
+        for task, attempt, answer in under_way:
             try:
-                under_way.append((attempt, attempt.send(answer)))
+                waiting.append((task, attempt, attempt.send(answer)))
             except StopIteration as end:
                 changed.append(end.value)
+            except EffectFailed as lost:
+                changed.append(_book_failure(s, task, lost.failure))
+        if not waiting:
+            break
+        s, answers = yield from ask(s, *(effect for _, _, effect in waiting))
+        under_way = [(*each[:2], answer) for each, answer in zip(waiting, answers, strict=True)]
     changed.sort(key=lambda task: task.number)
     return move_on(with_tasks(s, *changed), "task_execution", *_results(changed), *_failures(changed))
 
@@ -254,55 +252,45 @@ Attempt = Generator[Effect, Any, Task]
 """One attempt at a task: yields what it asks of the model or of a tool, one after another; returns the task."""
 
 
+def _require(effect: Effect) -> Generator[Effect, Any, Any]:
+    """Yield an effect; return what it brought, or raise the failure, which is that of the attempt."""
+    answer = yield effect
+    if isinstance(answer, Failed):
+        raise EffectFailed(answer, (answer,))
+    return answer.value
+
+
 def _answer(state: State, task: Task) -> Attempt:
     """Find passages in the user's documents, unless they can be shown whole, and have the model say what is known."""
-    whole = state.overview.passages
-    if task.passages is None and whole is None and RETRIEVER in state.tool_names:
-        found = yield CallTool(RETRIEVER, {"query": task.text}, about=task.id)
-        if isinstance(found, Failed):
-            return _book_failure(state, task, found)
-        passages = found.value.get("passages", found.value) if isinstance(found.value, dict) else found.value
-        task = replace(task, passages=[] if passages is None else passages)
-    passages = list(whole) if task.passages is None and whole is not None else task.passages
-    written = yield _performance(state, task, passages)
-    if isinstance(written, Failed):
-        return _book_failure(state, task, written)
-    task, result = _own_verdict(task, written.value)
+    passages: Any = state.overview.passages
+    if passages is None and RETRIEVER in state.tool_names:
+        found = yield from _require(CallTool(RETRIEVER, {"query": task.text}, about=task.id))
+        passages = (found.get("passages", found) if isinstance(found, dict) else found) or []
+    passages = list(passages) if isinstance(passages, tuple) else passages
+    result = yield from _require(_performance(state, task, passages))
     return _hand_over(task, result if passages is None else {**result, "passages": passages})
 
 
 def _deduce(state: State, task: Task) -> Attempt:
     """Have the model deduce, and a formal claim of it checked; a check that failed says nothing."""
-    written = yield _performance(state, task)
-    if isinstance(written, Failed):
-        return _book_failure(state, task, written)
-    judged, result = _own_verdict(task, written.value)
+    result = yield from _require(_performance(state, task))
     claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
-        return _hand_over(judged, result)
-    arguments = claim if isinstance(claim, dict) else {"claim": claim}
-    checked = yield CallTool(CHECKER, arguments, about=task.id)
-    if isinstance(checked, Failed):
-        return _hand_over(task, {**result, "check": {"verdict": "unknown", "detail": checked.message}})
-    return _hand_over(task, {**result, "check": checked.value})
-
-
-def _own_verdict(task: Task, written: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
-    """Return the task with what whoever carried it out says of its result, where that was asked, and the result."""
-    result = {name: value for name, value in written.items() if name not in ("quality", "reason")}
-    return (_add_ballot(task, written) if "quality" in written else task), result
+        return _hand_over(task, result)
+    checked = yield CallTool(CHECKER, claim if isinstance(claim, dict) else {"claim": claim}, about=task.id)
+    is_lost = isinstance(checked, Failed)
+    check = {"verdict": "unknown", "detail": checked.message} if is_lost else checked.value
+    return _hand_over(task, {**result, "check": check})
 
 
 def _compute(state: State, task: Task) -> Attempt:
     """Have the model write a program, and run it."""
-    written = yield _performance(state, task)
-    if isinstance(written, Failed):
-        return _book_failure(state, task, written)
-    task = replace(task, program=written.value["code"])
+    written = yield from _require(_performance(state, task))
+    task = replace(task, program=written["code"])
     returned = yield CallTool("py_executor", {"code": task.program}, about=task.id)
     if fault := _execution_fault(returned):
         return _book_failure(state, task, fault)
-    return _hand_over(task, {**written.value, "output": returned.value})
+    return _hand_over(task, {**written, "output": returned.value})
 
 
 def _call(state: State, task: Task) -> Attempt:
@@ -310,7 +298,7 @@ def _call(state: State, task: Task) -> Attempt:
     returned = yield CallTool(task.resource_name, task.tool_input, about=task.id)
     if isinstance(returned, Failed):
         return _book_failure(state, replace(task, at="query_conversion"), returned)
-    return _hand_over(task, returned.value)
+    return replace(task, result=returned.value, at="quality_evaluation")
 
 
 ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
@@ -328,7 +316,11 @@ def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
     return Failed("tool_error", f"{value['status']}: {error}")
 
 
-def _hand_over(task: Task, result: Any) -> Task:
+def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
+    """Return a task with its result, and the verdict of whoever brought it, unless a claim of it was checked."""
+    is_judged = "quality" in brought and "check" not in brought
+    result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
+    task = _add_ballot(task, brought) if is_judged else task
     return replace(task, result=result, at="quality_evaluation")
 
 
@@ -378,7 +370,12 @@ def judge(s: State) -> Body:
 
     Nobody is asked where whoever brought the result has judged it and one vote is enough.
     """
-    due = _ballots_due(s)
+    due = [
+        (task, sample)
+        for task in _tasks_at(s, "quality_evaluation")
+        for sample in range(len(task.ballots), len(task.ballots) + votes_due(s, task.verdicts))
+    ]
+    due = due[: affordable(s, len(due))]
     s, answers = yield from ask(s, *(_judgement(s, task, sample) for task, sample in due))
     judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
@@ -388,7 +385,7 @@ def judge(s: State) -> Body:
             if isinstance(answer, Failed)
             else msgspec.to_builtins(answer.value),
         )
-    settled = {n: _settle(task) for n, task in judged.items() if not _votes_due(s, task)}
+    settled = {n: _settle(task) for n, task in judged.items() if not votes_due(s, task.verdicts)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
     s = replace(with_tasks(s, *(judged | settled).values()), history=(*s.history, *accepted))
     return move_on(s, "quality_evaluation", *(_verdict(task) for task in settled.values()))
@@ -397,19 +394,6 @@ def judge(s: State) -> Body:
 def _verdict(task: Task) -> Thought:
     text = f"{task.title} {task.status}: {task.reason}"
     return _record(task, text, quality=task.status, resource_name=task.resource_name)
-
-
-def _ballots_due(state: State) -> list[tuple[Task, int]]:
-    due = [
-        (task, sample)
-        for task in _tasks_at(state, "quality_evaluation")
-        for sample in range(len(task.ballots), len(task.ballots) + _votes_due(state, task))
-    ]
-    return due[: affordable(state, len(due))]
-
-
-def _votes_due(state: State, task: Task) -> int:
-    return votes_due(state, _votes(task), len(task.ballots))
 
 
 def _judgement(state: State, task: Task, sample: int) -> Ask:
@@ -426,12 +410,8 @@ def _add_ballot(task: Task, vote: Mapping[str, Any]) -> Task:
     return replace(task, ballots=(*task.ballots, (vote.get("quality", ""), vote.get("reason", ""))))
 
 
-def _votes(task: Task) -> list[str]:
-    return [quality for quality, _ in task.ballots if quality]
-
-
 def _settle(task: Task) -> Task:
-    votes = tally(_votes(task))
+    votes = tally(list(filter(None, task.verdicts)))
     verdict = "ACCEPTED" if votes and votes[0].answer == "ACCEPTED" else "REJECTED"
     last = task.ballots[-1][1]
     reason = next((reason for quality, reason in task.ballots if quality == verdict), last)
