@@ -132,10 +132,16 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side; after them y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why).
 
-    Of refuted drafts only, what the verifier said is why.
+    Of refuted drafts only, what the verifier said is why; else what the judge said in its last comparisons.
     """
     chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    s, drafts = yield from s.draw([(draft, _review(s, draft)) for draft in chosen] or [FRESH] * s.options.n)
+    verdicts = [verdict for heat in s.heats for verdict in heat if verdict.reason]
+    reviews = (
+        "\n".join([verdict.reason for verdict in verdicts if draft.number in verdict.shown][-2:])
+        for draft in chosen
+    )
+    earlier = [(draft, draft.why or review) for draft, review in zip(chosen, reviews, strict=True)]
+    s, drafts = yield from s.draw(earlier or [FRESH] * s.options.n)
     return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
 
 
@@ -224,13 +230,6 @@ def _texts_with_runs(s: State) -> dict[int, str]:
 
 def _refuted_drafts(s: State) -> list[Draft]:
     return [draft for draft in s.drafts if draft.status == "refuted"]
-
-
-def _review(s: State, draft: Draft) -> str:
-    """Return what was found of a draft: by a verifier, or by the judge in its last comparisons."""
-    verdicts = [verdict for heat in s.heats for verdict in heat if draft.number in verdict.shown]
-    reasons = [verdict.reason for verdict in verdicts if verdict.reason]
-    return draft.why or "\n".join(reasons[-2:])
 
 
 class BestOfNDetails(DraftsDetails, total=False):

@@ -208,7 +208,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     title="Chain of Thought",
     source="arXiv:2201.11903",
     summary="Reasons through a problem in steps before it answers: for arithmetic and logic.",
-    version=3,
     aliases=("cot",),
     options=Options,
     state=State,

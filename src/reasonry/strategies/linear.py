@@ -441,7 +441,6 @@ LINEAR: Strategy[State, Options] = Strategy(
     title="Linear thinking",
     source="this project",
     summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
-    version=3,
     calls=9,
     aliases=("base_sequential", "sequential"),
     options=Options,

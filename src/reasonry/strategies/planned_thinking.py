@@ -326,7 +326,6 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     title="Planned thinking",
     source="this project",
     summary="Keeps and refines a nested plan and executes it step by step: for long, composite problems.",
-    version=4,
     aliases=("chain_of_thought_node",),
     options=Options,
     state=State,

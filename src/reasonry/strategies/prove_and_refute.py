@@ -313,17 +313,15 @@ def judge(problem: str, claim: Claim) -> Claim:
     elif not fails and len(holds) >= 2:
         verdict, deciding = "confirmed", holds
     else:
-        found = [_say_vote(lens, vote, lens in counted) for lens, vote in claim.votes.items()]
+        found: list[str] = []
+        for lens, vote in claim.votes.items():
+            is_out = vote.verdict == "fails" and lens not in counted
+            why = vote.reason.strip().rstrip(".") or "no reason"
+            found.append(f"{lens}: {vote.verdict}{' (no place of the text)' if is_out else ''}, {why}")
         reason = "; ".join(found) or "no reader gave a verdict"
         return replace(claim, verdict="undecided", reason=reason)
     quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
     return replace(claim, verdict=verdict, reason=deciding[0].reason, quote=quote)
-
-
-def _say_vote(lens: str, vote: Attack, is_counted: bool) -> str:
-    is_out = vote.verdict == "fails" and not is_counted
-    why = vote.reason.strip().rstrip(".") or "no reason"
-    return f"{lens}: {vote.verdict}{' (no place of the text)' if is_out else ''}, {why}"
 
 
 def _is_quoted(text: str, quote: str) -> bool:

@@ -292,7 +292,6 @@ REACT: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03629",
     summary="Thinks, calls a tool and thinks again with the result: for problems that need facts.",
     options=Options,
-    version=4,
     state=State,
     conclude=conclude,
     details=ReactDetails,

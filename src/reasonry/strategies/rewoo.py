@@ -290,7 +290,6 @@ REWOO: Strategy[State, Options] = Strategy(
     source="arXiv:2305.18323",
     summary="Plans all tool calls at once, runs them side by side and answers once: for lookups known in advance.",
     options=Options,
-    version=3,
     state=State,
     conclude=conclude,
     details=RewooDetails,

@@ -190,7 +190,6 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     name="scratchpad",
     title="Scratchpad",
     source="arXiv:2112.00114",
-    version=2,
     summary="Computes in small steps and writes the state down: for algorithms and long calculations.",
     options=Options,
     state=State,

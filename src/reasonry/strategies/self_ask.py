@@ -278,7 +278,6 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     source="arXiv:2210.03350",
     summary="Answers sub-questions first, by itself or with a tool: for questions of several hops.",
     options=Options,
-    version=2,
     state=State,
     conclude=conclude,
     details=SelfAskDetails,

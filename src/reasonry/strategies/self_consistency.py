@@ -110,6 +110,11 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     group: Annotated[bool, Meta(description="Let a judge group answers that agree: another call.")] = False
     temperature: Annotated[float, Meta(ge=0, le=2, description="Temperature of samples of one call.")] = 0.7
 
+    @property
+    def draws_all(self) -> bool:
+        """Whether all samples are drawn at once."""
+        return self.at_once or self.first is not None
+
 
 NO_ANSWER = 'it states no answer; end with "Answer: …"'
 
@@ -134,11 +139,6 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The best so far of a path that was cut off; it has no vote."""
     groups: tuple[tuple[int, ...], ...] = ()
     """Answers that say the same, by their places among the different ones."""
-
-    @property
-    def drawn(self) -> int:
-        """How many samples were drawn."""
-        return len(self.drafts)
 
     @property
     def valid(self) -> list[Draft]:
@@ -180,25 +180,23 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         """How many samples may still be drawn: up to a point, one without a readable answer is drawn anew."""
         unreadable = sum(draft.code == UNREADABLE for draft in self.drafts)
         drawn_anew = min(unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
-        return self.options.samples - self.drawn + drawn_anew
+        return self.options.samples - len(self.drafts) + drawn_anew
 
     @property
     def is_over(self) -> bool:
         """Whether no further sample is worth drawing."""
-        first = self.options.first
-        if (
-            self.proved is not None
-            or self.remaining <= 0
-            or (first is not None and sum(bool(draft.answer) for draft in self.drafts) >= first)
-        ):
-            return True
-        return self._is_settled(self.votes, self.remaining)
+        return self.width == 0
 
     @property
     def width(self) -> int:
         """How many samples to draw now: those wanted in a round, else the fewest that could settle the vote."""
         options, votes, remaining = self.options, self.votes, self.remaining
-        if options.stop == "full" or options.at_once or options.first is not None:
+        is_full = (
+            options.first is not None and sum(bool(each.answer) for each in self.drafts) >= options.first
+        )
+        if self.proved or remaining <= 0 or is_full or self._is_settled(votes, remaining):
+            return 0
+        if options.stop == "full" or options.draws_all:
             return remaining
         if options.window is not None:
             return min(options.window, remaining)
@@ -224,14 +222,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 def sample_paths(s: State) -> Body:
     """(r_i, a_i) ~ P(r, a | prompt, question), one window; stay until no further sample is worth drawing."""
-    numbers = range(s.drawn, s.drawn + s.width)
+    numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
         return _add_samples(s, paths)[0].is_over
 
-    at_once = s.options.at_once or s.options.first is not None
-    drawn = [_path(s, number) for number in numbers]
-    paths = yield request(s, *drawn, give_failures=True, enough=is_decided if at_once else None)
+    enough = is_decided if s.options.draws_all else None
+    paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True, enough=enough)
     s, thoughts = _add_samples(s, paths)
     if s.options.verify and thoughts:
         yield request(s, *thoughts)
@@ -275,7 +272,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
     """Book what the paths brought; those that were cut off have no vote, and those that are missing none yet."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
-    for number, path in enumerate(paths, state.drawn + 1):
+    for number, path in enumerate(paths, len(state.drafts) + 1):
         was_cut = isinstance(path, Finished) and path.status == "cancelled"
         if path is None or was_cut or (isinstance(path, Failed) and path.code == STOPPED):
             unfinished = unfinished or (isinstance(path, Finished) and (path.short or path.answer)) or None
@@ -347,14 +344,14 @@ def conclude(state: State) -> Conclusion:
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
     document: dict[str, Any] = drafts_document(state.drafts, groups) | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
-        "samples_saved": max(0, state.options.samples - state.drawn) if state.is_over else 0,
+        "samples_saved": max(0, state.options.samples - len(state.drafts)) if state.is_over else 0,
         "samples_failed": len(lost),
     }
     if state.options.weigh:
         for entry, vote in zip(document["votes"], votes, strict=True):
             entry["weight"] = round(state.weight(vote), 4)
     without = f", {len(lost)} without an answer that could be read" if lost else ""
-    detail = f"{state.drawn} of {state.options.samples} samples drawn{without}"
+    detail = f"{len(state.drafts)} of {state.options.samples} samples drawn{without}"
     return Conclusion(
         state.leader, detail=detail, document=document, certainty="proved" if proved else "given"
     )
@@ -366,7 +363,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     source="arXiv:2203.11171",
     summary="Draws independent solutions and takes the most frequent answer: for problems with a short answer.",
     options=Options,
-    version=5,
     state=State,
     conclude=conclude,
     details=SelfConsistencyDetails,

@@ -192,7 +192,6 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     name="step_back",
     title="Step-Back",
     source="arXiv:2310.06117",
-    version=3,
     summary="Finds the principle first and reasons from it: for science and detailed questions.",
     options=Options,
     state=State,

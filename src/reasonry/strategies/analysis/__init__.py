@@ -71,7 +71,6 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     title="Analysis pipeline",
     source="this project",
     summary="Plans, executes and judges tasks, then answers in one word if you want: for decisions in programs.",
-    version=6,
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
     options=Options,

@@ -16,7 +16,6 @@ from ...core.events import Failed, Reply
 from ...core.problem import subject_of
 from ...reading import parse
 from ...reading.fit import Unreadable
-from .plain_text import result_text
 from .questions import (
     CAPTION_FIELD,
     DECIDE,
@@ -26,6 +25,7 @@ from .questions import (
     DecisionReply,
     FocusReply,
     SynthesisReply,
+    result_text,
     texts,
 )
 from .state import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,12 +12,12 @@ from msgspec.structs import replace
 
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
-from ...core.events import Failed, Reply, ToolReturned
+from ...core.events import Failed, Reply
 from ...core.strategy import inlined_schema
 from ...core.toolcard import card_named, cards_text, no_such_tool
 from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.fit import Unreadable, fit, unwrap
+from ...reading.fit import Unreadable, fit
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
 from .questions import (
@@ -59,7 +60,6 @@ from .state import (
 from .tasks import move_on, setbacks
 
 _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
-_LIST_NAMES = frozenset({"evaluations", "evaluation", "scores", "plans", "ratings", "results"})
 
 
 def receive(s: State) -> Body:
@@ -67,16 +67,11 @@ def receive(s: State) -> Body:
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
-        s = _with_documents(s, found)
+        with suppress(
+            msgspec.ValidationError
+        ):  # One that cannot say what documents there are is only searched.
+            s = replace(s, overview=msgspec.convert(getattr(found, "value", None), Overview))
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
-
-
-def _with_documents(state: State, found: ToolReturned | Failed) -> State:
-    """Return the state with what the retriever says of its documents; one that cannot is only searched."""
-    try:
-        return replace(state, overview=msgspec.convert(getattr(found, "value", None), Overview))
-    except msgspec.ValidationError:
-        return state
 
 
 # -- stage 1: complexity
@@ -324,13 +319,15 @@ def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanS
     count = ask.facts["candidates"]
     reading = parse.read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
-        reading = _scores_by_letter(replies[-1], count) or reading
+        reading = _scores_by_letter(replies[-1]) or reading
     if isinstance(reading, Unreadable):
         return reading
     found: dict[str, PlanScore] = {}
     letters = [plan_letter(number) for number in range(1, count + 1)]
     for verdict in reading[0].evaluations:
-        letter = _letter_of(verdict.plan)
+        match = _LETTER.fullmatch(verdict.plan)
+        letter = match["letter"].upper() if match else ""
+        letter = plan_letter(int(letter)) if letter.isdigit() else letter
         if letter not in letters:
             return Unreadable(f"there is no plan {verdict.plan[:60]!r}; the plans are: {', '.join(letters)}")
         if letter in found:
@@ -341,32 +338,17 @@ def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanS
     return tuple(found[letter] for letter in letters), reading[1]
 
 
-def _letter_of(name: str) -> str:
-    """Return the letter of the plan that a name means: `B`, `Plan B`, `2`; empty if it means none."""
-    match = _LETTER.fullmatch(name)
-    letter = match["letter"].upper() if match else ""
-    return plan_letter(int(letter)) if letter.isdigit() else letter
-
-
-def _scores_by_letter(reply: str, count: int) -> tuple[EvaluationReply, str] | None:
-    """Read scores by plan (`{"A": 78, …}`, `{"Plan A": {…}, …}`), or a list of them in the order of the plans."""
+def _scores_by_letter(reply: str) -> tuple[EvaluationReply, str] | None:
+    """Read scores by plan: `{"A": 78, …}`, `{"scores": {"Plan A": {…}, …}}`."""
     for value, mode in reversed(list(json_values(reply))):
-        listed = fit({"evaluations": _entries(value, count)}, EvaluationReply)
+        scores = value
+        while isinstance(scores, dict) and len(scores) == 1:
+            (scores,) = scores.values()
+        entries = [
+            {"plan": str(name), **(score if isinstance(score, dict) else {"overall_score": score})}
+            for name, score in (scores.items() if isinstance(scores, dict) else ())
+        ]
+        listed = fit({"evaluations": entries}, EvaluationReply)
         if not isinstance(listed, Unreadable):
             return listed, mode
     return None
-
-
-def _entries(value: Any, count: int) -> list[dict[str, Any]]:
-    inner = unwrap(value, _LIST_NAMES)
-    if isinstance(inner, dict):
-        named = (item for key, item in inner.items() if str(key).casefold() in _LIST_NAMES)
-        inner = next(named, inner)
-    if isinstance(inner, list) and len(inner) == count:
-        inner = {plan_letter(place): item for place, item in enumerate(inner, 1)}
-    if not isinstance(inner, dict):
-        return []
-    return [
-        {"plan": str(key), **item} if isinstance(item, dict) else {"plan": str(key), "overall_score": item}
-        for key, item in inner.items()
-    ]

@@ -18,7 +18,6 @@ from ...core.evidence import passages_text
 from ...core.toolcard import ToolCard
 from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
-from .plain_text import data_text
 from .questions import (
     DOCUMENTS,
     KNOWLEDGE,
@@ -30,6 +29,7 @@ from .questions import (
     PlannedTask,
     Quality,
     SynthesisReply,
+    data_text,
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")

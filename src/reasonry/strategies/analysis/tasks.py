@@ -30,7 +30,6 @@ from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
-from .plain_text import found_text, result_text
 from .questions import (
     CODE_ERRORS,
     CONVERT,
@@ -50,6 +49,8 @@ from .questions import (
     JudgedLogicReply,
     KnowledgeReply,
     LogicReply,
+    found_text,
+    result_text,
 )
 from .state import (
     BUILT_IN,
@@ -325,11 +326,14 @@ def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
 
 
 def _results(tasks: Sequence[Task]) -> list[Thought]:
-    done = [task for task in tasks if task.at == "quality_evaluation"]
-    texts = [f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in done]
     return [
-        _record(task, f"{task.title}: {text}", resource_name=task.resource_name)
-        for task, text in zip(done, texts, strict=True)
+        _record(
+            task,
+            f"{task.title}: {task.task_query}\n{result_text(task.resource_name, task.result)}",
+            resource_name=task.resource_name,
+        )
+        for task in tasks
+        if task.at == "quality_evaluation"
     ]
 
 
@@ -388,12 +392,16 @@ def judge(s: State) -> Body:
     settled = {n: _settle(task) for n, task in judged.items() if not votes_due(s, task.verdicts)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
     s = replace(with_tasks(s, *(judged | settled).values()), history=(*s.history, *accepted))
-    return move_on(s, "quality_evaluation", *(_verdict(task) for task in settled.values()))
-
-
-def _verdict(task: Task) -> Thought:
-    text = f"{task.title} {task.status}: {task.reason}"
-    return _record(task, text, quality=task.status, resource_name=task.resource_name)
+    thoughts = [
+        _record(
+            task,
+            f"{task.title} {task.status}: {task.reason}",
+            quality=task.status,
+            resource_name=task.resource_name,
+        )
+        for task in settled.values()
+    ]
+    return move_on(s, "quality_evaluation", *thoughts)
 
 
 def _judgement(state: State, task: Task, sample: int) -> Ask:

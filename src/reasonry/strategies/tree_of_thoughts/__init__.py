@@ -30,7 +30,8 @@ left to ask. The preset `seed` has none of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from itertools import zip_longest
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -98,11 +99,9 @@ def expand(to: str) -> Callable[[State], Body]:
         )
         s = replace(s, errors=(*s.errors, *unread))
         # A node whose steps could not be read stays a leaf, as long as there is a tree to go on with.
-        fatal = next((reply for reply in lost if reply.code != UNREADABLE), None)
         is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
-        if fatal is None and len(lost) == len(replies) and is_bare:
-            fatal = lost[0]
-        if fatal is not None:
+        is_bare = is_bare and len(lost) == len(replies)
+        if fatal := next((reply for reply in lost if is_bare or reply.code != UNREADABLE), None):
             return fail(s, "error", fatal.message, fatal.code)
         fresh: list[Node] = []
         thoughts: list[Thought] = []
@@ -137,18 +136,20 @@ def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThoug
 
 def evaluate(s: State) -> Body:
     """V_t = V(p, S'_t): what is proved wrong is pruned, what is proved right ends the search, the rest is valued."""
-    if s.options.verify and s.fresh:
-        claims = [
-            Verify(s.problem, (*s.texts(child.parent or ROOT), child.content), about=child.id)
-            for child in s.fresh
-        ]
-        verdicts = yield request(s, *claims, give_failures=True)
-        s = _prune(note_replies(s, "verification", verdicts), verdicts)
-        if s.winner is not None:
+    claims = [
+        Verify(s.problem, (*s.texts(child.parent or ROOT), child.content), about=child.id)
+        for child in (s.fresh if s.options.verify else ())
+    ]
+    verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
+    s = note_replies(s, "verification", verdicts)
+    looked_at = list(zip_longest(s.fresh, verdicts))
+    s = replace(s, fresh=tuple(_test(child, verdict, s.problem) for child, verdict in looked_at))
+    for child, verdict in looked_at:
+        if isinstance(verdict, Verified) and verdict.verdict == "right":
+            s = replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
             return _end_of_round(s, s.fresh)
-        if lost := next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None):
-            return fail(s, "error", lost.message, lost.code)
-    s = replace(s, fresh=tuple(_calculate(child, s.problem) for child in s.fresh))
+    if lost := next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None):
+        return fail(s, "error", lost.message, lost.code)
     alive = [child for child in s.fresh if not child.refuted]
     unscored = [child for child in alive if child.score is None]
     is_alone = len(alive) == len(unscored) == 1 and not s.frontier
@@ -171,27 +172,16 @@ def evaluate(s: State) -> Body:
     return _end_of_round(replace(s, errors=(*s.errors, *(["scores_parse_failed"] * len(failed)))), fresh)
 
 
-def _prune(s: State, verdicts: Sequence[Verified | Failed]) -> State:
-    """Mark what is proved wrong; end the search with the first that is proved right."""
-    fresh = list(s.fresh)
-    for place, (child, verdict) in enumerate(zip(s.fresh, verdicts, strict=True)):
-        if isinstance(verdict, Failed):
-            continue
-        if verdict.verdict == "wrong":
-            why = verdict.detail or "the verifier says that it is wrong"
-            fresh[place] = replace(child, refuted=True, score=0.0, why=why, dropped="verifier")
-        elif verdict.verdict == "right" and s.winner is None:
-            fresh[place] = replace(child, score=1.0)
-            s = replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
-    return replace(s, fresh=tuple(fresh))
-
-
-def _calculate(child: Node, problem: str) -> Node:
-    """Refute a thought with an equation that is not true."""
-    faults = [] if child.refuted else false_equations(child.content, about=problem)
-    if not faults:
-        return child
-    return replace(child, refuted=True, score=0.0, why="; ".join(faults), dropped="arithmetic")
+def _test(child: Node, verdict: Any, problem: str) -> Node:
+    """Refute a thought that a verifier finds wrong, or that has an equation that is not true."""
+    ruling = verdict.verdict if isinstance(verdict, Verified) else "unknown"
+    if ruling == "right":
+        return replace(child, score=1.0)
+    if ruling == "wrong":
+        why = verdict.detail or "the verifier says that it is wrong"
+        return replace(child, refuted=True, score=0.0, why=why, dropped="verifier")
+    why = "; ".join(false_equations(child.content, about=problem))
+    return replace(child, refuted=True, score=0.0, why=why, dropped="arithmetic") if why else child
 
 
 def _evaluations(s: State) -> Iterator[tuple[str, list[Node], int]]:
@@ -364,7 +354,6 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     name="tree_of_thoughts",
     title="Tree of Thoughts",
     source="arXiv:2305.10601",
-    version=4,
     summary="Tries several steps at each point, scores them and follows the best: for puzzles and plans.",
     aliases=("tot",),
     options=Options,

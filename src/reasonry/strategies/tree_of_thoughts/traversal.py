@@ -232,15 +232,13 @@ def prune_best(state: State, why: str) -> State:
     if not frontier and _promising(closed):
         return _end_with(closed, "exhausted")
     after = choose_next(state)
-    return _end_with(_refute_hopeless(after), "exhausted") if after.reason else after
-
-
-def _refute_hopeless(state: State) -> State:
-    """Refute what was valued 0 and is all that is left."""
-    nodes = state.nodes
-    for leaf in state.candidates:
+    if not after.reason:
+        return after
+    # What was valued 0 is all that is left.
+    nodes = after.nodes
+    for leaf in after.candidates:
         nodes = refute(nodes, leaf.id, VALUED_0, "hopeless")
-    return replace(state, nodes=nodes)
+    return _end_with(replace(after, nodes=nodes), "exhausted")
 
 
 def _end_with(state: State, reason: str) -> State:
