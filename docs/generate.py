@@ -387,7 +387,7 @@ def picture() -> str:
     from reasonry.surfaces.python.solving import solve_sync
 
     budget = Budget(calls=20)
-    live = Live("offline", "", budget)
+    live = Live()
     live.console = Console(
         file=io.StringIO(),
         record=True,

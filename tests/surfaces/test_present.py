@@ -113,14 +113,13 @@ def test_the_live_view_shows_the_plan_of_each_thought_above_what_is_spent(
     import reasonry
     from reasonry.surfaces.cli.watch import Live
 
-    live = Live("script", "", None)
+    live = Live()
     reasonry.solve_sync("17 + 25?", strategy="planned_thinking", model=script, store="memory", observer=live)
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0].startswith("planned_thinking · model script · run ")
+    assert shown[0].startswith("planned_thinking · model scripted:")
     assert shown[1:7] == [
         "Thought 1 · think: Set up.",
         *SHOWN,
         "Thought 2 · think: Evaluation: Right. It is 42.",
     ]
     assert live.latest == ""
-    assert live.in_flight == {}

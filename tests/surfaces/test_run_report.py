@@ -19,7 +19,6 @@ from reasonry.surfaces.cli.output import wrap_lines
 from reasonry.surfaces.run_report import (
     Block,
     Bullets,
-    Grid,
     Heading,
     Prose,
     markdown_page,
@@ -98,9 +97,9 @@ def shell(folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedP
 
 TOLD = [
     "Complexity: straightforward (libraries; speed)",
-    "Plan B  85/100  selected",
-    "Task 1  knowledge  ACCEPTED  Python web scraping",
-    "Task 2  knowledge  REJECTED  JavaScript web scraping: Nothing on Puppeteer.",
+    "Plan B · 85/100 · selected",
+    "Task 1 · knowledge · ACCEPTED · Python web scraping",
+    "Task 2 · knowledge · REJECTED · JavaScript web scraping: Nothing on Puppeteer.",
     "Decision: stop. Good coverage.",
     "Python is the safer choice",
     "- Python: Scrapy",
@@ -131,7 +130,7 @@ def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path)
     assert "<script>alert" not in page
     assert page_in(page)["answer"] == "Python"
     text = (tmp_path / "run.md").read_text("utf-8")
-    assert "| **Plan B** | **85/100** | **selected** | **so** |" in text
+    assert "- Plan B · 85/100 · selected · so" in text
     assert "\\<script>" in text
     assert "<script>" not in text.replace("\\<script>", "")
 
@@ -183,14 +182,9 @@ def test_a_thought_is_called_by_its_number_stage_line_and_score(thought: Thought
 
 @given(st.text(), st.text())
 def test_no_text_leaves_its_place_in_a_report(first: str, second: str) -> None:
-    blocks = [
-        Heading(first),
-        Prose(second),
-        Bullets((first, second)),
-        Grid(("a", "b"), ((first, second),), 0),
-    ]
-    rows = [line for line in markdown_page(blocks).splitlines() if line.startswith("| ")]
-    assert len(rows) == 2
+    blocks = [Heading(first), Prose(second), Bullets((first, second))]
+    items = [line for line in markdown_page(blocks).splitlines() if line.startswith("-")]
+    assert len(items) == 2
     assert text_of(blocks)
 
 

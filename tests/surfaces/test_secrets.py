@@ -198,7 +198,7 @@ def test_warnings_logs_and_error_documents_are_masked(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("size", [1, 3, 7, 60])
 def test_a_key_that_streams_in_bit_by_bit_is_never_shown(size: int) -> None:
     SECRETS.keep(KEY)
-    watch = Live("model", "", None)
+    watch = Live()
     said = f"{'so ' * 200}the key is {KEY} and that is all"
     for at in range(0, len(said), size):
         watch.text("e1", said[at : at + size])
@@ -208,7 +208,7 @@ def test_a_key_that_streams_in_bit_by_bit_is_never_shown(size: int) -> None:
 
 def test_the_answer_that_is_shown_as_it_comes_is_the_same_whichever_keys_are_kept() -> None:
     def shown() -> list[str]:
-        watch, latest = Live("model", "", None), list[str]()
+        watch, latest = Live(), list[str]()
         for piece in ("sk-watched-CANARX", "\n", "sk-watched-CANARY", "\n", "done"):
             watch.text("e1", piece)
             latest.append(watch.latest)

@@ -40,16 +40,7 @@ class Bullets(Struct, frozen=True, tag_field="kind", tag="bullets"):
     items: tuple[str, ...]
 
 
-class Grid(Struct, frozen=True, tag_field="kind", tag="table"):
-    """A table; the last column holds the longest texts."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    chosen: int | None = None
-    """Index of the row that was chosen, if one was."""
-
-
-Block = Heading | Prose | Bullets | Grid
+Block = Heading | Prose | Bullets
 
 
 def run_report(record: Record) -> list[Block]:
@@ -132,9 +123,9 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
         blocks += [Heading("Plan"), Prose(plan)]
     tasks = _objects(document.get("tasks"))
     for iteration in _objects(document.get("iterations")):
-        blocks += _iteration(
-            iteration, [task for task in tasks if task.get("iteration") == iteration.get("iteration")]
-        )
+        number = iteration.get("iteration")
+        items = _iteration(iteration, [task for task in tasks if task.get("iteration") == number])
+        blocks += [Heading(f"Iteration {number}"), Bullets(tuple(items))]
     claims, rate = _objects(document.get("claims")), document.get("refutation_rate")
     if claims and isinstance(rate, float):
         quotes = (f"{claim.get('verdict')}: “{claim['quote']}”" for claim in claims if claim.get("quote"))
@@ -161,35 +152,25 @@ def findings(document: Mapping[str, Any]) -> list[Block]:
     return [*blocks, Heading("Image caption"), Prose(caption)] if caption else blocks
 
 
-def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    yield Heading(f"Iteration {iteration.get('iteration')}")
-    complexity = iteration.get("complexity")
+def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    complexity, decision = iteration.get("complexity"), iteration.get("decision")
     if isinstance(complexity, Mapping):
         sides = complexity.get("dimensions")
         listed = "; ".join(map(str, sides)) if isinstance(sides, list) else _text(sides)
-        yield Prose(f"Complexity: {complexity.get('complexity_level')}" + (f" ({listed})" if listed else ""))
-    yield from _plans(_objects(iteration.get("plans")), iteration.get("selected_plan"))
-    if tasks:
-        rows = [(f"Task {n}", *_task_cells(task)) for n, task in enumerate(tasks, 1)]
-        yield Grid(("task", "resource", "verdict", "query"), tuple(rows))
-    decision = iteration.get("decision")
-    if isinstance(decision, Mapping):
-        yield Prose(_decision(decision))
-
-
-def _plans(plans: Sequence[Mapping[str, Any]], selected: Any) -> Iterator[Block]:
-    rows = [
-        (
-            plan_name(plan.get("number")),
-            score_of(plan.get("overall_score")),
-            "selected" if plan.get("number") == selected else "",
-            _text(plan.get("reason")),
+        yield f"Complexity: {complexity.get('complexity_level')}" + (f" ({listed})" if listed else "")
+    for plan in _objects(iteration.get("plans")):
+        number = plan.get("number")
+        chosen = "selected" if number == iteration.get("selected_plan") else ""
+        cells = plan_name(number), score_of(plan.get("overall_score")), chosen, _text(plan.get("reason"))
+        yield " · ".join(filter(None, cells))
+    for number, task in enumerate(tasks, 1):
+        resource, status, query, reason = (
+            _text(task.get(name)) for name in ("resource_name", "status", "query", "reason")
         )
-        for plan in plans
-    ]
-    chosen = next((place for place, plan in enumerate(plans) if plan.get("number") == selected), None)
-    if rows:
-        yield Grid(("plan", "score", "", "reason"), tuple(rows), chosen)
+        why = f": {reason}" if reason and status != "ACCEPTED" else ""
+        yield " · ".join(filter(None, (f"Task {number}", resource, status, query + why)))
+    if isinstance(decision, Mapping):
+        yield _decision(decision)
 
 
 def plan_name(number: Any) -> str:
@@ -200,13 +181,6 @@ def plan_name(number: Any) -> str:
 def score_of(score: Any) -> str:
     """Return a score of a plan as people write it; empty without one."""
     return f"{round(score, 1):g}/100" if isinstance(score, int | float) else ""
-
-
-def _task_cells(task: Mapping[str, Any]) -> tuple[str, str, str]:
-    status, reason = _text(task.get("status")), _text(task.get("reason"))
-    query = _text(task.get("query"))
-    why = f": {reason}" if reason and status != "ACCEPTED" else ""
-    return _text(task.get("resource_name")), status, query + why
 
 
 def _decision(decision: Mapping[str, Any]) -> str:
@@ -246,13 +220,3 @@ def _markdown_block(block: Block) -> Iterator[str]:
             yield from (f"> {line}".rstrip() for line in prose_lines(text))
         case Bullets(items):
             yield from (f"- {inline_text(item)}" for item in items)
-        case Grid(heads, rows, chosen):
-            yield _markdown_row(heads)
-            yield "|---" * len(heads) + "|"
-            for place, row in enumerate(rows):
-                cells = (inline_text(cell) for cell in row)
-                yield _markdown_row([f"**{cell}**" if place == chosen and cell else cell for cell in cells])
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

@@ -391,7 +391,6 @@ def analysis() -> Document:
             {"kind": "heading", "text": "Findings", "level": 2},
             {"kind": "prose", "text": "The fall is on phones alone, and begins with the release of 3 March."},
             {"kind": "bullets", "items": ["Desktop is flat.", "The form is below the fold on phones."]},
-            {"kind": "table", "heads": ["Plan", "Score"], "rows": [["A", "82"], ["B", "64"]], "chosen": 0},
         ],
     )
 

@@ -245,7 +245,7 @@ def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
         if thoughts and "sample-1" in at_work:
             drawn += 1
             assert {node.state for node in thoughts} <= {"open", "dropped"}
-            live = Live("world", "", None)
+            live = Live()
             live.stepped(run, Step(run.snapshot))
             assert thoughts[0].text in "".join(draw_lines(live.console, live.draw()))
             print_tree(record.document())

@@ -7,8 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...app.installed import describe_plugins
 from ...app.wiring import App
@@ -18,15 +17,15 @@ from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
-from ..setup.checks import SetUpEntry, find_entries, try_entries
+from ..setup.checks import find_entries, try_entries
 from .output import Column, print_line, print_table
 from .settings import Common, run_async
 
 _NOT_WORKING = 1
-_PARTS = (
-    Column("PART", itemgetter(0)),
-    Column("STATE", itemgetter(1)),
-    Column("ABOUT", itemgetter(2), narrowest=30, wraps=True),
+_COLUMNS = (
+    Column("PART", lambda part: part.name),
+    Column("STATE", lambda part: part.state),
+    Column("ABOUT", lambda part: part.about, narrowest=30, wraps=True),
 )
 
 _FOR: Mapping[str, str] = {
@@ -42,6 +41,15 @@ _FOR: Mapping[str, str] = {
     "telemetry": "traces for OpenTelemetry",
 }
 """The purpose of each extra."""
+
+
+class _Part(NamedTuple):
+    """Something that was looked at, its state, and what there is to say about it; a fault has a remedy."""
+
+    name: str
+    state: str
+    about: str = ""
+    remedy: str = ""
 
 
 def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
@@ -76,12 +84,23 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
         "plugins": describe_plugins(),
         "agents": _agents(Machine.here()),
     }
-    members = ("about", "problem", "remedy")
-    document["problems"] = [dict(zip(members, row, strict=True)) for row in _problems(document)]
-    common.show(document, lambda: _show(document))
+    parts = [*_look_over(document)]
+    faults = [part for part in parts if part.remedy]
+    document["problems"] = [
+        {"about": fault.name, "problem": fault.about, "remedy": fault.remedy} for fault in faults
+    ]
+
+    def draw() -> None:
+        print_table(_COLUMNS, (part for part in parts if not part.remedy))
+        for fault in faults:
+            print_line(f"\nPROBLEM: {fault.name}: {fault.about}\n  Remedy: {fault.remedy}.")
+        found = f"{present.count_of(len(faults), 'problem')} to fix." if faults else "No problem was found."
+        print_line("", found)
+
+    common.show(document, draw)
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
-    return _NOT_WORKING if document["problems"] else 0
+    return _NOT_WORKING if faults else 0
 
 
 def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -93,24 +112,28 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
     """Return the agents that are here, each with its entries, tried out."""
-    found, installed = find_entries(machine), machine.agents()
-    entries = [entry for entry in found if not entry.fault]
+    entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}
         SECRETS.keep_environment({**launch.env, **words})
     results = list(zip(entries, run_async(try_entries(machine, entries)), strict=True))
-    here = {agent.name: agent for agent in (*installed, *(part.agent for part in found))}
+    here = {agent.name: agent for agent in (*installed, *(entry.agent for entry in entries))}
     return [
         {
             "agent": agent.name,
             "title": agent.title,
             "installed": agent in installed,
             "skills": _skills(machine, agent),
-            "entries": [_entry_row(entry, check) for entry, check in results if entry.agent == agent],
-            "unreadable": [
-                {"file": str(entry.file), "message": entry.fault}
-                for entry in found
-                if entry.fault and entry.agent == agent
+            "entries": [
+                {
+                    "name": entry.name,
+                    "file": str(entry.file),
+                    "scope": "project" if entry.for_project else "user",
+                    "ok": None if "note" in check else "problem" not in check,
+                    **check,
+                }
+                for entry, check in results
+                if entry.agent == agent
             ],
         }
         for agent in here.values()
@@ -125,81 +148,54 @@ def _skills(machine: Machine, agent: Agent) -> str | None:
         return error.message
 
 
-def _entry_row(entry: SetUpEntry, check: Mapping[str, Any]) -> dict[str, Any]:
-    scope, ok = (
-        "project" if entry.for_project else "user",
-        None if "note" in check else "problem" not in check,
-    )
-    return {"name": entry.name, "file": str(entry.file), "scope": scope, "ok": ok, **check}
-
-
-def _problems(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the faults of what is set up or should work: its name, the problem and the remedy."""
-    if not document["store"]["ok"]:
-        remedy = "name another with --store or REASONRY_STORE, or correct what the message says"
-        yield "store", document["store"]["error"]["message"], remedy
-    for row in document["plugins"]:
-        if not row["loaded"]:
-            remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
-            yield row["name"], f"the plugin cannot be loaded: {row['why']}", remedy
-    for agent in document["agents"]:
-        title = agent["title"]
-        for file in agent["unreadable"]:
-            why = f"{file['file']} cannot be read: {file['message']}"
-            yield title, why, f"put the file right; {title} cannot read it either"
-        for row in agent["entries"]:
-            if row["ok"] is False:
-                stderr = " / ".join(row.get("stderr", ()))
-                why = f"{row['name']!r} in {row['file']} does not work: {row['problem']}"
-                why += f"; on standard error it said: {stderr}" if stderr else ""
-                yield title, why, row["remedy"]
-
-
-def _show(document: Mapping[str, Any]) -> None:
-    print_table(_PARTS, _rows(document))
-    for problem in document["problems"]:
-        print_line(f"\nPROBLEM: {problem['about']}: {problem['problem']}\n  Remedy: {problem['remedy']}.")
-    count = len(document["problems"])
-    print_line(f"\n{present.count_of(count, 'problem')} to fix." if count else "\nNo problem was found.")
-
-
-def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield each part that was looked at, its state, and what there is to say about it."""
+def _look_over(document: Mapping[str, Any]) -> Iterator[_Part]:
     about = f"Python {document['python']}, {document['system']}, in {document['installation']}"
-    yield "Reasonry", document["reasonry"], about
+    yield _Part("Reasonry", document["reasonry"], about)
     store, model = document["store"], document["model"]
     if store["ok"]:
-        yield "store", "usable", store["name"] + ("" if store["durable"] else ", which forgets all at exit")
+        about = store["name"] + ("" if store["durable"] else ", which forgets all at exit")
+        yield _Part("store", "usable", about)
+    else:
+        remedy = "name another with --store or REASONRY_STORE, or correct what the message says"
+        yield _Part("store", "not usable", store["error"]["message"], remedy)
     why = model["why"] if model["ok"] else model["error"]["message"]
     if model.get("name") == "offline":
         why = "number puzzles alone: no key is set and no Ollama runs"
-    yield "without --model", model.get("name", "none"), why
+    yield _Part("without --model", model.get("name", "none"), why)
     for row in document["models"]:
-        yield f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"]
+        yield _Part(f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"])
     for row in document["sandboxes"]:
         why = row.get("reason", "").removeprefix(f"the sandbox {row['name']} cannot be used: ")
-        yield f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", why
+        yield _Part(f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", why)
     missing = [f"{row['name']} ({row['for']})" for row in document["extras"] if not row["installed"]]
     if missing:
         about = f"{', '.join(missing)}; to install one: {install_hint('NAME')}"
-        yield "optional parts", "not installed", about
-    yield from ((f"plugin {row['name']}", "loaded", "") for row in document["plugins"] if row["loaded"])
+        yield _Part("optional parts", "not installed", about)
+    for row in document["plugins"]:
+        remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
+        fault = "" if row["loaded"] else f"it cannot be loaded: {row['why']}"
+        yield _Part(f"plugin {row['name']}", "loaded", fault, remedy if fault else "")
     for agent in document["agents"]:
-        yield from _agent_rows(agent)
+        yield from _look_at_agent(agent)
     if not document["agents"]:
-        yield "agents", "none", "no agent was found on this machine that Reasonry could be set up in"
+        yield _Part("agents", "none", "no agent was found on this machine that Reasonry could be set up in")
 
 
-def _agent_rows(agent: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _look_at_agent(agent: Mapping[str, Any]) -> Iterator[_Part]:
     title, entries = agent["title"], agent["entries"]
-    if not entries and not agent["unreadable"]:
-        yield title, "not set up", f"reasonry setup {agent['agent']}"
+    if not entries:
+        yield _Part(title, "not set up", f"reasonry setup {agent['agent']}")
     for row in entries:
-        state = {True: "works", False: "does not work", None: "not tried"}[row["ok"]]
-        about = f"{row['name']!r} of {row['file']}"
-        if row["ok"]:
+        about = f"{row['name']!r} in {row['file']}" if row["name"] else row["file"]
+        if row["ok"] is None:
+            yield _Part(title, "not tried", f"{about}: {row['note']}")
+        elif row["ok"]:
             tools = f"tools {', '.join(row['tools'])}"
-            about += f": {row['server']} answered in {row['ms']} ms, protocol {row['protocol']}, {tools}"
-        yield title, state, f"{about}: {row['note']}" if "note" in row else about
+            reply = f"{row['server']} answered in {row['ms']} ms, protocol {row['protocol']}, {tools}"
+            yield _Part(title, "works", f"{about}: {reply}")
+        else:
+            stderr = " / ".join(row.get("stderr", ()))
+            why = f"{row['problem']}; on standard error it said: {stderr}" if stderr else row["problem"]
+            yield _Part(title, "does not work", f"{about}: {why}", row["remedy"])
     if agent["skills"] not in (None, "current") and any(row["scope"] == "user" for row in entries):
-        yield f"{title}, skills", agent["skills"], f"reasonry setup {agent['agent']}"
+        yield _Part(f"{title}, skills", agent["skills"], f"reasonry setup {agent['agent']}")

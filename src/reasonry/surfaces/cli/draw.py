@@ -11,16 +11,16 @@ Everything else stays as it is written, and all of it does in code, in a pipe an
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
 from .. import present
-from ..run_report import Block, Bullets, Grid, Heading, Prose
+from ..run_report import Block, Bullets, Heading, Prose
 from .output import draw_lines, open_console, print_inert_lines, print_line
 
 if TYPE_CHECKING:
@@ -90,16 +90,6 @@ def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
                 print_answer(text, "  ", stream)
             case Bullets(items):
                 print_line(*(f"  - {' '.join(item.split())}" for item in items), stream=stream)
-            case Grid():
-                print_line(*_grid_lines(block), stream=stream)
-
-
-def _grid_lines(grid: Grid) -> Iterator[str]:
-    columns = list(zip(*grid.rows, strict=True))
-    widths = [max(map(len, column)) for column in columns[:-1]]
-    for row in grid.rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False) if width]
-        yield f"  {'  '.join([*cells, ' '.join(row[-1].split())])}".rstrip()
 
 
 def plain_latex(text: str) -> str:
@@ -271,26 +261,22 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
     """
     from rich.text import Text
 
-    lines: dict[str | None, list[Document]] = {None: []}
-    leaving, shown = defaultdict[int | None, list[Any]](list), set[int]()
+    # What a row is sorted by: the `seq` of the thought a branch left, that of its first thought, that of the row's.
+    lines: dict[str | None, tuple[float, ...]] = {None: ()}
+    places, rows = dict[int, tuple[float, ...]](), dict[tuple[float, ...], Document | str]()
     for thought in thoughts:
-        name, left = thought.get("branch_id"), thought.get("branch_from_seq")
-        if name not in lines:
-            leaving[left if left in shown else None].append(name)
-        lines.setdefault(name, []).append(thought)
-        shown.add(thought["seq"])
-    # Branches may be nested deeper than calls.
-    waiting: list[tuple[int, str | Document | None]] = [(0, None)]
-    waiting[:0] = [(1, name) for name in reversed(leaving[None])]
-    while waiting:
-        depth, item = waiting.pop()
-        if isinstance(item, Mapping):
-            yield from _thought(item, 2 * depth)
-            waiting += [(depth + 2, branch) for branch in reversed(leaving[item["seq"]])]
+        name, seq = thought.get("branch_id"), thought["seq"]
+        if name is not None and name not in lines:
+            lines[name] = (*places.get(thought.get("branch_from_seq", 0), (math.inf,)), seq)
+            rows[lines[name]] = name
+        places[seq] = (*lines[name], seq)
+        rows[places[seq]] = thought
+    for place in sorted(rows):
+        row, indent = rows[place], 2 * len(place) - 2
+        if isinstance(row, str):
+            yield indent, "", Text(f"⎇ {clip(row, 40)}", "magenta")
         else:
-            if item is not None:
-                yield 2 * depth - 2, "", Text(f"⎇ {clip(item, 40)}", "magenta")
-            waiting += [(depth, thought) for thought in reversed(lines[item])]
+            yield from _thought(row, indent)
 
 
 def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:

@@ -193,10 +193,9 @@ def resume_(
         if coach:
             return await app.coach_take_over(own, participants, limit, brief=brief)
         async with app.engine.open(own) as opened:
-            model = settings.models.model or opened.run.participants.model
             if not silent:
                 _note_reopening(opened.result)
-            with watching(silent, model, "", limit or opened.run.budget, full=shown.full) as watch:
+            with watching(silent, full=shown.full) as watch:
                 return await await_drive(app, own, app.go_on(opened, participants, limit, watch))
 
     if coach:
@@ -243,10 +242,10 @@ def fork_(
         source = await app.engine.recorded_run(await app.run_id(run_id))
         participants = await app.equip(settings.participants(), budget or source.budget)
         order, performers = await app.order_fork(source, participants, options, budget, coached=coach)
-        fork, model = source.fork(at), order.participants.model
+        fork = source.fork(at)
         if coach:
             return await app.coach(brief=brief).start(order, performers, fork)
-        with watching(settings.common.as_data, model, "", budget, full=shown.full) as watch:
+        with watching(settings.common.as_data, full=shown.full) as watch:
             return await app.solve(order, performers, watch, fork), False
 
     if coach:

@@ -49,8 +49,7 @@ def solve(
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
-        model, why = order.participants.model, app.pool.model_why
-        with watching(silent, model, why, order.budget, full=shown.full) as watch:
+        with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
             async with app.engine.begin(order) as opened:

@@ -100,6 +100,9 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[
     async def try_out(entry: SetUpEntry) -> dict[str, Any]:
         if entry.note:
             return {"note": entry.note}
+        if entry.fault:
+            remedy = f"put the file right; {entry.agent.title} cannot read it either"
+            return {"problem": f"it cannot be read: {entry.fault}", "remedy": remedy}
         if entry.launch is None:
             remedy = "take it out, or set it up again with --force"
             return {"problem": "the entry names no command", "remedy": remedy}

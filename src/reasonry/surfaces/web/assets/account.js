@@ -1,7 +1,7 @@
-// What came of it in words: headings, prose, lists and tables of the record.
+// What came of it in words: headings, prose and lists of the record.
 
 import { LONG_TEXT } from "./detail.js";
-import { byId, element, show, table } from "./dom.js";
+import { byId, element, show } from "./dom.js";
 
 /** @param {import("./record.js").Recorded} record */
 export function drawAccount({ page }) {
@@ -18,12 +18,6 @@ function block(one) {
       return element(one.level > 2 ? "h4" : "h3", {}, one.text);
     case "bullets":
       return element("ul", {}, ...one.items.map((item) => element("li", {}, item)));
-    case "table": {
-      const made = table("", one.heads, one.rows);
-      made.caption.remove();
-      made.tBodies[0].rows[one.chosen ?? -1]?.classList.add("chosen");
-      return element("div", { class: "scroll" }, made);
-    }
     default:
       return element("p", { class: one.text?.length > LONG_TEXT ? "prose long" : "prose" }, one.text ?? "");
   }
