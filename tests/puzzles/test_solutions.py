@@ -43,7 +43,7 @@ def test_solving_agrees_with_brute_force(numbers: list[int], target: int) -> Non
     assert (term is not None) == brute_force(asked.numbers, asked.target)
     if term is not None:
         assert check(f"{term} = {target}", asked) == (True, "")
-        position = follow(asked, [str(move) for move in moves_of(term)])
+        position = follow(asked, [move.equation for move in moves_of(term)])
         assert (position.fault, position.numbers) == ("", (asked.target,))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.puzzles.steps import expressions, final_expression, follow
-from reasonry.puzzles.term import Puzzle, PuzzleMove, format_number, legal_moves
+from reasonry.puzzles.term import Puzzle, Term, format_number, join, legal_moves
 
 from ..servers.game24 import read_moves
 
@@ -113,8 +113,8 @@ def test_fractions_are_one_number_or_a_division_as_it_fits() -> None:
 
 def test_moves_and_expressions_are_found_in_prose() -> None:
     assert read_moves("10 - 4 = 6; then 8 / 3 = 8/3 and (1 + 2) * 3 = 9") == [
-        PuzzleMove(Fraction(10), "-", Fraction(4), Fraction(6)),
-        PuzzleMove(Fraction(8), "/", Fraction(3), Fraction(8, 3)),
+        join(Term(Fraction(10)), "-", Term(Fraction(4))),
+        join(Term(Fraction(8)), "/", Term(Fraction(3))),
     ]
     assert list(expressions("The answer is (10 - 4) * (13 - 9) = 24.")) == [["(10 - 4) * (13 - 9)", "24"]]
 
@@ -122,7 +122,7 @@ def test_moves_and_expressions_are_found_in_prose() -> None:
 def test_moves_are_written_so_that_they_are_read_back() -> None:
     for numbers in ((3, 3, 8), (1, -2), ("8/3", "1/2", "-1/3")):
         for move in legal_moves(list(map(Fraction, numbers))):
-            assert read_moves(str(move)) == [move]
+            assert read_moves(move.equation) == [move]
     assert format_number(Fraction(8, 3)) == "8/3"
 
 

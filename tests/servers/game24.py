@@ -17,7 +17,7 @@ from reasonry.puzzles.expression import judge_sides, read_expression
 from reasonry.puzzles.reading import read_puzzle
 from reasonry.puzzles.solutions import solve_numbers
 from reasonry.puzzles.steps import expressions, final_expression, follow
-from reasonry.puzzles.term import Puzzle, PuzzleMove, Term
+from reasonry.puzzles.term import Puzzle, Term
 
 from .brain import ChatRequest
 
@@ -112,14 +112,14 @@ play = Player()
 """The player as the command line of the server takes it."""
 
 
-def read_moves(text: str) -> list[PuzzleMove]:
+def read_moves(text: str) -> list[Term]:
     """Return the moves of two numbers written in a text, such as `10 - 4 = 6; 13 - 9 = 4 (left: 4 6)`."""
-    moves: list[PuzzleMove] = []
+    moves: list[Term] = []
     for sides in expressions(text):
         match [read_expression(side, compact=True) for side in sides]:
             case [Term(op=op, left=Term() as left, right=Term() as right), Term(value=result)]:
                 if not any(part.op and not part.tight for part in (left, right)):
-                    moves.append(PuzzleMove(left.value, op, right.value, result))
+                    moves.append(Term(result, op, Term(left.value), Term(right.value)))
     return moves
 
 

@@ -23,7 +23,7 @@ from ..errors import ModelError
 from ..puzzles.reading import read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, final_expression, follow
-from ..puzzles.term import Puzzle, PuzzleMove, Term, format_number, legal_moves, moves_of
+from ..puzzles.term import Puzzle, Term, format_number, legal_moves, moves_of
 
 SLOW_NUMBERS = 5
 """From this many numbers on, computing takes long enough that other work should continue meanwhile."""
@@ -96,13 +96,13 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
         case "reason" if "steps" in (ask.form or {}).get("properties", {}):
             term = _solve(puzzle)
-            return {"steps": [str(move) for move in moves_of(term)], "answer": _answer(puzzle, term)}
+            return {"steps": [move.equation for move in moves_of(term)], "answer": term.equation}
         case "answer":
             return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
         case _ if facts.kind == "sample" or (
             (ask.form or {}).get("required") == ["answer"] and ask.facts.keys() <= {"kind", "problem"}
         ):
-            return {"answer": _answer(puzzle, _solve(puzzle))}
+            return {"answer": _solve(puzzle).equation}
         case _:
             raise _refusal()
 
@@ -114,10 +114,6 @@ def _solve(puzzle: Puzzle) -> Term:
         numbers = ", ".join(map(format_number, puzzle.numbers))
         raise _refusal(f"{format_number(puzzle.target)} cannot be made from {numbers}")
     return term
-
-
-def _answer(puzzle: Puzzle, term: Term) -> str:
-    return f"{term} = {format_number(puzzle.target)}"
 
 
 def propose(
@@ -140,7 +136,7 @@ def propose(
     return thoughts or [f"nothing is left to do with {', '.join(map(format_number, position.numbers))}"]
 
 
-def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[PuzzleMove]]:
+def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[Term]]:
     solution = solve_numbers(numbers, puzzle.target)
     if solution is not None:
         yield moves_of(solution)[:size]
@@ -154,22 +150,22 @@ def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator
         yield line
 
 
-def _appeal(move: PuzzleMove, target: Fraction) -> tuple[bool, Fraction]:
-    return move.result.denominator != 1 or move.result <= 0, abs(move.result - target)
+def _appeal(move: Term, target: Fraction) -> tuple[bool, Fraction]:
+    return move.value.denominator != 1 or move.value <= 0, abs(move.value - target)
 
 
-def _after(numbers: tuple[Fraction, ...], move: PuzzleMove) -> tuple[Fraction, ...]:
+def _after(numbers: tuple[Fraction, ...], move: Term) -> tuple[Fraction, ...]:
     left = list(numbers)
-    left.remove(move.a)
-    left.remove(move.b)
-    return tuple(sorted([*left, move.result]))
+    for number in move.numbers:
+        left.remove(number)
+    return tuple(sorted([*left, move.value]))
 
 
-def _format_line(position: Position, line: Sequence[PuzzleMove]) -> str:
+def _format_line(position: Position, line: Sequence[Term]) -> str:
     left = position.numbers
     for move in line:
         left = _after(left, move)
-    return f"{'; '.join(map(str, line))} (left: {' '.join(map(format_number, left))})"
+    return f"{'; '.join(move.equation for move in line)} (left: {' '.join(map(format_number, left))})"
 
 
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:

@@ -97,31 +97,23 @@ class Taking:
 
     def build(self, term: Term) -> Term | None:
         """Return the term made of what is in the pool, which then no longer holds it; None if something is missing."""
-        if term.left is None or term.right is None or self._is_one_number(term, term.right):
-            return self._take(term.value)
-        made = self._made_before(term) if self.reuse else None
-        if made is not None:
-            self.pool.remove(made)
-            return made
+        for part in self.pool:
+            if part.value == term.value and self._stands_for(term, part):
+                self.pool.remove(part)
+                return part
+        if term.left is None or term.right is None:
+            self.missing = term.value
+            return None
         left = self.build(term.left)
-        right = None if left is None else self.build(term.right)
-        return None if left is None or right is None else join(left, term.op, right)
+        right = left and self.build(term.right)
+        return left and right and join(left, term.op, right)
 
-    def _is_one_number(self, term: Term, below: Term) -> bool:
-        lowest = term.value.denominator == below.value != 1
-        return term.tight and lowest and any(part.value == term.value for part in self.pool)
-
-    def _made_before(self, term: Term) -> Term | None:
-        same = (part for part in self.pool if part.op and part.value == term.value)
-        return next((part for part in same if part.numbers == term.numbers), None)
-
-    def _take(self, value: Fraction) -> Term | None:
-        found = next((part for part in self.pool if part.value == value), None)
-        if found is None:
-            self.missing = value
-        else:
-            self.pool.remove(found)
-        return found
+    def _stands_for(self, term: Term, part: Term) -> bool:
+        """Whether a term means a part of its value: a number, `8/3`, or the numbers of which the part was made."""
+        if term.left is None or term.right is None:
+            return True
+        is_number = term.tight and term.value.denominator == term.right.value != 1
+        return is_number or (self.reuse and part.op != "" and part.numbers == term.numbers)
 
 
 def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..patterns import lazy_pattern
 from .equations import plain_text
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse
-from .term import Puzzle, Term, format_number, join
+from .term import Puzzle, Term, format_number, join, moves_of
 
 MAX_TEXT_CHARS: Final = 50_000
 """Of a longer text only the end is read."""
@@ -78,7 +78,7 @@ def final_expression(puzzle: Puzzle, position: Position) -> str | None:
     """Return a solved puzzle as one equation, `(10 - 4) * (13 - 9) = 24`; None where the target is not reached."""
     if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
-    return f"{position.left[0]} = {format_number(puzzle.target)}"
+    return position.left[0].equation
 
 
 def expressions(text: str) -> Iterator[list[str]]:
@@ -151,16 +151,12 @@ def _move(position: Position, sides: list[str]) -> Position:
 def _exact(term: Term, position: Position) -> Term:
     """Return a term with every rounded number in it replaced by what it stands for."""
     if term.left is None or term.right is None:
-        return term
-    left, right = (_exact_number(part, position) for part in (term.left, term.right))
+        if not term.decimals or term.value in position.numbers:
+            return term
+        known = (part.value for part in (*position.left, *position.made) if term.stands_for(part.value))
+        return Term(next(known, term.value))
+    left, right = _exact(term.left, position), _exact(term.right, position)
     return term if (left, right) == (term.left, term.right) else join(left, term.op, right)
-
-
-def _exact_number(part: Term, position: Position) -> Term:
-    if part.op or not part.decimals or part.value in position.numbers:
-        return _exact(part, position)
-    known = (term.value for term in (*position.left, *position.made) if part.stands_for(term.value))
-    return Term(next(known, part.value))
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
@@ -182,12 +178,8 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 def _repeats(term: Term, made: Term) -> bool:
     """Whether a term repeats one made before: the same value of the same two parts, or of the same numbers."""
-    if term.value != made.value or term.left is None or term.right is None:
-        return False
-    parts = sorted([term.left.value, term.right.value])
-    assert made.left is not None
-    assert made.right is not None
-    return parts == sorted([made.left.value, made.right.value]) or term.numbers == made.numbers
+    parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
+    return term.value == made.value and (parts == before or term.numbers == made.numbers)
 
 
 def _compare_left(position: Position, text: str, end: int) -> Position:

@@ -39,6 +39,11 @@ class Term(Struct, frozen=True):
             return [self.value]
         return sorted(self.left.numbers + self.right.numbers)
 
+    @property
+    def equation(self) -> str:
+        """What it comes to, as `10 - 4 = 6`."""
+        return f"{self} = {format_number(self.value)}"
+
     def stands_for(self, value: Fraction) -> bool:
         """Whether a number, as it is written, is a value: exactly, or to within one in its last digit after a point."""
         if self.op or not self.decimals:
@@ -51,21 +56,6 @@ class Term(Struct, frozen=True):
         left = _parenthesize(self.left, self.op, right=False)
         right = _parenthesize(self.right, self.op, right=True)
         return f"{left} {self.op} {right}"
-
-
-class PuzzleMove(Struct, frozen=True):
-    """Two numbers joined into one."""
-
-    a: Fraction
-    op: str
-    b: Fraction
-    result: Fraction
-
-    def __str__(self) -> str:
-        second = str(Term(self.b))
-        if self.b < 0 or self.b.denominator != 1:
-            second = f"({second})"
-        return f"{format_number(self.a)} {self.op} {second} = {format_number(self.result)}"
 
 
 def format_number(value: Fraction) -> str:
@@ -108,22 +98,15 @@ def joins(left: Term, right: Term) -> Iterator[Term]:
         yield Term(b / a, "/", right, left)
 
 
-def moves_of(term: Term) -> list[PuzzleMove]:
-    """Return the moves that build a term, innermost first."""
+def moves_of(term: Term) -> list[Term]:
+    """Return the moves that build a term, innermost first; each joins two numbers."""
     if term.left is None or term.right is None:
         return []
-    move = PuzzleMove(term.left.value, term.op, term.right.value, term.value)
+    move = join(Term(term.left.value), term.op, Term(term.right.value))
     return [*moves_of(term.left), *moves_of(term.right), move]
 
 
-def legal_moves(numbers: Sequence[Fraction]) -> Iterator[PuzzleMove]:
+def legal_moves(numbers: Sequence[Fraction]) -> list[Term]:
     """Return the distinct moves from some numbers, the larger operand first where order does not matter."""
-    seen: set[tuple[Fraction, str, Fraction]] = set()
-    for larger, smaller in combinations(sorted(numbers, reverse=True), 2):
-        for term in joins(Term(larger), Term(smaller)):
-            assert term.left is not None
-            assert term.right is not None
-            key = (term.left.value, term.op, term.right.value)
-            if key not in seen:
-                seen.add(key)
-                yield PuzzleMove(term.left.value, term.op, term.right.value, term.value)
+    pairs = combinations(map(Term, sorted(numbers, reverse=True)), 2)
+    return list(dict.fromkeys(move for pair in pairs for move in joins(*pair)))

@@ -72,7 +72,7 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
     for sides in expressions(candidate):
         term, why = judge_sides(sides, puzzle)
         if term is not None and not why:
-            return Verified("right", "it is true", answer=f"{term} = {format_number(puzzle.target)}")
+            return Verified("right", "it is true", answer=term.equation)
         fault = fault or why
     position = follow(puzzle, claim.path)
     answer = final_expression(puzzle, position)
@@ -197,7 +197,10 @@ class CallableVerifier:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.takes_final = _takes_final(function)
+        try:
+            self.takes_final = "final" in inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            self.takes_final = False
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
@@ -222,14 +225,17 @@ class SandboxedVerifier:
     def __init__(self, path: str) -> None:
         try:
             self.source = _source(path, "verifier")
-            parameters = _parameters_of_verify(self.source)
+            body = ast.parse(self.source).body
         except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
             message = f"the verifier {path!r} cannot be read: {error}"
             raise UsageError(message, option="verifier", file=path) from None
-        if not parameters:
+        defined = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "verify"]
+        if not defined:
             message = f"the verifier {path!r} has no function `verify(problem, path)`"
             raise UsageError(message, option="verifier", file=path)
-        self.sandbox, self.name, self.takes_final = open_sandbox(), f"python:{path}", "final" in parameters
+        parts = ast.walk(defined[-1].args)
+        self.takes_final = any(isinstance(part, ast.arg) and part.arg == "final" for part in parts)
+        self.sandbox, self.name = open_sandbox(), f"python:{path}"
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
@@ -269,22 +275,6 @@ def _verdict(verdict: Any) -> Verified:
 
 def _failure(why: str) -> Verified:
     return Verified("unknown", why[:500], failed=True)
-
-
-def _parameters_of_verify(source: str) -> list[str]:
-    """Return the names of the parameters of the function `verify` in a text; none without such a function."""
-    named = [
-        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "verify"
-    ]
-    arguments = [named[-1].args.posonlyargs, named[-1].args.args, named[-1].args.kwonlyargs] if named else []
-    return [argument.arg for each in arguments for argument in each]
-
-
-def _takes_final(function: Callable[..., Any]) -> bool:
-    try:
-        return "final" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
