@@ -76,7 +76,7 @@ PROVIDERS = (
 """In the order in which they are taken."""
 
 _OPENAI_LIKE = {provider.name: provider for provider in PROVIDERS if provider.url}
-_BUILT_IN = (*_OPENAI_LIKE, "ollama", "openai-compatible", "scripted", "recorded", "command", "offline")
+_OVER_HTTP = (*_OPENAI_LIKE, "ollama", "openai-compatible")
 
 
 def open_model(
@@ -96,35 +96,46 @@ def open_model(
     """
     environ = os.environ if environ is None else environ
     SECRETS.keep_environment(environ)
-    model = _open(spec, environ, keyed_by)
+    kind, rest = check_model_form(spec)
+    if keyed_by is not None:
+        _check_record(spec, kind, rest, environ, keyed_by)
+    model = _open(spec, kind, rest, environ)
     if hasattr(model, "reasons"):
         model.reasons = reasons_by_itself(model.name, environ)  # pyright: ignore[reportAttributeAccessIssue]
     return model
 
 
-def _open(spec: str, environ: Mapping[str, str], keyed_by: Iterable[str] | None) -> Model:
+def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
     if split_plugin(spec) is not None:
         return installed_plugins(environ).open("models", spec, _check_model)
-    kind, rest = check_model_form(spec)
-    if kind == "openai-compatible" and keyed_by is not None:
-        _check_key_stays(rest, environ, keyed_by)
-    if kind == "command" and keyed_by is not None and spec not in keyed_by:
-        raise UsageError(
-            f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
-            f"--model {shlex.quote(spec)}, or list it in REASONRY_MODELS",
-            option="model",
-        )
-    if kind in _BUILT_IN:
-        return _open_built_in(kind, rest, environ)
-    from .providers import OWN_EXTRAS, ProviderModel
+    match kind:
+        case "offline":
+            from .offline import OfflineModel
 
-    check_extra(
-        kind if kind in OWN_EXTRAS else "providers", f"the model {kind[:40]}:…, which is not built in,"
-    )
-    try:
-        return ProviderModel(f"{kind}:{rest}")
-    except ValueError:
-        raise _no_such_form(kind, rest) from None
+            return OfflineModel()
+        case "scripted":
+            from .scripted import ScriptedModel
+
+            return ScriptedModel.open(rest)
+        case "recorded":
+            from .recorded import RecordedModel
+
+            return RecordedModel(rest)
+        case "command":
+            from .command import CommandModel
+
+            return CommandModel(rest, environ)
+        case _ if kind in _OVER_HTTP:
+            return _open_over_http(kind, rest, environ)
+        case _:
+            from .providers import OWN_EXTRAS, ProviderModel
+
+            extra = kind if kind in OWN_EXTRAS else "providers"
+            check_extra(extra, f"the model {kind[:40]}:…, which is not built in,")
+            try:
+                return ProviderModel(f"{kind}:{rest}")
+            except ValueError:
+                raise _no_such_form(kind, rest) from None
 
 
 def check_model_form(spec: str) -> tuple[str, str]:
@@ -138,11 +149,7 @@ def check_model_form(spec: str) -> tuple[str, str]:
         return kind, rest
     if not colon:
         kind, rest = kind.lower(), ""
-    if kind == "offline":
-        is_form = not rest and not colon
-    else:
-        is_form = bool(rest) and (kind in _BUILT_IN or re.fullmatch(r"[A-Za-z0-9][\w.-]*", kind) is not None)
-    if not is_form:
+    if bool(rest) == (kind == "offline") or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", kind):
         raise _no_such_form(kind, rest)
     if kind == "openai-compatible":
         _url_and_name(rest)
@@ -161,28 +168,6 @@ def _no_such_form(kind: str, rest: str) -> UsageError:
     shown = repr(kind[:40] + ":" if rest else kind[:40])
     message = f"there is no model {shown}; --model takes {', '.join(FORMS)}"
     return UsageError(message, option="model", choices=list(FORMS))
-
-
-def _open_built_in(kind: str, rest: str, environ: Mapping[str, str]) -> Model:
-    match kind:
-        case "offline":
-            from .offline import OfflineModel
-
-            return OfflineModel()
-        case "scripted":
-            from .scripted import ScriptedModel
-
-            return ScriptedModel.open(rest)
-        case "recorded":
-            from .recorded import RecordedModel
-
-            return RecordedModel(rest)
-        case "command":
-            from .command import CommandModel
-
-            return CommandModel(rest, environ)
-        case _:
-            return _open_over_http(kind, rest, environ)
 
 
 def _open_over_http(kind: str, rest: str, environ: Mapping[str, str]) -> Model:
@@ -220,11 +205,21 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
     return environ.get("OPENAI_API_KEY") if _origin(url) == _origin(home) else None
 
 
-def _check_key_stays(rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]) -> None:
-    """Raise UsageError if a key would go to a server that only a record names: whoever wrote it could collect keys."""
+def _check_record(
+    spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
+) -> None:
+    """Raise UsageError if a record alone names where a key would go, or what would be run: others may write records."""
+    if kind == "command" and spec not in keyed_by:
+        raise UsageError(
+            f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
+            f"--model {shlex.quote(spec)}, or list it in REASONRY_MODELS",
+            option="model",
+        )
+    if kind != "openai-compatible" or not environ.get("REASONRY_API_KEY"):
+        return
     url, _ = _url_and_name(rest)
-    named = [spec.strip().removeprefix("openai-compatible:").partition("#")[0] for spec in keyed_by]
-    if environ.get("REASONRY_API_KEY") and _origin(url) not in map(_origin, named):
+    named = [each.strip().removeprefix("openai-compatible:").partition("#")[0] for each in keyed_by]
+    if _origin(url) not in map(_origin, named):
         raise UsageError(
             f"the run's record names a model at {url}; REASONRY_API_KEY is sent only to a server that you name "
             f"yourself: give --model openai-compatible:{rest}, set REASONRY_MODEL to it, or unset the key",
@@ -242,7 +237,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 def is_configured(environ: Mapping[str, str]) -> bool:
     """Whether the environment names a model or holds a provider's key; asks no server."""
-    return bool(environ.get("REASONRY_MODEL", "").strip() or any(_offers(environ)))
+    return bool(environ.get("REASONRY_MODEL", "").strip()) or any(not row[2] for row in _offers(environ))
 
 
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -256,8 +251,9 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """
     if environ.get("REASONRY_MODEL", "").strip():
         return environ["REASONRY_MODEL"].strip(), "REASONRY_MODEL is set"
-    for provider, key in _offers(environ):
-        return f"{provider.name}:{provider.model}", f"{key} is set"
+    for provider, key, missing in _offers(environ):
+        if not missing:
+            return f"{provider.name}:{provider.model}", f"{key} is set"
     names = installed_models(environ)
     if names:
         return f"ollama:{names[0]}", f"Ollama runs at {ollama_url(environ)}"
@@ -273,42 +269,33 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str]]:
-    """Yield the providers that can be reached, each with the setting of its key."""
+def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str, list[str]]]:
+    """Yield each provider, the setting of its key, and what is missing to reach it."""
     for provider in PROVIDERS:
-        key = _key_set(provider, environ)
-        if key and _can_reach(provider):
-            yield provider, key
-
-
-def _key_set(provider: Provider, environ: Mapping[str, str]) -> str | None:
-    return next((name for name in provider.keys if environ.get(name, "").strip()), None)
-
-
-def _can_reach(provider: Provider) -> bool:
-    return not provider.extra or has_extra(provider.extra)
+        key = next((name for name in provider.keys if environ.get(name, "").strip()), "")
+        has_package = not provider.extra or has_extra(provider.extra)
+        missing = [] if has_package else [install_hint(provider.extra)]
+        yield provider, key, missing if key else [*missing, f"set {provider.keys[0]}"]
 
 
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return what could be used here, a row each: whether it is ready, and a note; never a key's value."""
     environ = os.environ if environ is None else environ
-    rows: list[tuple[str, bool, str]] = []
-    for provider in PROVIDERS:
-        key = _key_set(provider, environ)
-        missing = [] if _can_reach(provider) else [install_hint(provider.extra)]
-        missing += [] if key else [f"set {provider.keys[0]}"]
-        rows.append((f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set"))
+    rows = [
+        (f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set")
+        for provider, key, missing in _offers(environ)
+    ]
     names, others = installed_models(environ), has_extra("providers")
     local = f"at {ollama_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
-    has_key = bool(environ.get("REASONRY_API_KEY"))
+    key = (
+        "REASONRY_API_KEY is set"
+        if environ.get("REASONRY_API_KEY")
+        else "REASONRY_API_KEY, if it wants a key"
+    )
     rows += [
         ("ollama:NAME", bool(names), local),
         ("PROVIDER:NAME", others, "any that pydantic-ai knows" if others else install_hint("providers")),
-        (
-            "openai-compatible:URL#NAME",
-            True,
-            "REASONRY_API_KEY is set" if has_key else "REASONRY_API_KEY, if it wants a key",
-        ),
+        ("openai-compatible:URL#NAME", True, key),
         *((form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")),
     ]
     return [dict(zip(("model", "ready", "note"), row, strict=True)) for row in rows]

@@ -13,10 +13,10 @@ import io
 import ipaddress
 import os
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -36,7 +36,6 @@ CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 16_000_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
-_LARGE_BODY_BYTES = 1_000_000
 _BUFFER_BYTES = 65_536
 
 
@@ -48,64 +47,18 @@ def tls_context() -> ssl.SSLContext:
     return create_ssl_context()
 
 
-class HttpResponse:
-    """A response whose head was read; a context manager that closes the connection unless it was read to its end.
-
-    Attributes:
-        headers: By names whose case does not matter.
-    """
-
-    def __init__(self, response: ClientResponse, session: HttpSession) -> None:
-        self.status, self.content_type = response.status, response.content_type
-        self.headers: Mapping[str, str] = response.headers
-        self._response, self._session = response, session
-        self._total, self._last = 0, 0
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._response.release()
-
-    # Not a generator: the loop keeps a list of those, which costs more than reading does.
-    def __aiter__(self) -> Self:
-        """Yield the body as it comes in, unpacked.
-
-        Raises:
-            ModelError: It is longer than the limit, or breaks off.
-        """
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._last >= _BUFFER_BYTES:
-            # A server that floods us is read no faster than the rest of the process allows.
-            await asyncio.sleep(0)
-        try:
-            piece = await self._response.content.readany()
-        except self._session.errors as error:
-            raise self._session.failure(error) from None
-        if not piece:
-            raise StopAsyncIteration
-        self._last = len(piece)
-        self._total += self._last
-        if self._total > MAX_REPLY_BYTES:
-            raise protocol_error(self._session.server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
-        return piece
-
-
 class HttpSession:
     """The connections to one server, from whichever event loop they are asked for.
 
     Attributes:
         server: Host and port, for errors.
-        errors: What aiohttp raises; `failure` says what it means.
     """
 
     def __init__(self, url: str) -> None:
         # Takes a while, which shall not be taken from the first call's time.
         from aiohttp import ClientError
 
-        self.errors = (ClientError, UnicodeError)
+        self._errors = (ClientError, UnicodeError)
         parts = urlsplit(url)
         self._tls = parts.scheme == "https"
         self._host = parts.hostname or ""
@@ -115,22 +68,38 @@ class HttpSession:
         self._proxy: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send a request and return the response, to be used as a context manager.
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> ClientResponse:
+        """Send a request and return the response: a context manager that closes the connection unless all was read.
 
         Raises:
             ModelError: `provider_timeout` if no connection comes about in time, else `provider_error`.
         """
         session, proxy = await self._of_this_loop()
-        data = body if len(body) <= _LARGE_BODY_BYTES else io.BytesIO(body)
-        options: dict[str, Any] = {"headers": headers}
-        if self._tls:
-            options["ssl"] = tls_context()
+        options: dict[str, Any] = {"ssl": tls_context()} if self._tls else {}
+        options |= {"headers": headers, "proxy": proxy, "allow_redirects": False}
         try:
-            response = await session.post(url, data=data, allow_redirects=False, proxy=proxy, **options)
-        except self.errors as error:
-            raise self.failure(error) from None
-        return HttpResponse(response, self)
+            return await session.post(url, data=io.BytesIO(body), **options)
+        except self._errors as error:
+            raise self._failure(error) from None
+
+    async def read(self, response: ClientResponse) -> AsyncIterator[bytes]:
+        """Yield the body of a response as it comes in.
+
+        Raises:
+            ModelError: It is longer than the limit, or breaks off.
+        """
+        total = 0
+        try:
+            while piece := await response.content.readany():
+                total += len(piece)
+                if total > MAX_REPLY_BYTES:
+                    raise protocol_error(self.server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+                yield piece
+                if len(piece) >= _BUFFER_BYTES:
+                    # A server that floods us is read no faster than the rest of the process allows.
+                    await asyncio.sleep(0)
+        except self._errors as error:
+            raise self._failure(error) from None
 
     async def _of_this_loop(self) -> tuple[ClientSession, str | None]:
         loop = asyncio.get_running_loop()
@@ -140,7 +109,7 @@ class HttpSession:
             self._session = await anext(self._opened)
         return self._session, self._proxy
 
-    def failure(self, error: Exception) -> ModelError:
+    def _failure(self, error: Exception) -> ModelError:
         """Return the error that one of aiohttp's stands for."""
         import aiohttp
 

@@ -7,7 +7,7 @@ advise against it. What they think comes apart from the reply; it is counted, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,16 +60,13 @@ def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
         return no_price
     from genai_prices import Usage, calc_price
 
-    def sellers() -> Iterator[dict[str, Any]]:
-        yield {"provider_api_url": url}
-        if provider is not None:
-            yield {"provider_id": provider}
-        if sold:
-            yield {}
+    sellers: list[dict[str, Any]] = [{"provider_api_url": url}]
+    sellers += [{"provider_id": provider}] if provider is not None else []
+    sellers += [{}] if sold else []
 
     def price(input_tokens: int, output_tokens: int, cached_tokens: int) -> float | None:
         usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
-        for seller in sellers():
+        for seller in sellers:
             try:
                 return float(calc_price(usage, model, **seller).total_price)
             except LookupError:

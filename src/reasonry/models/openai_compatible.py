@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,7 +13,7 @@ from ..core.events import Answered
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .http_session import EventLines, HttpResponse, HttpSession, in_time, nesting_header
+from .http_session import EventLines, HttpSession, in_time, nesting_header
 from .known import price_list
 from .openai_wire import (
     Dialect,
@@ -23,6 +23,9 @@ from .openai_wire import (
     refusal_of_request,
     request_body,
 )
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 MAX_ERROR_BYTES = 65_536
 
@@ -113,7 +116,7 @@ class OpenAICompatibleModel:
             self._dialect.samples = False
         return answers
 
-    async def _post(self, body: dict[str, Any]) -> HttpResponse:
+    async def _post(self, body: dict[str, Any]) -> ClientResponse:
         address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
         response = await self._http.post(address, {**self._headers, **nesting_header()}, raw)
         if response.status != 200:
@@ -121,8 +124,8 @@ class OpenAICompatibleModel:
                 raise await self._refusal(response, body)
         return response
 
-    async def _document(self, response: HttpResponse, gathered: Gathered) -> bytes:
-        async for piece in response:
+    async def _document(self, response: ClientResponse, gathered: Gathered) -> bytes:
+        async for piece in self._http.read(response):
             gathered.unread.append(piece)
         raw, gathered.unread = b"".join(gathered.unread), []
         if raw.lstrip()[:1] == b"<":
@@ -132,9 +135,9 @@ class OpenAICompatibleModel:
             raise ModelError(message, retryable=True)
         return raw
 
-    async def _listen(self, response: HttpResponse, gathered: Gathered, on_text: OnText | None) -> None:
+    async def _listen(self, response: ClientResponse, gathered: Gathered, on_text: OnText | None) -> None:
         lines = EventLines()
-        async for piece in response:
+        async for piece in self._http.read(response):
             for data in lines.data(piece):
                 if data == b"[DONE]":
                     for choice in gathered.choices.values():
@@ -146,8 +149,8 @@ class OpenAICompatibleModel:
         if any(choice.finish is None for choice in gathered.choices.values()) or not gathered.choices:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
-    async def _refusal(self, response: HttpResponse, body: dict[str, Any]) -> ModelError:
-        raw = b"".join([piece async for piece in response])[:MAX_ERROR_BYTES]
+    async def _refusal(self, response: ClientResponse, body: dict[str, Any]) -> ModelError:
+        raw = b"".join([piece async for piece in self._http.read(response)])[:MAX_ERROR_BYTES]
         headers = response.headers
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()

@@ -106,10 +106,10 @@ def request_body(
     model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool, samples: int = 1
 ) -> dict[str, Any]:
     """Return the body that asks this."""
-    messages = [{"role": "system", "content": _clean(ask.system)}] if ask.system else []
+    messages = [{"role": "system", "content": clean(ask.system)}] if ask.system else []
     body: dict[str, Any] = {
         "model": model,
-        "messages": [*messages, {"role": "user", "content": _clean(ask.prompt)}],
+        "messages": [*messages, {"role": "user", "content": clean(ask.prompt)}],
     }
     if ask.temperature is not None and dialect.temperature:
         body["temperature"] = ask.temperature
@@ -128,7 +128,8 @@ def request_body(
     return body
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Return a text that can be sent: halves of characters become question marks."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
@@ -162,18 +163,10 @@ def _strict_schema(node: Any) -> Any:
     return closed | {"additionalProperties": False}
 
 
-class _Message(Struct):
-    content: Any = None
-    refusal: Any = None
-    reasoning: Any = None
-    reasoning_content: Any = None
-    tool_calls: Any = None
-
-
 class _Choice(Struct):
     index: Any = None
-    message: _Message | None = None
-    delta: _Message | None = None
+    message: dict[str, Any] | None = None
+    delta: dict[str, Any] | None = None
     finish_reason: Any = None
 
 
@@ -196,14 +189,14 @@ class ReplyChoice:
         self.calls: dict[int, list[str]] = {}
         """The calls of tools in the form of OpenAI, by their places: the name, and the pieces of the arguments."""
 
-    def add(self, message: _Message, finish: Any) -> str:
+    def add(self, message: dict[str, Any], finish: Any) -> str:
         """Take in what a choice says; return the text it adds."""
-        text = _text(message.content)
+        text = _text(message.get("content"))
         self.pieces.append(text)
-        self.refusals.append(_text(message.refusal))
+        self.refusals.append(_text(message.get("refusal")))
         self.finish = finish if isinstance(finish, str) else self.finish
-        calls: list[Any] = message.tool_calls if isinstance(message.tool_calls, list) else []
-        for place, call in enumerate(calls):
+        calls: Any = message.get("tool_calls")
+        for place, call in enumerate(calls if isinstance(calls, list) else []):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 place = call["index"] if isinstance(call.get("index"), int) else place
@@ -279,10 +272,10 @@ class Gathered:
         for place, choice in enumerate(reply.choices):
             if choice.delta is not None and type(choice.index) is int:
                 place = choice.index
-            message = choice.message or choice.delta or _Message()
+            message = choice.message or choice.delta or {}
             text = self.choices[place].add(message, choice.finish_reason)
             added += text if place == 0 else ""
-            hidden = _text(message.reasoning_content) or _text(message.reasoning)
+            hidden = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             self.reasoning.append(hidden)
             hidden += text if place >= self.wanted else ""
             if self._on_hidden is not None and hidden:

@@ -23,13 +23,12 @@ from ..extras import missing_extra
 from ..masking import SECRETS
 from .http_session import in_time
 from .known import price_list
-from .openai_wire import Dialect, asked_again_without, form_name, is_json, redact, refusal_of_request
+from .openai_wire import Dialect, asked_again_without, clean, form_name, is_json, redact, refusal_of_request
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
-    from pydantic_ai.messages import ModelRequest, ModelResponse
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model as SdkModel
-    from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
 OWN_EXTRAS = ("anthropic", "google")
@@ -67,12 +66,7 @@ class ProviderModel:
         from .sdk_transport import replies
 
         ask, native = question.ask, question.ask.form is not None and self._dialect.format == "json_schema"
-        asking = {
-            "messages": [_request(ask)],
-            "model_settings": self._settings(ask),
-            "model_request_parameters": _parameters(ask, question.stage, native),
-            "instrument": False,
-        }
+        asking = {**_request(ask, question.stage, native), "model_settings": self._settings(ask)}
         heard = list[str]()
         with replies() as received:
             try:
@@ -168,23 +162,18 @@ def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
     return client, model
 
 
-def _request(ask: Ask) -> ModelRequest:
+def _request(ask: Ask, stage: str, native: bool) -> dict[str, Any]:
     from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
-
-    parts = [UserPromptPart(ask.prompt.encode("utf-8", "replace").decode())]
-    if not ask.system:
-        return ModelRequest(parts)
-    return ModelRequest([SystemPromptPart(ask.system.encode("utf-8", "replace").decode()), *parts])
-
-
-def _parameters(ask: Ask, stage: str, native: bool) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    if not native or ask.form is None:
-        return ModelRequestParameters()
-    form = OutputObjectDefinition(json_schema=dict(ask.form), name=form_name(stage))
-    return ModelRequestParameters(output_mode="native", output_object=form)
+    parts = [SystemPromptPart(clean(ask.system))] if ask.system else []
+    parameters = ModelRequestParameters()
+    if native and ask.form is not None:
+        form = OutputObjectDefinition(json_schema=dict(ask.form), name=form_name(stage))
+        parameters = ModelRequestParameters(output_mode="native", output_object=form)
+    request = ModelRequest([*parts, UserPromptPart(clean(ask.prompt))])
+    return {"messages": [request], "model_request_parameters": parameters, "instrument": False}
 
 
 def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
