@@ -11,10 +11,10 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import TooLargeError, ToolError, UsageError
@@ -179,13 +179,7 @@ class Library:
         return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
-        """Return the passages that fit best, best first; none if no word of the query occurs.
-
-        Raises:
-            UsageError: `k` is not from 1 to `MAX_PASSAGES`.
-        """
-        if not 1 <= k <= MAX_PASSAGES:
-            raise UsageError(f"k must be from 1 to {MAX_PASSAGES}, got {k}", option="k")
+        """Return the passages that fit best, best first; none if no word of the query occurs."""
         wanted = _match(query)
         if not wanted:
             return []
@@ -225,13 +219,18 @@ def _match(query: str) -> str:
     return " OR ".join(f'"{word}"' for word in telling[:_MAX_TERMS])
 
 
+class _Search(Struct, frozen=True):
+    query: Annotated[str, Meta(pattern=r"\S")]
+    k: Annotated[int, Meta(ge=1, le=MAX_PASSAGES)] = 5
+
+
 class DocumentSearch:
     """The tool `search_documents`."""
 
     name = "search_documents"
 
     def __init__(self, library: Library) -> None:
-        self.library = library
+        self.library, self.close = library, library.close
         names = ", ".join(library.sources[:20])
         self.description = f"Find passages in the documents of the user, with where they stand: {names}."
         self.parameters: Mapping[str, Any] = {
@@ -243,10 +242,6 @@ class DocumentSearch:
             "required": ["query"],
         }
 
-    def close(self) -> None:
-        """Close the library."""
-        self.library.close()
-
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Search; with `overview`, say instead what documents there are.
 
@@ -255,13 +250,9 @@ class DocumentSearch:
         """
         if arguments.get("overview") is True:
             return self.library.overview()
-        query, k = arguments.get("query"), arguments.get("k", 5)
-        if not isinstance(query, str) or not query.strip():
-            raise ToolError(f"{self.name} takes what to look for as the text `query`")
-        if not isinstance(k, int):
-            raise ToolError(f"{self.name}: k is a whole number")
         try:
-            found = self.library.passages(query, k)
-        except UsageError as error:
-            raise ToolError(f"{self.name}: {error.message}") from None
+            asked = msgspec.convert(arguments, _Search)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"{self.name}: {error}") from None
+        found = self.library.passages(asked.query, asked.k)
         return {"passages": [passage.document() for passage in found]}

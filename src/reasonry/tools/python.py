@@ -24,7 +24,8 @@ from .results import fit_result
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
-_ARGUMENT = re.compile(r"^\s{2,}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(\S.*)$")
+_SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$((?:\n[ \t].*|\n)*)", re.MULTILINE)
+_ARGUMENT = re.compile(r"^[ \t]{2,}\*{0,2}(\w+)[ \t]*(?:\([^)\n]*\))?:[ \t]*(\S.*)$", re.MULTILINE)
 _MAX_MESSAGE = 2_000
 _BOUNDS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "description")
 """What `Annotated` may say of a parameter, in the words of Pydantic, annotated-types and msgspec alike."""
@@ -156,17 +157,9 @@ def _default(value: Any) -> Any:
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return the first paragraph, and what an `Args:` section says of each argument."""
-    summary = " ".join(text.partition("\n\n")[0].split())
-    notes: dict[str, str] = {}
-    inside = False
-    for line in text.splitlines():
-        if re.match(r"^(Args|Arguments|Parameters):\s*$", line):
-            inside = True
-        elif inside and line and not line[0].isspace():
-            inside = False
-        elif inside and (match := _ARGUMENT.match(line)):
-            notes[match[1]] = match[2].strip()
-    return summary, notes
+    section = _SECTION.search(text)
+    notes = {name: note.strip() for name, note in _ARGUMENT.findall(section[1] if section else "")}
+    return " ".join(text.partition("\n\n")[0].split()), notes
 
 
 async def in_thread(name: str, function: Callable[..., T], *values: Any, **named: Any) -> T:

@@ -33,21 +33,16 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
     """Return each sandbox, what it is, and whether it can be used here; each is tried out."""
-    return [
-        {"name": name, "usable": reason is None, "default": name == DEFAULT, "summary": kind.summary}
-        | ({} if reason is None else {"reason": reason})
-        for name, kind in SANDBOXES.items()
-        for reason in [await _fault(name)]
-    ]
-
-
-async def _fault(name: str) -> str | None:
-    """Return why a sandbox cannot be used here; None where it can."""
-    try:
-        execution = await open_sandbox(name).run("6 * 7", ExecutionLimits(max_seconds=5.0))
-    except SandboxError as error:
-        return error.message
-    return None if execution.value == 42 else execution.error or "it does not count right"
+    rows: list[dict[str, Any]] = []
+    for name, kind in SANDBOXES.items():
+        try:
+            execution = await open_sandbox(name).run("6 * 7", ExecutionLimits(max_seconds=5.0))
+            reason = "" if execution.value == 42 else execution.error or "it does not count right"
+        except SandboxError as error:
+            reason = error.message
+        row = {"name": name, "usable": not reason, "default": name == DEFAULT, "summary": kind.summary}
+        rows.append(row | ({"reason": reason} if reason else {}))
+    return rows
 
 
 class PyExecutor:
