@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
@@ -48,8 +48,7 @@ class SqliteStore(RowStore):
 
 class _Job(NamedTuple):
     work: Callable[[sql.Tx], Any]
-    loop: asyncio.AbstractEventLoop
-    done: asyncio.Future[Any]
+    done: Future[Any]
 
 
 _Outcome = tuple[Any, Exception | None]
@@ -80,8 +79,7 @@ class SqliteDatabase(Database):
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`. A call that is cancelled may or may not have been written."""
-        loop = asyncio.get_running_loop()
-        job = _Job(work, loop, loop.create_future())
+        job = _Job(work, Future())
         with self._asking:
             self._check_open()
             if self._writing is None:
@@ -89,7 +87,7 @@ class SqliteDatabase(Database):
                 self._writing = threading.Thread(target=self._write_jobs, name="reasonry-write", daemon=True)
                 self._writing.start()
             self._jobs.put(job)
-        return await job.done
+        return await asyncio.wrap_future(job.done)
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""
@@ -174,11 +172,12 @@ class SqliteDatabase(Database):
             while len(found) < MAX_BATCH and not self._jobs.empty():
                 found.append(self._jobs.get())
             is_open = found[-1] is not None
-            batch = [job for job in found if job is not None and not job.done.cancelled()]
-            for job, outcome in zip(batch, self._perform(batch), strict=True):
-                # A loop that was closed meanwhile has nobody waiting.
-                with contextlib.suppress(RuntimeError):
-                    job.loop.call_soon_threadsafe(_settle, job.done, *outcome)
+            batch = [job for job in found if job is not None and job.done.set_running_or_notify_cancel()]
+            for job, (value, error) in zip(batch, self._perform(batch), strict=True):
+                if error is None:
+                    job.done.set_result(value)
+                else:
+                    job.done.set_exception(error)
 
     def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
         """Commit a batch; where one of its jobs is too large or meets damage, commit each on its own."""
@@ -198,10 +197,9 @@ class SqliteDatabase(Database):
             db.execute("BEGIN IMMEDIATE")
             outcomes = list[_Outcome]()
             for job in batch:
-                outcomes.append(_run(db, job, is_alone=len(batch) == 1))
+                outcomes.append(_run(db, job))
                 self.answered_s = time.monotonic()
-            if db.in_transaction:
-                db.execute("COMMIT")
+            db.execute("COMMIT")
         except Exception:
             # After a disk that failed, nothing is believed of what the connection has in memory.
             self._drop_writer()
@@ -222,29 +220,18 @@ class SqliteDatabase(Database):
                 db.close()
 
 
-def _run(db: sql.Database, job: _Job, *, is_alone: bool) -> _Outcome:
-    """Do a job, under a savepoint where others share the transaction."""
-    if not is_alone:
-        db.execute("SAVEPOINT job")
+def _run(db: sql.Database, job: _Job) -> _Outcome:
+    """Do a job under a savepoint."""
+    db.execute("SAVEPOINT job")
     try:
         outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE)), None
     except Exception as error:
         if is_fault(error):
             raise
         outcome = None, error
-        db.execute("ROLLBACK" if is_alone else "ROLLBACK TO job")
-    if not is_alone:
-        db.execute("RELEASE job")
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
     return outcome
-
-
-def _settle(done: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(value)
-    else:
-        done.set_exception(error)
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Transactions on a PostgreSQL database, over connections that are used by one thread at a time.
+"""Transactions on a PostgreSQL database, over a connection of each of a few threads.
 
 So any event loop may wait for them. Nothing waits for the database without an end: every transaction has a deadline,
 which the client itself keeps, and a connection that does not answer by then is closed.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import tempfile
 import threading
 import time
@@ -21,7 +20,6 @@ from typing import Any, TypeVar
 
 import psycopg
 import psycopg.errors
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...errors import StoreError, UsageError
 from ...records import Backup, Finding, JobOptions, OnProgress, RunRow
@@ -82,9 +80,6 @@ CONNECTIONS = 10
 LIMIT_S = 5.0
 """How long a transaction may take, and how long one waits for a database that answers nobody."""
 
-PATIENCE_S = 1.0
-"""How long one waits for a connection of the pool before one asks why there is none."""
-
 LONG_S = 600.0
 """The same for what reads or writes a whole store."""
 
@@ -138,7 +133,7 @@ class TimedConnection(psycopg.Connection[Any]):
 
 
 class PostgresDatabase(Database):
-    """Transactions in threads of its own, over a pool of connections; see `Database`."""
+    """Transactions in threads of its own, each of which has a connection; see `Database`."""
 
     durable = True
     has_workers = True
@@ -147,9 +142,10 @@ class PostgresDatabase(Database):
         self.name = address.name
         self._address = address
         self._threads = ThreadPoolExecutor(CONNECTIONS, "reasonry-postgres")
-        self._pool: ConnectionPool[TimedConnection] | None = None
-        self._dialect = POSTGRES
+        self._connections = dict[int, Any]()
+        """By the thread that uses it."""
         self._start = threading.Lock()
+        self._is_ready = False
         self._closed = False
 
     async def read(self, work: Work[T], limit_s: float | None = None) -> T:
@@ -206,8 +202,8 @@ class PostgresDatabase(Database):
         """See `Database`."""
         self._closed = True
         await asyncio.to_thread(self._threads.shutdown)
-        if self._pool is not None:
-            await asyncio.to_thread(self._pool.close)
+        for db in self._connections.values():
+            db.close()
 
     async def _in_thread(self, work: Callable[[float], T], limit_s: float | None) -> T:
         if self._closed:
@@ -224,18 +220,15 @@ class PostgresDatabase(Database):
 
     def _do(self, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
-            db: Any = None
+            db = self._connections.get(threading.get_ident())
             try:
-                pool = self._open_pool(until)
-                db = self._take(pool, until)
-                try:
-                    value = self._transact(db, work, begin, until, limit_s)
-                    self.answered_s = time.monotonic()
-                    return value
-                finally:
-                    pool.putconn(db)
+                if db is None or db.closed:
+                    db = self._open(until)
+                value = self._transact(db, work, begin, until, limit_s)
+                self.answered_s = time.monotonic()
+                return value
             except psycopg.Error as error:
-                # A connection of the pool may have been closed while nobody used it.
+                # A connection may have been closed while nobody used it.
                 is_stale = db is not None and db.closed and not _is_timeout(error)
                 is_over = attempt == TRIES - 1 or time.monotonic() >= until
                 if is_over or not (is_stale or error.sqlstate in _AGAIN):
@@ -249,7 +242,7 @@ class PostgresDatabase(Database):
             db.execute(begin)
             if limit_s is not None:
                 db.execute(_set_limits(limit_s, "SET LOCAL"))
-            value = work(sql.Tx(db, self._dialect))
+            value = work(sql.Tx(db, POSTGRES))
         except BaseException as error:
             if _is_timeout(error):
                 db.close()
@@ -267,53 +260,35 @@ class PostgresDatabase(Database):
             raise self._unavailable(why) from error
         return value
 
-    def _take(self, pool: ConnectionPool[TimedConnection], until: float) -> Any:
-        while True:
-            left = until - time.monotonic()
-            try:
-                return pool.getconn(max(min(left, PATIENCE_S), 0.001))
-            except PoolTimeout:
-                if left <= PATIENCE_S:
-                    raise
-                # The pool continues trying; a connection of one's own tells why there is none.
-                self._connect(until).close()
-
-    def _open_pool(self, until: float) -> ConnectionPool[TimedConnection]:
-        """Return the pool; the first connection shows whether the server can be used, and makes the tables."""
-        with self._start:
-            if self._pool is None:
-                # What the pool would say is said by the error of the call that waits for it.
-                logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
-                with contextlib.closing(self._connect(until)) as db:
+    def _open(self, until: float) -> Any:
+        """Open this thread's connection; the first one shows whether the server can be used, and makes the tables."""
+        db = self._connect(until)
+        try:
+            with self._start:
+                if not self._is_ready:
                     self._check_server(db)
                     self._migrate(db)
-                    if not _is_there(db, f"{self._address.schema}.{INDEX}"):
-                        self._dialect = POSTGRES._replace(text_index=None)
-                self._pool = ConnectionPool(
-                    self._address.url,
-                    connection_class=TimedConnection,
-                    kwargs=_settings(LIMIT_S),
-                    configure=self._configure,
-                    min_size=0,
-                    max_size=CONNECTIONS,
-                    name="reasonry",
-                    open=True,
-                )
-            return self._pool
-
-    def _connect(self, until: float) -> Any:
-        db: Any = TimedConnection.connect(self._address.url, **_settings(until - time.monotonic()))
-        db.deadline = until
-        self._configure(db)
+                    self._is_ready = True
+        except BaseException:
+            db.close()
+            raise
+        self._connections[threading.get_ident()] = db
         return db
 
-    def _configure(self, db: Any) -> None:
+    def _connect(self, until: float) -> Any:
+        # The client library takes at least two seconds.
+        if (left_s := until - time.monotonic()) < 0.1:
+            raise psycopg.errors.ConnectionTimeout
+        settings: Any = {"connect_timeout": max(1, int(left_s)), "application_name": "reasonry"}
+        db: Any = TimedConnection.connect(self._address.url, autocommit=True, **settings)
+        db.deadline = until
         keep_any_text(db)
         # Others would wait for the locks of a process that is frozen in a transaction, for as long as it is.
         limits = _set_limits(LIMIT_S, "SET")
         db.execute(
             f"SET search_path TO {self._address.schema}, public; SET client_encoding TO 'UTF8'; {limits}"
         )
+        return db
 
     def _check_server(self, db: Any) -> None:
         names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
@@ -390,10 +365,6 @@ class PostgresDatabase(Database):
         return StoreError(f"the store {self.name} cannot be used: {why}", retryable=True)
 
 
-def _settings(limit_s: float) -> dict[str, Any]:
-    return {"autocommit": True, "connect_timeout": max(1, int(limit_s)), "application_name": "reasonry"}
-
-
 def _set_limits(limit_s: float, how: str) -> str:
     settings = "statement_timeout", "idle_in_transaction_session_timeout"
     return "; ".join(f"{how} {setting} = {int(limit_s * 1_000)}" for setting in settings)
@@ -404,8 +375,7 @@ def _is_there(db: Any, relation: str) -> bool:
 
 
 def _is_timeout(error: BaseException) -> bool:
-    kinds = (psycopg.errors.ConnectionTimeout, PoolTimeout)
-    return type(error).__name__ == "_WaitTimeout" or isinstance(error, kinds)
+    return type(error).__name__ == "_WaitTimeout" or isinstance(error, psycopg.errors.ConnectionTimeout)
 
 
 def _first_line(error: psycopg.Error) -> str:
