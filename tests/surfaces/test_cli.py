@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -356,20 +355,6 @@ def test_a_preset_and_a_named_limit_are_taken_as_they_are(shell: Shell) -> None:
     assert [run["budget"].get("calls") for run in runs] == [None, None]
 
 
-def test_a_model_error_keeps_the_best(shell: Shell) -> None:
-    model = shell.script(
-        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
-        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
-        {"stage": "branch_development", "error": "provider_auth"},
-    )
-    done = shell.run("solve", "Get there", *TREE, "--model", model, "--json")
-    document = json.loads(done.stdout)
-    assert done.returncode == 8
-    assert document["status"] == "failed"
-    assert (document["termination"]["reason"], document["termination"]["code"]) == ("error", "provider_auth")
-    assert document["best"]["content"] == "run"
-
-
 def test_a_script_that_runs_out_says_where(shell: Shell) -> None:
     done = shell.run(
         "solve", "x", *TREE, "--model", shell.script({"stage": "nowhere", "reply": "x"}), "--json"
@@ -448,39 +433,6 @@ def test_a_broken_script_line_is_named_before_a_run_is_made(shell: Shell) -> Non
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["line"]) == (2, 2)
     assert shell.json("runs", "list")["runs"] == []
-
-
-@pytest.mark.parametrize("kind", ["folder", "text", "empty", "other", "newer"])
-def test_a_store_that_is_none_is_refused_and_left_alone(shell: Shell, kind: str) -> None:
-    path = shell.folder / "strange.db"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "text":
-        path.write_text("hello, I am text\n" * 100, "utf-8")
-    elif kind == "empty":
-        path.touch()
-    elif kind == "other":
-        database = sqlite3.connect(path)
-        database.execute("create table t (x)")
-        database.commit()
-        database.close()
-    else:
-        shell.run("solve", PUZZLE, "--store", str(path))
-        database = sqlite3.connect(path)
-        database.execute("pragma user_version = 9999")
-        database.commit()
-        database.close()
-    before = path.read_bytes() if path.is_file() else b""
-    done = shell.run("solve", PUZZLE, "--store", str(path), "--json")
-    error = json.loads(done.stdout)["error"]
-    assert done.returncode == 6, error
-    assert error["code"].startswith("store_")
-    assert "strange.db" in error["message"]
-    assert (path.read_bytes() if path.is_file() else b"") == before
-
-
-def test_the_store_is_for_its_owner_only(solved: Solved) -> None:
-    assert (solved.shell.folder / "store.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_answers_are_recorded_and_played_again(shell: Shell) -> None:
@@ -673,23 +625,6 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
     (folder / "broken.toml").write_text("name = 1", "utf-8")
     assert "broken.toml" in shell.run("strategies", *named).stderr
     assert shell.run("strategies", "--strategies-dir", "/no/such").returncode == 2
-
-
-def test_a_run_is_handed_from_a_model_to_its_caller_and_back(shell: Shell) -> None:
-    model = shell.script({"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}})
-    options = [*TREE, "--option", "max_depth=1"]
-    failed = shell.json("solve", "Get there", "--model", model, "--max-calls", "1", *options)
-    run_id = failed["run_id"]
-    assert failed["termination"]["reason"] == "max_calls"
-    shown = shell.json("runs", "resume", run_id, "--coach", "--max-calls", "9")
-    assert [one["stage"] for one in shown["questions"]] == ["branch_evaluation"]
-    assert shell.run("runs", "resume", run_id).returncode == 2
-    answers = {"answers": [{"id": shown["questions"][0]["id"], "answer": {"scores": {"1": 0.2, "2": 0.9}}}]}
-    shown = shell.json("coach", "answer", run_id, text=json.dumps(answers))
-    assert shown["status"] == "active"
-    last = shell.script({"stage": "continuation_decision", "reply": {"answer": "run"}})
-    done = shell.json("runs", "resume", run_id, "--model", last)
-    assert (done["status"], done["answer"], done["usage"]["calls"]) == ("done", "run", 3)
 
 
 def test_settings_of_sessions_are_variables(shell: Shell) -> None:

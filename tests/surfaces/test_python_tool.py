@@ -15,12 +15,6 @@ import pytest
 from pydantic import create_model
 
 import reasonry
-from reasonry.app.run_thoughts import thought_rows
-from reasonry.core.budget import Budget
-from reasonry.core.events import Answered
-from reasonry.engine.engine import Engine
-from reasonry.engine.policy import Performers
-from reasonry.engine.ports import OnText, Question
 from reasonry.errors import StoreError, UsageError
 from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
@@ -29,8 +23,6 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import thinking
 from reasonry.surfaces.python import adapters
 from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
-
-from ..engine.running import accept, drive, order_of
 
 pytestmark = pytest.mark.anyio
 
@@ -56,19 +48,6 @@ def tool(store: MemoryStore) -> ThinkingTool:
 async def closing() -> AsyncIterator[None]:
     yield
     await close_stores()
-
-
-class ByExample:
-    """A model that gives each stage the reply its table shows as an example."""
-
-    name = "by-example"
-
-    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        example = STRATEGIES["chain_of_thought"].by_name[question.stage].example
-        return Answered(json.dumps(example))
-
-    async def close(self) -> None:
-        """Hold nothing."""
 
 
 # -- the tool
@@ -158,21 +137,6 @@ async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closin
         await reasonry.thinking_tool(store=str(tmp_path))(**CALL)
     with pytest.raises(UsageError):
         reasonry.thinking_tool(store="redis://host")
-
-
-async def test_the_session_of_a_run_is_shown_and_gone_on_with_in_another() -> None:
-    store, strategy = MemoryStore(), STRATEGIES["chain_of_thought"]
-    engine = Engine(store, STRATEGIES, rows=thought_rows)
-    order = order_of(strategy, "Which way?", strategy.options(), budget=Budget(calls=9))
-    result = await drive(engine, await accept(engine, order), Performers(ByExample()))
-    session = await reasonry.get_session(result.session_id, store=store)
-    assert session is not None
-    assert session["run_id"] == result.run_id
-    assert session["thought_history_length"] == len(session["thoughts"]) > 1
-    assert all(one["stage"] in strategy.by_name for one in session["thoughts"])
-    reply = await reasonry.thinking_tool(store=store)(**CALL, sessionId=result.session_id)
-    assert reply["sessionId"] != result.session_id
-    assert [notice["reason"] for notice in reply["notices"]] == ["run_continued"]
 
 
 async def test_a_strict_schema_of_the_tool_has_a_type_for_each_argument_and_no_open_object() -> None:

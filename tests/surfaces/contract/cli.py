@@ -8,22 +8,30 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reasonry.surfaces.present import exit_code
 from tests.in_process import call_command
 
 from .surface import LIMITS, Given, Reply, reply_of
 
+EXIT_CODES = {
+    "invalid_request": 2,
+    "payload_too_large": 2,
+    "answer_refused": 2,
+    "price_unknown": 2,
+    "not_found": 3,
+    "conflict": 5,
+}
 _THOUGHT = {
     "thought_number": "number",
     "total_thoughts": "total",
     "revises_thought": "revises",
     "branch_from_thought": "branch-from",
     "branch_id": "branch",
+    "merge_branch": "merge-branch",
     "strategy": "strategy",
     "stage": "stage",
 }
 _TERMS = {"strategy": "strategy", "session": "session", "model": "model", "verifier": "verifier"}
-_FILTERS = {"limit": "limit", "status": "status", "outcome": "outcome"}
+_FILTERS = {"limit": "limit", "status": "status", "outcome": "outcome", "cursor": "cursor"}
 
 
 def _options(given: Given, names: Mapping[str, str]) -> list[str]:
@@ -46,7 +54,7 @@ def _on_run(*command: str) -> Callable[[Given], list[str]]:
 
 
 def _on_session(command: str) -> Callable[[Given], list[str]]:
-    return lambda given: ["sessions", command, given["session"]]
+    return lambda given: ["sessions", command, given["session"], *_options(given, {"format": "format"})]
 
 
 def _coached(given: Given) -> list[str]:
@@ -118,5 +126,5 @@ class CommandLine:
         done = call_command(words, env=self.environ, cwd=self.folder)
         assert done.stdout, (words, done.stderr)
         reply = reply_of(json.loads(done.stdout))
-        assert not reply.code or done.returncode == exit_code(reply.code), words
+        assert not reply.code or done.returncode == EXIT_CODES[reply.code], words
         return reply

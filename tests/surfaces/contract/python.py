@@ -23,7 +23,7 @@ class Package:
     def call(self, use: str, given: Given) -> Reply:
         """Call a function; an error has its code."""
         given = {name: value for name, value in given.items() if name != "coached"}
-        if "budget" in given:
+        if isinstance(given.get("budget"), dict):
             given["budget"] = reasonry.Budget(**given["budget"])
         try:
             return Reply("", asyncio.run(self._call(use, given)))

@@ -340,38 +340,6 @@ def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Pat
         assert client.get(f"/api/runs/{fork['run_id']}/replay").json()["replay"]["identical"] is True
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"from": -1}, 400),
-        ({"from": "node_99"}, 400),
-        ({"from": 1, "prompt": "x"}, 400),
-        ({"from": "e1", "prompt": " "}, 400),
-        ({"from": "e1", "prompt": "a\0b"}, 400),
-        ({"from": "e1", "prompt": "x" * 400_001}, 400),
-        ({"from": "e1", "model": "openai-compatible:http://127.0.0.1:9#x"}, 400),
-        ({"from": "e1", "verifier": "/etc/passwd"}, 400),
-        ({"from": "e1", "tools": ["os.py"]}, 400),
-    ],
-)
-def test_a_fork_that_cannot_be_is_refused_and_nothing_is_begun(
-    serving: Serving, body: Document, status: int
-) -> None:
-    client = serving.client()
-    run_id = ended_game(client)
-    count = len(client.get("/api/runs", params={"limit": 200}).json()["runs"])
-    refused = client.post(f"/api/runs/{run_id}/fork", json=body)
-    assert refused.status_code == status, refused.text
-    assert refused.json()["error"]["message"]
-    assert len(client.get("/api/runs", params={"limit": 200}).json()["runs"]) == count
-
-
-def ended_game(client: httpx2.Client) -> str:
-    """Return a run of the game that has ended."""
-    rows = client.get("/api/runs", params={"status": "done", "strategy": "tree_of_thoughts"}).json()["runs"]
-    return rows[-1]["run_id"] if rows else ended(client)["run_id"]
-
-
 # -- whose it is
 
 ROUTES = [

@@ -67,26 +67,6 @@ def test_the_page_of_a_session_is_sent_again_only_when_it_has_grown(serving: Ser
     assert len(grown.json()["nodes"]) == len(page.json()["nodes"]) + 1
 
 
-def test_what_is_wrong_with_a_thought_is_said_in_the_names_of_the_api_and_changes_nothing(
-    serving: Serving,
-) -> None:
-    client = serving.client()
-    session_id = begin(client, "one")
-    place = f"/api/sessions/{session_id}/thoughts"
-    wrong = [
-        (thought(2, branch_from_thought=9), "branch_from_thought"),
-        (thought(2, thought_numbr=2), "thought_numbr"),
-        ({**thought(2), "thought_number": "2"}, "thought_number"),
-        ({"thought": "x"}, "next_thought_needed"),
-        (thought(2, strategy="nope"), "strategy"),
-    ]
-    for body, named in wrong:
-        answer = client.post(place, json=body)
-        assert answer.status_code == 400, answer.text
-        assert answer.json()["error"]["field"] == named
-    assert client.get(f"/api/sessions/{session_id}").json()["thought_history_length"] == 1
-
-
 def test_a_session_is_named_by_its_whole_id(serving: Serving) -> None:
     client = serving.client()
     session_id = begin(client, "one")

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.forked import forking_python
-from tests.servers import ModelServer
 
 from .raw import COMMAND, Raw
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
-
-
-@pytest.fixture(scope="module")
-def raw() -> Iterator[Raw]:
-    with Raw(REASONRY_MODEL="offline") as server:
-        yield server
 
 
 def schemas(raw: Raw) -> dict[str, Any]:
@@ -52,63 +42,6 @@ def test_the_input_schema_lists_the_legal_names() -> None:
         shown = schemas(raw)
         assert shown["solve"]["model"]["enum"] == ["offline"]
         assert not {"tools", "documents"} & set(shown["solve"])
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_what_is_not_listed_is_refused_and_what_is_listed_is_used(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "there.jsonl").write_text('{"stage": "*", "reply": "x"}')
-    with ModelServer() as server:
-        bad = [
-            f"openai-compatible:{server.url}#m",
-            "openai-compatible:http://127.0.0.1:9/v1#m",
-            "openai:gpt-6-luna",
-            *(f"scripted:{tmp_path}/{name}" for name in ("pipe", "there.jsonl", "missing")),
-        ]
-        listed = f"piped=scripted:{tmp_path}/pipe,mine=offline"
-        with Raw(REASONRY_MODELS=listed, REASONRY_API_KEY="sk-canary", OPENAI_API_KEY="sk-canary") as raw:
-            refusals = [raw.call("solve", problem=PUZZLE, model=name)["error"] for name in bad]
-            assert all(refusal == refusals[0] for refusal in refusals)
-            assert refusals[0]["choices"] == ["offline", "piped", "mine"]
-            checks = [
-                raw.call(tool, **start, verifier=f"json-schema:{tmp_path}/{name}")["error"]
-                for tool, start in (("solve", {}), ("coach", {"action": "start"}))
-                for name in ("pipe", "there.jsonl", "missing")
-                for start in ({**start, "problem": PUZZLE},)
-            ]
-            assert all(refusal == checks[0] for refusal in checks)
-            begun = time.monotonic()
-            error = raw.call("solve", problem=PUZZLE, model="piped")["error"]
-            assert time.monotonic() - begun < 10
-            assert str(tmp_path) not in str(error)
-            assert raw.call("solve", problem=PUZZLE, model="mine")["answer"].endswith("= 24")
-            assert raw.call("solve", problem=PUZZLE, model="offline")["answer"].endswith("= 24")
-            found = raw.call("solve", problem=PUZZLE, model="mine", verifier="arithmetic:24")
-            assert found["answer"].endswith("= 24")
-        assert server.stats()["requests"] == 0
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "named"),
-    [
-        ("coach", {"action": "start", "problem": "x", "model": "offline"}, "model"),
-        ("coach", {"action": "start", "problem": "x", "judgeModel": "http://x"}, "judgeModel"),
-        ("coach", {"action": "answer", "run_id": "x", "answers": [], "tools": "x"}, "tools"),
-        ("solve", {"problem": PUZZLE, "mcp": ["sh -c id"]}, "mcp"),
-        ("solve", {"problem": PUZZLE, "context": ["/etc/passwd"]}, "context"),
-        ("solve", {"problem": PUZZLE, "record": "/tmp/x"}, "record"),
-        ("solve", {"problem": PUZZLE, "tools": ["/tmp/x.py:x"]}, "tools"),
-        ("solve", {"problem": PUZZLE, "documents": ["/etc/passwd"]}, "documents"),
-        ("solve", {"problem": PUZZLE, "verifier": "arithmetic:1e999999999"}, "arithmetic"),
-        ("solve", {"problem": PUZZLE, "options": {"judge_model": "http://x"}}, "judge_model"),
-    ],
-)
-def test_other_ways_to_name_something_are_refused(
-    raw: Raw, tool: str, arguments: dict[str, Any], named: str
-) -> None:
-    error = raw.call(tool, **arguments)["error"]
-    assert error["code"] == "invalid_request"
-    assert named in str(error)
 
 
 def test_a_list_that_cannot_be_ends_the_server_with_a_word_of_why() -> None:

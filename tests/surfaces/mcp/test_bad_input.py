@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .raw import Raw, call_line, thought
+from .raw import Raw, call_line
 
 PLAIN = b'{"thought":%b,"nextThoughtNeeded":true,"thoughtNumber":2,"totalThoughts":2%b}'
 
@@ -103,60 +103,3 @@ def test_a_call_that_cannot_be_taken_gets_an_error_of_the_tool(raw: Raw, name: s
     assert result["structuredContent"]["error"]["code"] == code
     assert result["structuredContent"]["error"]["message"]
     assert _status(raw) == before
-
-
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    **{
-        f"thoughtNumber {value!r}": {"thoughtNumber": value}
-        for value in ("abc", "", 0, -1, 1.5, None, [2], {})
-    },
-    **{f"totalThoughts {value!r}": {"totalThoughts": value} for value in ("abc", "", 0, -1, 1.5, None, True)},
-    **{f"nextThoughtNeeded {value!r}": {"nextThoughtNeeded": value} for value in ("done", 2, None, "")},
-    **{f"thought {value!r}": {"thought": value} for value in (True, None, {"text": "x"})},
-    "an unknown branch to merge": {"mergeBranch": "nope"},
-    "an illegal stage": {"stage": "final_response"},
-    "10 kB of session id": {"sessionId": "x" * 10_000},
-    "a number twice": {"thought_number": 3},
-    "data that is a list": {"data": ["x"]},
-}
-
-
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_a_bad_argument_is_refused_by_name_and_changes_nothing(raw: Raw, name: str) -> None:
-    before = _status(raw)
-    document = raw.call("sequentialthinking", **{**thought(2), **ARGUMENTS[name]})
-    assert document["error"]["code"] in ("invalid_request", "payload_too_large", "not_found")
-    assert document["error"]["retryable"] is False
-    assert len(document["error"]["message"]) < 2_000
-    assert _status(raw) == before
-
-
-@pytest.mark.parametrize("field", ["thought", "nextThoughtNeeded", "thoughtNumber", "totalThoughts"])
-def test_a_missing_field_is_named(raw: Raw, field: str) -> None:
-    arguments = thought(2)
-    del arguments[field]
-    assert raw.call("sequentialthinking", **arguments)["error"]["field"] == field
-
-
-def test_numbers_and_flags_may_come_as_text(raw: Raw) -> None:
-    document = raw.call(
-        "sequentialthinking", **thought(sessionId="text", thoughtNumber="2", nextThoughtNeeded="TRUE")
-    )
-    assert (document["thoughtNumber"], document["nextThoughtNeeded"]) == (2, True)
-
-
-@pytest.mark.parametrize("query", ["alpha(beta", "%_\\", '"', "NOT x OR", "\u0000", "日本"])
-def test_any_string_may_be_searched_for(raw: Raw, query: str) -> None:
-    text = f"before {query} after".replace("\u0000", "")
-    raw.call("sequentialthinking", **thought(thought=text, sessionId="search"))
-    found = raw.call("sessions", action="search", query=query)
-    assert ("matches" in found) or found["error"]["code"] == "invalid_request"
-    if "\u0000" not in query:
-        assert any(query in one["excerpt"] for one in found["matches"])
-
-
-@pytest.mark.parametrize("id", ["../x", "/etc/passwd", "a\u0000b", "x" * 10_000, "nobody's"])
-def test_a_session_id_that_is_nobodys_is_an_error(raw: Raw, id: str) -> None:
-    for action in ("get", "resume", "export", "delete", "pin"):
-        document = raw.call("sessions", action=action, sessionId=id)
-        assert document["error"]["code"] in ("not_found", "invalid_request", "payload_too_large")

@@ -327,21 +327,6 @@ def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw
     assert again["questions"][0]["stage"] == "sequential_reasoning"
 
 
-def test_bad_points_and_options_are_refused_and_make_no_run(raw: Raw) -> None:
-    run_id = start(raw)["run_id"]
-    answered(raw, raw.call("coach", action="status"))
-    for wrong, named in (
-        ({}, "at"),
-        ({"at": -1}, "at"),
-        ({"at": "x"}, "at"),
-        ({"at": 0, "options": [1]}, "options"),
-        ({"at": 0, "options": {"tools": [{"name": "sh"}]}}, "tools"),
-    ):
-        refused = error(raw, **{"action": "fork", "run_id": run_id, **wrong})
-        assert named in json.dumps(refused), wrong
-    assert len(raw.call("coach", action="list")["runs"]) == 1
-
-
 # -- what is not listed is not brought in
 
 

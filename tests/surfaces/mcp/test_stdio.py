@@ -57,23 +57,6 @@ def test_the_stateless_protocol_needs_no_handshake() -> None:
     assert document(answer)["thoughtHistoryLength"] == 1
 
 
-def test_calls_without_an_id_go_on_with_the_session_of_the_connection() -> None:
-    with Raw() as raw:
-        ids = {raw.think(number)["sessionId"] for number in range(1, 4)}
-    assert len(ids) == 1
-
-
-def test_clearing_without_an_id_clears_the_session_of_the_connection() -> None:
-    with Raw() as raw:
-        old = raw.think()["sessionId"]
-        cleared = raw.think(1, clearSession=True)
-        assert cleared["sessionId"] != old
-        assert cleared["thoughtHistoryLength"] == 1
-        assert raw.think(2)["sessionId"] == cleared["sessionId"]
-        gone = raw.call("sessions", action="get", sessionId=old)
-    assert gone["error"]["code"] == "not_found"
-
-
 def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
     with Raw() as raw:
         old = raw.think()["sessionId"]
@@ -81,22 +64,6 @@ def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
         after = raw.think()
     assert after["sessionId"] != old
     assert "notices" not in after
-
-
-def test_calls_sent_without_waiting_keep_their_order_in_one_session(tmp_path: Path) -> None:
-    with Raw(tmp_path / "store.db") as raw:
-        sent = {
-            raw.send("tools/call", {"name": "sequentialthinking", "arguments": thought(n, 50)}): n
-            for n in range(1, 51)
-        }
-        replies = {}
-        while len(replies) < len(sent):
-            answer = raw.hear()
-            replies[sent[answer["id"]]] = document(answer)
-        kept = raw.call("sessions", action="get", limit=100)
-    assert len({one["sessionId"] for one in replies.values()}) == 1
-    assert [replies[n]["thoughtHistoryLength"] for n in range(1, 51)] == list(range(1, 51))
-    assert [one["thought_number"] for one in kept["thoughts"]] == list(range(1, 51))
 
 
 def test_nothing_heavy_is_loaded_whatever_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

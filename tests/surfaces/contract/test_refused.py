@@ -1,0 +1,400 @@
+"""Rule 3 of the contract of the surfaces: what is refused has the same code everywhere, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from .surface import Document, Given, Surface
+from .uses import (
+    ACTING,
+    AGENTS,
+    ANSWERED,
+    CALLERS,
+    CANCELLED,
+    NAMES,
+    OPERATORS,
+    SECOND,
+    SOLVE,
+    SOLVED,
+    START,
+    SUM,
+    THINK,
+    THOUGHT,
+    TYPED,
+    UNKNOWN,
+    VOTED,
+    Contents,
+    begun,
+    in_snake_case,
+    placed,
+)
+
+
+class Refused(NamedTuple):
+    """A use that is refused, after others, its code, a word that its error has, and the argument that it names."""
+
+    name: str
+    use: str
+    given: Given
+    code: str = "invalid_request"
+    after: tuple[tuple[str, Given], ...] = ()
+    on: tuple[str, ...] = NAMES
+    named: str = ""
+    field: str = ""
+
+
+def new_runs(
+    name: str,
+    given: Given,
+    code: str = "invalid_request",
+    on: tuple[str, ...] = NAMES,
+    named: str = "",
+    field: str = "",
+) -> list[Refused]:
+    """Return what is refused of a new run, whoever answers its questions."""
+    return [
+        Refused(f"{use}: {name}", use, {**SOLVED, **given}, code, (), on, named, field)
+        for use in ("solve", "start")
+    ]
+
+
+def thoughts(
+    name: str, given: Given, code: str = "invalid_request", on: tuple[str, ...] = NAMES, field: str = ""
+) -> Refused:
+    """Return what is refused of a first thought."""
+    return Refused(f"think: {name}", "think", {**THOUGHT, **given}, code, on=on, field=field)
+
+
+def without(given: Given, name: str) -> Given:
+    """Return arguments without one of them."""
+    return {other: value for other, value in given.items() if other != name}
+
+
+def field_of(error: Document) -> str:
+    """Return the argument that an error names, in the spelling of the contract; empty: none."""
+    name = error.get("field") or error.get("option") or ""
+    name = error["limit"] if name == "budget" and "limit" in error else name
+    name = in_snake_case(name).partition("[")[0]
+    return {"from": "at"}.get(name, name).removeprefix("budget.").removeprefix("max_")
+
+
+def of_no_run(use: str, on: tuple[str, ...], **given: Any) -> Refused:
+    """Return what is refused of a run that is not there."""
+    return Refused(f"{use}: no such run", use, {"run": UNKNOWN, **given}, "not_found", on=on)
+
+
+def of_no_session(use: str, on: tuple[str, ...], **given: Any) -> Refused:
+    """Return what is refused of a session that is not there."""
+    return Refused(f"{use}: no such session", use, {"session": UNKNOWN, **given}, "not_found", on=on)
+
+
+RUN: Given = {"run": "$"}
+TO_CALLER: Given = {"run": "$", "at": 0, "coached": True}
+ARMED = {"tools": [{"name": "sh"}]}
+TOOL = {"strategy": "react", "options": ARMED}
+PRICED = {"model": "openai-compatible:http://127.0.0.1:9/v1#m", "budget": {"usd": 1.0}}
+AWRY: Given = {**SECOND, "stage": "observation_reception"}
+ODD = {"thoughtHistory": [{"thought": 1, "branchId": [1]}], "branches": {}}
+BAD, NOT_THERE, CONFLICT, TOO_LARGE = "invalid_request", "not_found", "conflict", "payload_too_large"
+LONG = "x" * 100_001
+FILE = "json-schema:/etc/passwd"
+ADDRESS = "openai-compatible:http://127.0.0.1:9/v1#m"
+
+REFUSED = [
+    Refused("solve: nothing", "solve", {"strategy": "linear"}, named="problem is missing"),
+    Refused("start: nothing", "start", {"strategy": "linear"}, named="problem"),
+    Refused("refute: nothing", "refute", {}, on=("http", "python"), named="problem"),
+    Refused(
+        "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
+    ),
+    of_no_session("refute", NAMES),
+    *new_runs("no problem", {"problem": ""}),
+    *new_runs("a problem with NUL", {"problem": "make\0me"}, on=("mcp", "http", "python"), named="NUL"),
+    *new_runs("a problem of blanks", {"problem": "  "}),
+    *new_runs("a problem over the bound", {"problem": LONG}, TOO_LARGE, ("cli", "mcp", "python"), "100,000"),
+    *new_runs("a problem over its bound", {"problem": LONG}, on=("http",), named="100000", field="problem"),
+    *new_runs("a problem with half a character", {"problem": "\ud800"}, on=("cli", "mcp", "python")),
+    *new_runs("a problem that is a list", {"problem": ["x", "y"]}, on=TYPED, named="problem"),
+    *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, named="problem"),
+    *new_runs("a strategy that is a list", {"strategy": ["react"]}, on=TYPED, field="strategy"),
+    *new_runs("a strategy that is a number", {"strategy": 5}, on=TYPED, field="strategy"),
+    *new_runs("options that are a list", {"options": [1]}, on=TYPED, field="options"),
+    *new_runs("options that are text", {"options": "x"}, on=TYPED, field="options"),
+    *new_runs("a verifier that is a number", {"verifier": 5}, on=TYPED, field="verifier"),
+    *new_runs("tools that are a number", {"tools": 5}, on=TYPED, field="tools"),
+    *new_runs("a tool that is a number", {"tools": [5]}, on=TYPED, field="tools"),
+    *new_runs("a budget of nothing", {"budget": 0}, on=("http", "python"), field="budget"),
+    *new_runs("a budget that is a number", {"budget": 5}, on=("http", "python"), field="budget"),
+    *new_runs("a budget that is text", {"budget": "x"}, on=("http", "python"), field="budget"),
+    *new_runs("calls that are true", {"budget": {"calls": True}}, on=TYPED, field="calls"),
+    *new_runs("calls that are text", {"budget": {"calls": "many"}}, named="calls", field="calls"),
+    *new_runs("half a call", {"budget": {"calls": 1.5}}, named="calls", field="calls"),
+    *new_runs("no number of dollars", {"budget": {"usd": float("nan")}}, on=("cli", "python"), named="usd"),
+    *new_runs(
+        "an endless target", {"verifier": "arithmetic:1e999999999"}, named="arithmetic", field="verifier"
+    ),
+    *new_runs("a verifier by its file", {"verifier": FILE}, on=CALLERS, named="REASONRY_VERIFIERS"),
+    *new_runs("a tool by its file", {"tools": ["/tmp/x.py:x"]}, on=CALLERS, field="tools"),
+    *new_runs("a document by its file", {"documents": ["/etc/passwd"]}, on=CALLERS, field="documents"),
+    *new_runs("a file of context", {"context": ["/etc/passwd"]}, on=CALLERS, field="context"),
+    *new_runs("a server of tools", {"mcp": ["sh -c id"]}, on=CALLERS, field="mcp"),
+    *new_runs("a file to record in", {"record": "/tmp/x"}, on=CALLERS, field="record"),
+    *new_runs("a model by its address", {"model": ADDRESS}, on=CALLERS, field="model"),
+    *new_runs("a judge by its address", {"judge_model": "http://x"}, on=CALLERS, field="judge_model"),
+    Refused("solve: a model that is a number", "solve", {**SOLVED, "model": 5}, on=TYPED, field="model"),
+    Refused("start: a model", "start", {**SOLVED, "model": "offline"}, on=("cli", "mcp"), named="model"),
+    *new_runs("no such strategy", {"strategy": "tree"}, named="tree_of_thoughts"),
+    *new_runs("no such option", {"options": {"depth": 3}}, named="branching_factor"),
+    *new_runs("an option out of its range", {"options": {"max_depth": 0}}, named="max_depth"),
+    *new_runs("an option of another type", {"options": {"max_depth": "deep"}}, named="max_depth"),
+    *new_runs(
+        "an option that is none of its choices", {"options": {"traversal_strategy": "up"}}, named="best_first"
+    ),
+    *new_runs("no calls", {"budget": {"calls": 0}}, named="calls"),
+    *new_runs("a negative limit", {"budget": {"seconds": -1}}, named="seconds"),
+    *new_runs("a gift of dollars", {"budget": {"usd": -1}}, named="usd"),
+    *new_runs("no such verifier", {"verifier": "json:schema"}, named="arithmetic"),
+    *new_runs("a tool brought along in options", TOOL, named="sh"),
+    *new_runs("no such session", {"session": UNKNOWN}, NOT_THERE),
+    Refused(
+        "solve: dollars without a price", "solve", {**SOLVED, **PRICED}, "price_unknown", on=("cli", "python")
+    ),
+    Refused("solve: no such model", "solve", {**SOLVED, "model": "gpt"}),
+    Refused("solve: no verifier", "solve", {**SOLVED, "problem": SUM, "options": {"verify": True}}),
+    Refused("start: no verifier", "start", {**SOLVED, "options": {"verify": True}}),
+    of_no_run("status", AGENTS),
+    of_no_run("show", AGENTS),
+    of_no_run("cancel", NAMES),
+    of_no_run("answer", NAMES, answers={"e1": "x"}),
+    of_no_run("resume", NAMES, coached=True),
+    of_no_run("resume", OPERATORS),
+    of_no_run("fork", AGENTS, at=0, coached=True),
+    of_no_run("fork", OPERATORS, at=0),
+    of_no_run("replay", OPERATORS),
+    of_no_run("pause", OPERATORS),
+    of_no_run("limit", OPERATORS, budget={"calls": 3}),
+    of_no_run("delete", OPERATORS),
+    Refused("answer: not asked", "answer", {**RUN, "answers": {"e9": "x"}}, CONFLICT, (START,), AGENTS),
+    Refused("answer: again", "answer", {**RUN, "answers": {"e1": "x"}}, CONFLICT, ANSWERED),
+    Refused(
+        "answer: unreadable",
+        "answer",
+        {**RUN, "answers": {"e1": "I do not know."}},
+        "answer_refused",
+        (START,),
+        AGENTS,
+    ),
+    Refused(
+        "answer: no shape", "answer", {**RUN, "answers": 5}, BAD, (VOTED[0],), AGENTS, "answers", "answers"
+    ),
+    Refused(
+        "answer: none",
+        "answer",
+        {**RUN, "answers": [{"id": "e1"}]},
+        BAD,
+        (VOTED[0],),
+        AGENTS,
+        "answers",
+        "answers",
+    ),
+    Refused("status: a path", "status", {"run": "../../x"}, NOT_THERE, on=AGENTS),
+    Refused("cancel: has ended", "cancel", RUN, CONFLICT, ANSWERED),
+    Refused("cancel: was cancelled", "cancel", RUN, CONFLICT, CANCELLED, AGENTS),
+    Refused("pause: waits for its caller", "pause", RUN, CONFLICT, (START,), OPERATORS),
+    Refused("limit: has ended", "limit", {**RUN, "budget": {"calls": 9}}, CONFLICT, (SOLVE,), OPERATORS),
+    Refused("limit: no calls", "limit", {**RUN, "budget": {"calls": 0}}, BAD, (START,), OPERATORS),
+    Refused("delete: has not ended", "delete", RUN, CONFLICT, (START,), OPERATORS),
+    Refused("fork: beyond the end", "fork", {**RUN, "at": 99}, CONFLICT, (SOLVE,), OPERATORS),
+    Refused("fork: beyond the end, coached", "fork", {**TO_CALLER, "at": 99}, CONFLICT, (START,), AGENTS),
+    Refused("fork: nowhere", "fork", {**RUN, "coached": True}, BAD, (START,), CALLERS, field="at"),
+    Refused(
+        "fork: before the beginning", "fork", {**TO_CALLER, "at": -1}, BAD, (START,), CALLERS, field="at"
+    ),
+    Refused("fork: at no number", "fork", {**TO_CALLER, "at": "x"}, BAD, (START,), AGENTS, field="at"),
+    Refused(
+        "fork: a list of options",
+        "fork",
+        {**TO_CALLER, "options": [1]},
+        BAD,
+        (START,),
+        CALLERS,
+        field="options",
+    ),
+    Refused(
+        "fork: a tool by its file",
+        "fork",
+        {**TO_CALLER, "tools": ["x.py"]},
+        BAD,
+        (START,),
+        CALLERS,
+        field="tools",
+    ),
+    Refused(
+        "fork: a tool in options",
+        "fork",
+        {**TO_CALLER, "options": ARMED},
+        BAD,
+        (START,),
+        AGENTS,
+        field="tools",
+    ),
+    Refused(
+        "fork: no such verifier",
+        "fork",
+        {**TO_CALLER, "verifier": "/x"},
+        BAD,
+        (START,),
+        AGENTS,
+        field="verifier",
+    ),
+    Refused(
+        "fork: a model by its address", "fork", {**RUN, "at": 0, "model": ADDRESS}, BAD, (SOLVE,), ("http",)
+    ),
+    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), field="model"),
+    *(
+        Refused(f"fork: {name}", "fork", {**RUN, "at": "e1", **given}, BAD, (SOLVE,), ("http",), "prompt")
+        for name, given in (
+            ("other words for a number", {"at": 1, "prompt": "x"}),
+            ("no words", {"prompt": " "}),
+            ("words with NUL", {"prompt": "a\0b"}),
+            ("words over the bound", {"prompt": "x" * 400_001}),
+        )
+    ),
+    Refused("fork: bad option", "fork", {**RUN, "at": 0, "options": {"depth": 3}}, BAD, (SOLVE,), OPERATORS),
+    Refused(
+        "fork: bad option, coached", "fork", {**TO_CALLER, "options": {"depth": 3}}, BAD, (START,), AGENTS
+    ),
+    Refused("resume: no calls", "resume", {**RUN, "budget": {"calls": 0}, "coached": True}, BAD, CANCELLED),
+    Refused(
+        "list: no such status",
+        "list",
+        {"status": "over"},
+        on=OPERATORS,
+        named="status must be one of: active, done, failed, cancelled; not 'over'",
+    ),
+    Refused(
+        "list: no such outcome",
+        "list",
+        {"outcome": "done"},
+        on=OPERATORS,
+        named="outcome must be one of: solved, answered, stopped, unsolved, error, waiting; not 'done'",
+    ),
+    Refused("list: a page too long", "list", {"limit": 1_001}, on=AGENTS, named="limit", field="limit"),
+    Refused("list: a page of none", "list", {"limit": 0}, on=OPERATORS, named="limit"),
+    Refused("strategy: no such strategy", "strategy", {"strategy": "tree"}, on=("cli",)),
+    Refused("strategy: at no address", "strategy", {"strategy": "tree"}, NOT_THERE, on=("http",)),
+    Refused("think: number 0", "think", {**THOUGHT, "thought_number": 0}),
+    Refused("think: no such strategy", "think", {**THOUGHT, "strategy": "tree"}),
+    Refused("think: no such stage", "think", {**THOUGHT, "strategy": "react", "stage": "nowhere"}),
+    Refused("think: an illegal stage", "think", AWRY, after=(ACTING,)),
+    thoughts("revises nothing", {"thought_number": 2, "revises_thought": 7}, field="revises_thought"),
+    thoughts("branches from nothing", {"branch_from_thought": 7}, field="branch_from_thought"),
+    thoughts("merges nothing", {"merge_branch": "b"}, field="merge_branch"),
+    thoughts("an argument there is not", {"thought_numbr": 2}, on=("http",), field="thought_numbr"),
+    thoughts("a number as a text", {"thought_number": "2"}, on=("http",), field="thought_number"),
+    thoughts("a number in letters", {"thought_number": "abc"}, field="thought_number"),
+    thoughts("half a number", {"thought_number": 1.5}, field="thought_number"),
+    thoughts("a list of numbers", {"thought_number": [2]}, on=TYPED, field="thought_number"),
+    thoughts("fewer than none", {"total_thoughts": -1}, field="total_thoughts"),
+    thoughts(
+        "neither true nor false", {"next_thought_needed": "done"}, on=TYPED, field="next_thought_needed"
+    ),
+    thoughts("true for a text", {"thought": True}, on=TYPED, field="thought"),
+    thoughts("an object for a text", {"thought": {"text": "x"}}, on=TYPED, field="thought"),
+    thoughts("a list of data", {"data": ["x"]}, on=TYPED, field="data"),
+    thoughts("a long thought", {"thought": LONG}, TOO_LARGE, field="thought"),
+    thoughts("a long name of a branch", {"branch_id": "x" * 201}, TOO_LARGE, field="branch_id"),
+    *(
+        Refused(f"think: without {name}", "think", without(THOUGHT, name), on=TYPED, field=name)
+        for name in THOUGHT
+    ),
+    Refused(
+        "think: another strategy",
+        "think",
+        {**SECOND, "strategy": "rewoo"},
+        BAD,
+        (ACTING,),
+        NAMES,
+        "react",
+        "strategy",
+    ),
+    Refused(
+        "think: without a field",
+        "think",
+        {**SECOND, "stage": "action_planning"},
+        BAD,
+        (ACTING,),
+        field="data.action",
+    ),
+    Refused("think: in a run that is under way", "think", {**THOUGHT, "session": "$"}, CONFLICT, (START,)),
+    of_no_session("session", AGENTS),
+    of_no_session("export", NAMES),
+    of_no_session("forget", AGENTS),
+    of_no_session("pin", AGENTS),
+    *(
+        Refused(f"{use}: {kind}", use, {"session": name}, code, on=("cli", "mcp"))
+        for use in ("session", "export", "forget", "pin")
+        for kind, name, code in (
+            ("a path", "../x", NOT_THERE),
+            ("a name with NUL", "a\0b", NOT_THERE),
+            ("a long name", "x" * 10_000, TOO_LARGE),
+        )
+    ),
+    Refused(
+        "export: no such format",
+        "export",
+        {"session": "$", "format": "pdf"},
+        BAD,
+        (THINK,),
+        AGENTS,
+        field="format",
+    ),
+    Refused("sessions: a page of none", "sessions", {"limit": 0}, on=AGENTS, field="limit"),
+    Refused("sessions: a page too long", "sessions", {"limit": 501}, on=AGENTS, field="limit"),
+    Refused("sessions: no such page", "sessions", {"cursor": "x"}, NOT_THERE, on=AGENTS),
+    Refused("search: no such page", "search", {"query": "x", "cursor": "-1"}, on=AGENTS, field="cursor"),
+    Refused("search: a long text", "search", {"query": LONG}, TOO_LARGE, on=("cli", "mcp"), field="query"),
+    Refused("search: nothing", "search", {"query": ""}, on=AGENTS),
+    Refused("search: a page of none", "search", {"query": "x", "limit": 0}, on=AGENTS),
+    Refused("sessions: no such status", "sessions", {"status": "over"}, on=AGENTS),
+    Refused("import: no session", "import", {"content": ODD}, on=OPERATORS),
+    Refused("import: a number of thoughts", "import", {"content": {"thoughts": 5}}, on=OPERATORS),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+def test_what_is_refused_has_the_same_code_and_changes_nothing(
+    surfaces: dict[str, Surface], stores: dict[str, Contents], case: Refused
+) -> None:
+    codes, errors = dict[str, str](), dict[str, Any]()
+    for name in case.on:
+        surface = surfaces[name]
+        given = placed(case.given, begun(surface, *case.after))
+        before = stores[name].read()
+        reply = surface.call(case.use, given)
+        assert stores[name].read() == before, name
+        codes[name], errors[name] = reply.code, reply.document.get("error", {})
+    assert codes == dict.fromkeys(case.on, case.code), errors
+    for name, error in errors.items():
+        assert error["message"]
+        assert len(error["message"]) < 2_000
+        assert error["retryable"] is False
+        assert case.named in json.dumps(error)
+        # A command whose options are of the wrong form is told so in words.
+        assert field_of(error) == case.field or not case.field or (name == "cli" and not field_of(error))
+    assert len({field_of(error) for error in errors.values()} - {""}) <= 1
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_beside_an_answer_that_is_refused_the_others_are_taken(
+    surfaces: dict[str, Surface], name: str
+) -> None:
+    run_id = begun(surfaces[name], VOTED[0]).run_id
+    reply = surfaces[name].call("answer", {"run": run_id, "answers": {"e1": 42, "e2": "I do not know."}})
+    assert reply.code == "answer_refused"
+    assert [one["id"] for one in reply.document["error"]["refused"]] == ["e2"]
+    for shown in (reply.document, surfaces[name].call("status", {"run": run_id}).document):
+        assert [one["id"] for one in shown.get("run", shown)["questions"]] == ["e2"]
