@@ -662,6 +662,15 @@ def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shel
         assert members[argument]["description"] in shown
 
 
+def test_a_refused_thought_is_told_the_options_that_would_be_accepted(shell: Shell) -> None:
+    shell.json("think", "Two ways.", "--strategy", "tot")
+    shell.json("think", "Which are they?", "--stage", "approach_exploration")
+    shell.json("think", "One of them.", "--branch", "one", "--stage", "branch_creation")
+    refused = shell.run("think", "Again.", "--stage", "problem_reception")
+    accepted = "This would be accepted: no --branch, --branch-from 1, --stage problem_reception."
+    assert accepted in " ".join(refused.stderr.split())
+
+
 def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Shell) -> None:
     def thought(number: int, branch: str | None = None, **more: Any) -> dict[str, Any]:
         placed = {} if branch is None else {"branch_id": branch}

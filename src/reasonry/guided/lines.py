@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -106,16 +106,6 @@ class Head(Struct, frozen=True, omit_defaults=True):
     def has_stage(self) -> bool:
         """Whether a strategy or a stage was named, on any line."""
         return any(line.stage for line in (self.main, *self.branches.values()))
-
-
-class Recorded(NamedTuple):
-    """The `seq` of the thoughts that a call refers to, where they are on record: in a session that is imported."""
-
-    branch_from: int | None = None
-    revises: int | None = None
-
-
-NOT_RECORDED = Recorded()
 
 
 class RowsView:

@@ -18,7 +18,7 @@ from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
 from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
-from .lines import MAIN, Head, Recorded, ThoughtLine, ancestry, decode_record, find_thought, show_lines
+from .lines import MAIN, Head, ThoughtLine, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall
 
 MAX_PATH = 32
@@ -121,8 +121,11 @@ class Submission(NamedTuple):
     view: SessionView
     stages: Stages
 
-    def own_line(self, recorded: Recorded) -> OwnLine:
+    def own_line(self, left_seq: int | None) -> OwnLine:
         """Return the line that the thought is on.
+
+        Args:
+            left_seq: Of the thought that it leaves, where that is on record.
 
         Raises:
             UsageError: It leaves a thought that is not there.
@@ -130,7 +133,7 @@ class Submission(NamedTuple):
         head, name, left = self.head, self.call.branch_id, self.call.branch_from_thought
         if name is None and left is None and self._continues_branch():
             name = head.latest
-        base = None if left is None else self._thought_left(left, recorded.branch_from)
+        base = None if left is None else self._thought_left(left, left_seq)
         if name is None and left is not None:
             name = next(
                 free for count in itertools.count(1) if (free := f"branch-{count}") not in head.branches

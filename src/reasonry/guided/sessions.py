@@ -398,14 +398,15 @@ class Sessions:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
             session_id = (await self._row(session_id)).session_id
-        notices = builtins.list[Notice]()
         found = await self.store.search_thoughts(
             query, session_id=session_id, after=after, limit=call.limit + 1
         )
-        matches = found[: call.limit]
-        if not matches and after == 0 and len(query.split()) > 1:
-            message = "No thought has these words in just this order; try one of them."
-            notices.append(Notice("no_match", message))
+        matches, message = (
+            found[: call.limit],
+            "No thought has these words in just this order; try one of them.",
+        )
+        has_words = not matches and after == 0 and len(query.split()) > 1
+        notices = [Notice("no_match", message)] if has_words else []
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in matches],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,

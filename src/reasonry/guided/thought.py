@@ -25,9 +25,7 @@ from ..reading.json_in_text import json_value
 from ..reading.names import find_name
 from ..records import SessionView
 from .lines import (
-    NOT_RECORDED,
     Head,
-    Recorded,
     ThoughtLine,
     ThoughtRecord,
     ancestry,
@@ -63,14 +61,14 @@ def submit(
     *,
     at_ms: int = 0,
     demand_fields: bool = True,
-    recorded: Recorded = NOT_RECORDED,
+    recorded: Mapping[str, Any] = {},
     mark: int = 0,
 ) -> Placed:
     """Take one thought.
 
     Args:
         demand_fields: Whether the stages that are named demand their fields.
-        recorded: Which thoughts the call's numbers mean, where that is known.
+        recorded: The thought as it was exported, which has the `seq` of the thoughts that the call's numbers mean.
         mark: Tells the call from others, and that the one shortest path to its stages is taken where they do not
             follow and it asks for no field; 0: neither.
 
@@ -81,13 +79,15 @@ def submit(
     """
     stages = stages_named(call)
     submission = Submission(strategy, head, call, view, stages)
-    own = submission.own_line(recorded)
+    own = submission.own_line(recorded.get("branch_from_seq"))
     call = _take_in_selected(head, call, own.branch)
     _check_merge(head, call, own.branch)
     revised = None
     if call.revises_thought is not None:
         search = ancestry(head, own.branch, own.line)
-        revised = find_thought(view, "revises_thought", call.revises_thought, search, recorded.revises)
+        revised = find_thought(
+            view, "revises_thought", call.revises_thought, search, recorded.get("revises_seq")
+        )
     walked = submission._replace(call=call).walk(own, fills=bool(mark))
     filled = tuple(name for name in walked.stages if stages and name not in stages)
     named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]

@@ -23,7 +23,7 @@ from ..masking import SECRETS
 from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
 from .export import KIND, VERSION
-from .lines import NOT_RECORDED, Head, Recorded, RowsView, ThoughtLine, encode
+from .lines import Head, RowsView, ThoughtLine, encode
 from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
@@ -77,8 +77,7 @@ class _Walk:
 
     def take(self, thought: Document) -> None:
         """Take a thought as exports have it; raises where it breaks a rule."""
-        recorded = Recorded(thought.get("branch_from_seq"), thought.get("revises_seq"))
-        self._add(self._read(thought), thought.get("at"), recorded)
+        self._add(self._read(thought), thought.get("at"), thought)
 
     def take_loosely(self, thought: Document) -> None:
         """Take a thought; where it breaks a rule, what cannot be followed is kept in its `data`."""
@@ -126,7 +125,7 @@ class _Walk:
         data = plain_json("data", {**(call.data or {}), **more}, self._settings.max_thought_chars)
         return replace(call, data=data or None)
 
-    def _add(self, call: ThinkingCall, at: Any, recorded: Recorded = NOT_RECORDED) -> None:
+    def _add(self, call: ThinkingCall, at: Any, recorded: Mapping[str, Any] = {}) -> None:
         """Take a thought, whose fields need not be complete."""
         at_ms = instant_ms(at, self._now_ms)
         placed = submit(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .raw import Raw, call_line
+from .raw import Raw, call_line, thought
 
 PLAIN = b'{"thought":%b,"nextThoughtNeeded":true,"thoughtNumber":2,"totalThoughts":2%b}'
 
@@ -103,3 +103,13 @@ def test_a_call_that_cannot_be_taken_gets_an_error_of_the_tool(raw: Raw, name: s
     assert result["structuredContent"]["error"]["code"] == code
     assert result["structuredContent"]["error"]["message"]
     assert _status(raw) == before
+
+
+def test_a_correction_has_the_spelling_of_the_tool(raw: Raw) -> None:
+    raw.call("sequentialthinking", **thought(1), strategy="tree_of_thoughts")
+    raw.call("sequentialthinking", **thought(2), stage="approach_exploration")
+    raw.call("sequentialthinking", **thought(3), branchId="b", stage="branch_creation")
+    error = raw.call("sequentialthinking", **thought(4), stage="problem_reception")["error"]
+    assert error["instead"] == {"branchId": None, "branchFromThought": 1, "stage": "problem_reception"}
+    error = raw.call("sequentialthinking", **thought(4), branchId="b", mergeBranch="b")["error"]
+    assert (error["field"], error["instead"]) == ("mergeBranch", {"branchId": "main"})

@@ -307,7 +307,7 @@ def think(
         document, after = common.do(work)
     except UsageError as error:
         if instead := error.details.get("instead"):
-            error.message += f" This would be accepted: {' '.join(_as_options(instead))}."
+            error.message += f" This would be accepted: {', '.join(_as_options(instead))}."
         raise
     common.show(document, lambda: _show_thought(document))
     if document["session_id"] in after.session_ids and not common.as_data:
