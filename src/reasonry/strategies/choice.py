@@ -10,7 +10,7 @@ Rule 3: the same problem gets the same strategy. What the rules cannot know (wha
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Any
 
 from msgspec import Struct
@@ -138,12 +138,14 @@ def reasons_for(
     problem: str, *, has_tools: bool = False, has_verifier: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield the kinds that a problem is of, each with the reason."""
+    words = list(map(str.casefold, _WORD.findall(problem)))
+    vocabulary, questions = frozenset(words), len(_ASKED.findall(problem))
     if read_puzzle(problem):
         yield "number_puzzle", "a number puzzle: steps are tried, scored and undone"
     if len(problem) >= LONG_CHARS:
         yield "long_input", f"an input of {len(problem):,} characters: programs read it piece by piece"
     if has_tools:
-        yield from _reasons_for_lookups(problem)
+        yield from _reasons_for_lookups(problem, vocabulary, questions)
     if has_verifier:
         yield "checked", "a verifier: the answer is improved until it passes"
     if _CODING.search(problem) or (_CODE.search(problem) and _MENDING.search(problem)):
@@ -156,12 +158,12 @@ def reasons_for(
     placed, bound = _PLACING.search(problem), _CONSTRAINED.search(problem)
     if cue := named[0] if named else f"{placed[0]} … {bound[0]}" if placed and bound else "":
         yield "search", f"a problem of trial and error ({cue.casefold()})"
-    yield from _reasons_by_size(problem)
+    yield from _reasons_by_size(problem, len(words), vocabulary, questions)
     yield "anything", "no special feature: reasoning in steps"
 
 
-def _reasons_for_lookups(problem: str) -> Iterator[tuple[str, str]]:
-    questions, cues = _count_questions(problem), _vocabulary(problem) & COMPARING
+def _reasons_for_lookups(problem: str, vocabulary: Set[str], questions: int) -> Iterator[tuple[str, str]]:
+    cues = vocabulary & COMPARING
     if questions == 1 and _FACT.search(problem) and _HOP.search(problem):
         yield "multi_hop", "tools, and a question that depends on others: they come first"
     if questions > 1:
@@ -171,9 +173,10 @@ def _reasons_for_lookups(problem: str) -> Iterator[tuple[str, str]]:
     yield "lookups", "tools: each lookup depends on the one before"
 
 
-def _reasons_by_size(problem: str) -> Iterator[tuple[str, str]]:
+def _reasons_by_size(
+    problem: str, words: int, vocabulary: Set[str], questions: int
+) -> Iterator[tuple[str, str]]:
     """Yield the kinds that rest on how many words, questions, parts, numbers and choices a problem has."""
-    words, questions = len(_WORD.findall(problem)), _count_questions(problem)
     choices = len(set(_CHOICE.findall(problem)))
     parts = len(_PART.findall(problem)) if choices < 2 else 0
     written, made = _WRITING.search(problem), _MAKING.search(problem)
@@ -187,7 +190,6 @@ def _reasons_by_size(problem: str) -> Iterator[tuple[str, str]]:
         yield "composite", f"a long task ({words} words)"
     elif made and not questions and not _SMALL.search(made["what"]):
         yield "composite", f"something to make ({made['verb'].casefold()}), not a question"
-    vocabulary = _vocabulary(problem)
     numbers = sum(not _YEAR.fullmatch(text) for text in _NUMBER.findall(problem))
     cues = vocabulary & (SCIENCE | ALSO_SCIENCE)
     if vocabulary & SCIENCE and len(cues) > 1 and (numbers or vocabulary & CASES):
@@ -198,14 +200,6 @@ def _reasons_by_size(problem: str) -> Iterator[tuple[str, str]]:
     elif numbers >= MANY_NUMBERS and amounts and questions:
         why = f"a quantity from {numbers} numbers ({_list_cues(amounts)}): several solutions can vote"
         yield "short_answer", why
-
-
-def _vocabulary(problem: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in _WORD.findall(problem))
-
-
-def _count_questions(problem: str) -> int:
-    return len(_ASKED.findall(problem))
 
 
 def _is_long_sum(problem: str) -> bool:

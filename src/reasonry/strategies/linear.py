@@ -63,8 +63,8 @@ there, and nothing else."""
 
 # One question for each stage of seed 000, in its own words for what the stage is for.
 PLAN = """Now plan: the approach, and about how many thoughts it will take.
-{"approach": "…", "totalThoughts": number}"""
-THINK = """Now think the next thought, number {number}. {left}
+{{"approach": "…", "totalThoughts": number}}"""
+THINK = """Now think the next thought, number {next}. {left}
 {{"thought": "…"}}"""
 NEXT = """"thought_adjustment": think on. totalThoughts is how many thoughts there will be in all, with the {count} \
 there are.
@@ -84,14 +84,14 @@ DECIDE = f"""Now decide how to go on:
 {{{{"reason": "…", "next": "…", "totalThoughts": number or null, "branchFromThought": number or null}}}}"""
 HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong. Give the answer \
 alone too, in the form the problem asks for.
-{"hypothesis": "…", "finalAnswer": "…"}"""
+{{"hypothesis": "…", "finalAnswer": "…"}}"""
 TEST = f"""Now try to refute the hypothesis, with the thoughts so far and with the problem itself: say in reason how \
 it was tested, then whether it holds. If it does not, next says how to go on:
 {NEXT}
 {{{{"reason": "…", "holds": true or false, "next": "…" or null, "totalThoughts": number or null, \
 "branchFromThought": number or null}}}}"""
 FINALIZE = """Now write the solution. Give the answer alone, in the form the problem asks for.
-{"answer": "…"}"""
+{{"answer": "…"}}"""
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
 Number = int | str | None
@@ -219,9 +219,8 @@ def think(s: State) -> Body:
     """t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
-    number = s.generated + 1
-    (reply,) = yield request(s, _question(s, "think", THINK.format(number=number, left=left)))
-    s = replace(s, places=(*s.places, len(s.log) + 1), latest=number)
+    (reply,) = yield request(s, _question(s, "think", THINK, left=left))
+    s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
     return _record(s, "thought_evaluation", reply.value.thought)
 
 
@@ -235,12 +234,18 @@ def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str]
         named = reply.revises_thought if _count(reply.revises_thought) else None
     else:
         named = reply.branch_from_thought if reply.next == "branch_creation" else None
-    return _thought_fault(state, named) or reading
+    numbers, count = set(re.findall(r"\d+", str(named))), state.generated
+    if len(numbers) > 1:
+        return Unreadable(f"{str(named)[:60]!r} names several thoughts; name one")
+    if all(1 <= int(number[:9]) <= count for number in numbers):
+        return reading
+    there = f"there are thoughts 1 to {count}" if count > 1 else "there is thought 1"
+    return Unreadable(f"there is no thought {numbers.pop()[:9]}; {there}")
 
 
 def evaluate(s: State) -> Body:
     """Does t_n hold? If not, which t_k is to be replaced."""
-    (answer,) = yield request(s, _question(s, "evaluate", _with_counts(s, EVALUATE)))
+    (answer,) = yield request(s, _question(s, "evaluate", EVALUATE))
     reply: Evaluation = answer.value
     decision = _decision(reply) if reply.sound else None
     s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
@@ -251,7 +256,7 @@ def evaluate(s: State) -> Body:
 
 def revise(s: State) -> Body:
     """t_n replaces t_k."""
-    (answer,) = yield request(s, _question(s, "revise", _with_counts(s, REVISE)))
+    (answer,) = yield request(s, _question(s, "revise", REVISE))
     reply: Revision = answer.value
     replaced = s.places[s.revising - 1]
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
@@ -266,7 +271,7 @@ def decide(s: State) -> Body:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
         decision = Decision(next="hypothesis_generation", reason=reason)
     elif decision is None:
-        (reply,) = yield request(s, _question(s, "decide", _with_counts(s, DECIDE)))
+        (reply,) = yield request(s, _question(s, "decide", DECIDE))
         decision = reply.value
     assert decision is not None
     text = decision.reason or f"Next: {decision.next}."
@@ -316,7 +321,7 @@ def test(s: State) -> Body:
             refuted = HypothesisTest(holds=False, reason=ruled.objections[-1])
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
     try:
-        (reply,) = yield request(s, _question(s, "test", _with_counts(s, TEST)))
+        (reply,) = yield request(s, _question(s, "test", TEST))
     except EffectFailed as lost:
         if lost.failure.code != UNREADABLE:
             raise
@@ -384,16 +389,6 @@ def _count(written: Number) -> int | None:
     return max(numbers, default=0) or None
 
 
-def _thought_fault(state: State, written: Number) -> Unreadable | None:
-    numbers = set(re.findall(r"\d+", str(written)))
-    if len(numbers) > 1:
-        return Unreadable(f"{str(written)[:60]!r} names several thoughts; name one")
-    if all(1 <= int(number[:9]) <= state.generated for number in numbers):
-        return None
-    there = f"there are thoughts 1 to {state.generated}" if state.generated > 1 else "there is thought 1"
-    return Unreadable(f"there is no thought {numbers.pop()[:9]}; {there}")
-
-
 def _record(
     state: State, to: str, text: str, revises: int | None = None, data: dict[str, Any] | None = None
 ) -> Move:
@@ -401,14 +396,12 @@ def _record(
     return go(replace(state, log=(*state.log, thought)), to, thought)
 
 
-def _question(state: State, kind: str, task: str) -> Ask:
+def _question(state: State, kind: str, task: str, left: str = "") -> Ask:
+    count = state.generated
+    task = task.format(number=state.revising, count=count, next=count + 1, left=left)
     prompt = "\n\n".join([f"Problem: {state.problem}", *_lines(state), *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
     return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
-
-
-def _with_counts(state: State, task: str) -> str:
-    return task.format(number=state.revising, count=state.generated)
 
 
 _KINDS = {"sound": "Evaluation", "hypothesis": "Hypothesis", "holds": "Test"}

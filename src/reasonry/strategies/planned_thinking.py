@@ -138,7 +138,9 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
     text does.
     """
     reading = parse.read_form(texts[-1], PlannedThought)
-    if isinstance(reading, Unreadable) and only_conclusion_left(state.plan or _JUST_CONCLUDE):
+    if isinstance(reading, Unreadable) and only_conclusion_left(
+        state.plan or (PlanStep("Conclusion", PENDING),)
+    ):
         reading = _read_text(state, texts[-1], is_last=len(texts) > ask.retries) or reading
     if isinstance(reading, Unreadable):
         return reading
@@ -169,10 +171,6 @@ def _read_text(state: State, text: str, *, is_last: bool) -> tuple[PlannedThough
         next_thought_needed=False,
     )
     return thought, found[1]
-
-
-_JUST_CONCLUDE = (PlanStep("Conclusion", PENDING),)
-"""The plan of a task that is done in one thought."""
 
 
 def think(s: State) -> Body:

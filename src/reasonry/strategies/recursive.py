@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
@@ -67,13 +67,6 @@ class Options(AnswerOptions, frozen=True):
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
 
-class SubQuestion(Struct, frozen=True):
-    """A question of a program, and the piece of the input it is about."""
-
-    question: str
-    piece: str
-
-
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The programs with what they printed, the questions of the last one, and the answer."""
 
@@ -82,7 +75,8 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     outputs: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     """Answers to the questions of the last program, in the order asked."""
-    waiting: tuple[SubQuestion, ...] = ()
+    waiting: tuple[tuple[str, str], ...] = ()
+    """Its questions that wait for an answer, each with the piece of the input it is about."""
     asked: int = 0
     """Questions of all programs."""
 
@@ -121,9 +115,7 @@ def execute(s: State) -> Body:
     printed, signal = last_signal(output.printed)
     match signal:
         case ("ask", str(question), [*pieces]):
-            waiting = tuple(
-                SubQuestion(question, piece_of(s.context, place, PIECE_CHARS)) for place in pieces
-            )
+            waiting = tuple((question, piece_of(s.context, place, PIECE_CHARS)) for place in pieces)
             return go(replace(s, waiting=waiting), "sub_questions")
         case ("final", str(answer)) if answer.strip():
             s, shown = replace(s, final=s.final.propose(answer.strip())), printed
@@ -138,22 +130,19 @@ def execute(s: State) -> Body:
 def answer_sub_questions(s: State) -> Body:
     """a_j ~ π(a | q_j, piece_j), side by side; beyond the limit, a program is told that none are left."""
     allowed = s.waiting[: s.options.questions - s.asked]
-    asks = [_sub_question(each, s.asked + place) for place, each in enumerate(allowed, 1)]
+    asks: list[Ask] = []
+    for number, (question, piece) in enumerate(allowed, s.asked + 1):
+        prompt = "\n\n".join([*([f"Text:\n{piece}"] if piece else []), f"Question: {question}"])
+        facts = {"kind": "sub_question", "question": question, "text": piece}
+        asks.append(Ask(prompt, READER, facts, about=f"question-{number}"))
     replies = yield request(s, *asks, give_failures=True)
     answers = [
         str(reply.value) if isinstance(reply, Reply) else f"(no answer: {reply.message})" for reply in replies
     ]
     missing = ["(no answer: the questions are used up)"] * (len(s.waiting) - len(allowed))
     s = replace(s, known=(*s.known, *answers, *missing), asked=s.asked + len(allowed), waiting=())
-    lines = [f"{each.question} → {text}" for each, text in zip(allowed, answers, strict=True)]
+    lines = [f"{question} → {text}" for (question, _), text in zip(allowed, answers, strict=True)]
     return go(s, "execution", *([Thought("\n".join(lines))] if lines else []))
-
-
-def _sub_question(asked: SubQuestion, number: int) -> Ask:
-    text = [f"Text:\n{asked.piece}"] if asked.piece else []
-    facts = {"kind": "sub_question", "question": asked.question, "text": asked.piece}
-    prompt = "\n\n".join([*text, f"Question: {asked.question}"])
-    return Ask(prompt, READER, facts, about=f"question-{number}")
 
 
 def formulate(s: State) -> Body:

@@ -277,21 +277,19 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
         if path is None or was_cut or (isinstance(path, Failed) and path.code == STOPPED):
             unfinished = unfinished or (isinstance(path, Finished) and (path.short or path.answer)) or None
             continue
-        draft, reasoning = _read_path(number, path)
+        if isinstance(path, Reply):
+            sample: WeighedSample = path.value
+            draft = Draft(number, str(sample.answer).strip(), confidence=sample.confidence)
+            reasoning = sample.reasoning
+        else:
+            draft = read_draft(number, path)
+            reasoning = draft.answer
+            draft = replace(draft, answer=draft.short or draft.answer, short="")
         drafts.append(draft)
         if draft.answer:
             data = {"answer": draft.answer, "node_id": draft.id}
             thoughts.append(Thought(reasoning or draft.answer, branch=f"path-{number}", data=data))
     return replace(state, drafts=(*state.drafts, *drafts), unfinished=unfinished), tuple(thoughts)
-
-
-def _read_path(number: int, path: Reply | Failed | Finished) -> tuple[Draft, str]:
-    """Return the draft of a path, whose answer is the short one, and its reasoning."""
-    if isinstance(path, Reply):
-        sample: WeighedSample = path.value
-        return Draft(number, str(sample.answer).strip(), confidence=sample.confidence), sample.reasoning
-    draft = read_draft(number, path)
-    return replace(draft, answer=draft.short or draft.answer, short=""), draft.answer
 
 
 def group_answers(s: State) -> Body:

@@ -76,16 +76,11 @@ def decide(s: State) -> Body:
         return _close(end_work(s, "quality_sufficient", detail), thought)
     if s.number >= maximum:
         return _close(end_work(s, "max_iterations", f"the limit of {maximum} iterations is reached"), thought)
-    return _continue(s, thought)
-
-
-def _continue(state: State, thought: Thought) -> Move:
-    """Back to the first stage, if there is room for it and a plan."""
-    sizes_up = state.options.complexity_analysis
-    if room(state) < sizes_up + 1:
-        return _close(end_work(state, "cost_limit", COST_LIMIT), thought)
-    state = replace(state, iterations=(*state.iterations, Iteration()))
-    return go(state, "complexity_analysis" if sizes_up else "plan_generation", thought)
+    sizes_up = s.options.complexity_analysis
+    if room(s) < sizes_up + 1:
+        return _close(end_work(s, "cost_limit", COST_LIMIT), thought)
+    s = replace(s, iterations=(*s.iterations, Iteration()))
+    return go(s, "complexity_analysis" if sizes_up else "plan_generation", thought)
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
@@ -122,16 +117,21 @@ def synthesize(s: State) -> Body:
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not is_broke(s):
         none, field = "" if s.accepted else NOTHING_ACCEPTED, CAPTION_FIELD if s.options.image else ""
-        task = _after_objections(s, SYNTHESIZE.format(none=none, field=field))
+        task = "\n\n".join([*s.final.objections, SYNTHESIZE.format(none=none, field=field)])
         s, (answer,) = yield from ask(s, question(s, "synthesis", task), closes=True)
-    made = _stand_in(s, answer) if isinstance(answer, Failed) else answer.value
     before = s.unchecked
-    if isinstance(answer, Failed) and answer.code == UNREADABLE:
+    if isinstance(answer, Failed):
+        is_unread = answer.code == UNREADABLE
+        is_limited = s.ended is not None and s.ended[0] == "cost_limit"
+        # After an answer proved wrong the results may say the same.
+        results = accepted_text(s) if is_limited or (is_unread and not s.final.refuted) else None
+        if results is None:
+            return fail(s, "error", answer.message, answer.code)
         lost = f"the accepted results stand in for a synthesis that could not be read: {answer.message}"
-        s = replace(s, unchecked="; ".join(filter(None, (before, lost))))
-    if made is None:
-        assert isinstance(answer, Failed), "a reply is a synthesis"
-        return fail(s, "error", answer.message, answer.code)
+        s = replace(s, unchecked="; ".join(filter(None, (before, lost if is_unread else ""))))
+        made = SynthesisReply(answer=results, final_answer=results)
+    else:
+        made = answer.value
     final, findings = str(made.final_answer), list(texts(made.key_findings))
     thought = Thought(synthesis_text(made), data={"final_answer": final, "key_findings": findings})
     s = replace(s, synthesis=made)
@@ -184,14 +184,6 @@ def _propose(state: State, text: str) -> State:
     return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
 
 
-def _stand_in(state: State, failure: Failed) -> SynthesisReply | None:
-    limited = state.ended is not None and state.ended[0] == "cost_limit"
-    # After an answer proved wrong the results may say the same.
-    unreadable = failure.code == UNREADABLE and not state.final.refuted
-    results = accepted_text(state) if limited or unreadable else None
-    return None if results is None else SynthesisReply(answer=results, final_answer=results)
-
-
 # -- stage 7: the focused answer
 
 
@@ -229,9 +221,9 @@ def _focus(state: State) -> Ask:
     made = state.synthesis
     whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
     task = FOCUS.format(answer=f"{whole}{made.final_answer}", rule=state.focus.rule)
-    task = _after_objections(state, task)
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
     form = state.focus.form
+    task = "\n\n".join([*state.final.objections, task])
     return question(state, "focus", task, with_history=False, form=form, facts=facts)
 
 
@@ -244,10 +236,6 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     if value is None and mode in ("text", "plain", "stated", "lines"):
         value = state.focus.value_opening(str(raw))
     return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
-
-
-def _after_objections(state: State, task: str) -> str:
-    return "\n\n".join([*state.final.objections, task])
 
 
 # -- what came of it

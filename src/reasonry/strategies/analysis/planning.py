@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -165,8 +164,19 @@ def _plan_question(state: State, number: int) -> Ask:
     form = inlined_schema(PlanReply)
     names = [card.name for card in resources(state.options)]
     form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
-    task, facts = _plan_task(state, number), {"candidate": number}
-    about = plan_id(state.number, number)
+    fewest_tasks, most_tasks = _task_counts(state)
+    concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
+    task = PLAN.format(
+        cards=cards_text(resources(state.options)),
+        documents=documents_shown(state, whole=True),
+        least=fewest_tasks,
+        most=most_tasks,
+        depends=DEPENDS if concurrent else "",
+        field=DEPENDS_FIELD if concurrent else "",
+        lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
+        setbacks=setbacks(state, range(1, state.number)),
+    )
+    facts, about = {"candidate": number}, plan_id(state.number, number)
     return question(state, "plan", task, sample=number - 1, form=form, facts=facts, about=about)
 
 
@@ -190,40 +200,19 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
                 f"task {number}: depends_on may name earlier tasks only, by their numbers from 1"
             )
         tasks.append(replace(task, resource_name=card.name))
-    fault = _count_fault(state, len(tasks))
-    if fault and len(replies) <= ask.retries:
-        return Unreadable(fault, is_doubt=True)
-    return PlanReply(tuple(tasks)), reading[1]
-
-
-def _count_fault(state: State, count: int) -> str:
-    """Return what is wrong with the number of tasks of a plan; empty if nothing is."""
     fewest_tasks, most_tasks = _task_counts(state)
-    if not state.options.enforce_task_counts or fewest_tasks <= count <= most_tasks:
-        return ""
-    level = state.now.complexity.complexity_level if state.now.complexity else ""
-    size = f"a {level} query has" if level else "a plan has"
-    return f"the plan has {count} {'task' if count == 1 else 'tasks'}; {size} {fewest_tasks} to {most_tasks}"
+    is_last = len(replies) > ask.retries
+    if state.options.enforce_task_counts and not fewest_tasks <= len(tasks) <= most_tasks and not is_last:
+        level = state.now.complexity.complexity_level if state.now.complexity else ""
+        size = f"a {level} query has" if level else "a plan has"
+        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+        return Unreadable(f"the plan has {count}; {size} {fewest_tasks} to {most_tasks}", is_doubt=True)
+    return PlanReply(tuple(tasks)), reading[1]
 
 
 def _task_counts(state: State) -> tuple[int, int]:
     """Return how few and how many tasks a plan should have."""
     return TASKS[state.now.complexity.complexity_level] if state.now.complexity else ANY_LEVEL
-
-
-def _plan_task(state: State, number: int) -> str:
-    fewest_tasks, most_tasks = _task_counts(state)
-    concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
-    return PLAN.format(
-        cards=cards_text(resources(state.options)),
-        documents=documents_shown(state, whole=True),
-        least=fewest_tasks,
-        most=most_tasks,
-        depends=DEPENDS if concurrent else "",
-        field=DEPENDS_FIELD if concurrent else "",
-        lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
-        setbacks=setbacks(state, range(1, state.number)),
-    )
 
 
 def select_plan(state: State, index: int) -> State:
@@ -299,16 +288,12 @@ def _score_question(state: State, sample: int) -> Ask:
     )
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
     task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=wanted)
-    facts, form = {"candidates": count}, _form(count)
-    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts)
-
-
-def _form(count: int) -> dict[str, Any]:
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
     evaluations["items"]["properties"]["plan"]["enum"] = [plan_letter(n) for n in range(1, count + 1)]
-    return form
+    facts = {"candidates": count}
+    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts)
 
 
 # -- the replies

@@ -444,7 +444,9 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
 def setbacks(state: State, iterations: Iterable[int]) -> str:
     """Say what did not work in these iterations: rejections, failures, plans that could not be used."""
     lines = [
-        _setback(task)
+        # Not a word of a rejected result.
+        f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: '
+        + (without_quotes(task.reason, task.result) if task.status == "REJECTED" else task.reason)
         for task in state.tasks
         if task.iteration in iterations and task.status in ("REJECTED", "FAILED", "SKIPPED")
     ]
@@ -452,12 +454,6 @@ def setbacks(state: State, iterations: Iterable[int]) -> str:
         f"- a plan could not be used: {why}" for n in iterations for why in state.iterations[n - 1].dropped
     ]
     return "\n" + SETBACKS.format(lines="\n".join(lines)) + "\n" if lines else ""
-
-
-def _setback(task: Task) -> str:
-    """Say what became of a task without a word of its result."""
-    reason = task.reason if task.status != "REJECTED" else without_quotes(task.reason, task.result)
-    return f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {reason}'
 
 
 def without_quotes(reason: str, result: Any) -> str:

@@ -265,7 +265,9 @@ def decide(s: State) -> Body:
         return _follow(s)
     best = s.chosen
     if best is None or s.answer is not None:
-        return _conclude(s if best else replace(s, no_answer=s.rejected))
+        return go(
+            s if best else replace(s, no_answer=s.rejected), "solution_formulation", f"Conclude: {s.reason}."
+        )
     path = s.texts(best.id)
     proved, why = s.reason == "verified", ""
     answer: str | None = best.content
@@ -290,10 +292,7 @@ def decide(s: State) -> Body:
             return _give_up(s, "refuted", f"its answer is wrong: {answer}\n{verdict.detail}".strip())
         answer = None if verdict.verdict == "wrong" else answer
         proved = is_right or answer is None
-    return _conclude(replace(s, answer=best.content if answer is None else answer, proved=proved))
-
-
-def _conclude(s: State) -> Move:
+    s = replace(s, answer=best.content if answer is None else answer, proved=proved)
     return go(s, "solution_formulation", f"Conclude: {s.reason}.")
 
 

@@ -90,14 +90,7 @@ VALUED_0 = "It was valued 0: no solution can be reached from it."
 class ScoredProposals(Struct, frozen=True):
     """What is replied to generation where thoughts are proposed with their scores, from 0 to 1."""
 
-    thoughts: list[ScoredProposal]
-
-
-class ScoredProposal(Struct, frozen=True):
-    """A thought and its score."""
-
-    thought: str
-    score: float
+    thoughts: list[ScoredThought]
 
 
 class Scores(Struct, frozen=True, kw_only=True):
@@ -179,7 +172,11 @@ def read_thoughts(
         is_first = not ask.facts["path"] and "refuted" not in ask.facts
         return Unreadable(NOTHING_YET) if is_first else ([], "json")
     if state.options.proposes_scores:
-        return _read_scored_thoughts(state, texts[-1])
+        scored, mode = _scored_thoughts(state, texts[-1])
+        if not scored:
+            return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
+        is_whole = all(each.score is not None for each in scored)
+        return ([*scored], mode) if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable(f"{NO_THOUGHTS} {WANTED}")
@@ -194,16 +191,6 @@ def proposes_nothing(state: State, replies: Sequence[str]) -> bool:
     last = values[-1] if values else None
     lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
     return lists == [[]]
-
-
-def _read_scored_thoughts(state: State, text: str) -> tuple[list[str | ScoredThought], str] | Unreadable:
-    """Read what was proposed with scores; each needs one."""
-    thoughts, mode = _scored_thoughts(state, text)
-    if not thoughts:
-        return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
-    if any(each.score is None for each in thoughts):
-        return Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
-    return [*thoughts], mode
 
 
 def unscored_thoughts(state: State, lost: Failed) -> list[ScoredThought]:
