@@ -227,7 +227,7 @@ def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move
         next(script)
         for answer in answers:
             if isinstance(answer, Failed):
-                script.throw(EffectFailed(answer, (answer,)))
+                script.throw(EffectFailed(answer))
             else:
                 script.send((answer,))
     except StopIteration as end:

@@ -167,7 +167,7 @@ async def record_answers(
             [(effect_id, Answered(answers[effect_id], at_ms)) for effect_id in in_order]
         )
         await opened.drive(performers, coached=True)
-        return document(run_id, opened.row.session_id, opened.run)
+        return document(opened)
 
 
 def at_any_pace(document: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
+from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
 from reasonry.ids import now_ms
@@ -40,7 +41,7 @@ async def fork(
     at: int,
     participants: Participants,
     key: RequestKey | None = None,
-) -> tuple[str, bool]:
+) -> Accepted:
     source = await app.engine.recorded_run(run_id)
     order, performers = await app.order_fork(source, participants, {}, None)
     return await supervisor.start(app, order, performers, source.fork(at), key=key)
@@ -175,9 +176,9 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
             *(supervisor.start(ann, order(steps=2), Performers(model), **request) for _ in range(5))  # pyright: ignore
         )
         assert len({run_id for run_id, _ in begun}) == 1
-        assert sum(is_new for _, is_new in begun) == 1
-        other, is_new = await supervisor.start(bob, order(steps=2), Performers(model), **request)  # pyright: ignore
-        assert is_new
+        assert sum(written is not None for _, written in begun) == 1
+        other, written = await supervisor.start(bob, order(steps=2), Performers(model), **request)  # pyright: ignore
+        assert written is not None
         with pytest.raises(ConflictError, match="key"):
             await supervisor.start(
                 ann, order(steps=3), Performers(model), key=RequestKey("k", b"e" * 32, now_ms())
@@ -193,17 +194,17 @@ async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder:
         supervisor = Supervisor(here, max_runs=1, reopen=reopening(model))
         begun, _ = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
         again = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
-        assert again == (begun, False)
+        assert again == (begun, None)
         with pytest.raises(OverloadedError):
             await supervisor.start(
                 here, order(steps=1), Performers(model), key=RequestKey("another", b"d", now_ms())
             )
         await supervisor.cancel(here, begun)
         key = RequestKey("f", b"f" * 32, now_ms())
-        forked, is_new = await fork(supervisor, here, begun, 0, Participants(model=model), key)
-        assert is_new
+        forked, written = await fork(supervisor, here, begun, 0, Participants(model=model), key)
+        assert written is not None
         again = await fork(supervisor, here, begun, 0, Participants(model=model), key)
-        assert again == (forked, False)
+        assert again == (forked, None)
         await supervisor.cancel(here, forked)
 
 
@@ -272,8 +273,8 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         assert (kinds.count("ended"), kinds[-1]) == (2, "ended")
         whole = await supervisor.wait(here, run_id)
         assert whole.usage.calls == 20
-        forked, is_new = await fork(supervisor, here, run_id, 15, Participants(model=model))
-        assert is_new
+        forked, written = await fork(supervisor, here, run_id, 15, Participants(model=model))
+        assert written is not None
         assert (await supervisor.wait(here, forked)).answer == whole.answer
         assert model.calls == 25
 

@@ -59,8 +59,8 @@ async def test_readers_from_every_event_get_the_same_events_live_and_afterwards(
     async with app(folder) as here:
         supervisor = Supervisor(here)
         performers = Performers(CountingModel(latency_s=0.002, usage=Usage(usd=0.1)))
-        run_id, is_new = await supervisor.start(here, order(Budget(calls=99), steps=4, width=3), performers)
-        assert is_new
+        run_id, written = await supervisor.start(here, order(Budget(calls=99), steps=4, width=3), performers)
+        assert written is not None
         live = await read(supervisor, here, run_id)
         assert [event.id for event in live] == [line.seq for line in await here.store.lines(run_id)]
         assert (live[0].kind, live[-1].kind) == ("begun", "ended")

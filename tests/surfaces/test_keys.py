@@ -107,7 +107,7 @@ async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: st
                 with pytest.raises(UsageError, match="REASONRY_API_KEY is sent only") as caught:
                     await go_on
                 assert KEY not in str(caught.value.document())
-            assert (await app.engine.read(run_id))[1].snapshot.status == "active"
+            assert (await app.engine.read(run_id)).run.snapshot.status == "active"
         assert heard == []
 
 

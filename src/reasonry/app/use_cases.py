@@ -34,7 +34,7 @@ from ..errors import UsageError
 from ..ids import find_id
 from ..records import JobOptions, RunRow
 from ..strategies import DEFAULT_STRATEGY, resolve
-from ..strategies.choice import AUTO, choose_strategy, consider
+from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool
 from .run_head import RunHead, run_head
@@ -231,12 +231,11 @@ class UseCases:
             return self.register(strategy), ""
         if strategy.strip().lower() != AUTO:
             return self.strategy(strategy), ""
-        name, why = choose_strategy(problem, self._choices(), **at_hand())
+        name, why, _ = choose_strategy(problem, self._choices(), **at_hand())
         return self.strategy(name), why
 
     def _choices(self) -> list[Strategy[Any, Any]]:
-        known = strategies_at_hand(self.strategies).values()
-        return [candidate for candidate in known if candidate.is_driven]
+        return [each for each in strategies_at_hand(self.strategies).values() if each.is_driven]
 
     def _at_hand(self, request: RunRequest, participants: Participants, problem: str) -> dict[str, Any]:
         """Return what `auto` chooses by, besides the problem."""
@@ -252,8 +251,7 @@ class UseCases:
         problem = without_quoted(request.problem or "")
         check_problem(problem)
         at_hand = self._at_hand(request, request.participants, problem)
-        name, why = choose_strategy(problem, self._choices(), **at_hand)
-        considered = consider(problem, self._choices(), **at_hand)
+        name, why, considered = choose_strategy(problem, self._choices(), **at_hand)
         return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
 
     def _seats(self, levels: Levels) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def form_stage(
             if not fault:
                 return Move(text, thoughts=thoughts)
             ask, text = ask_again(question, Answered(text), fault), None
-        raise EffectFailed(Failed(UNREADABLE, fault), ())
+        raise EffectFailed(Failed(UNREADABLE, fault))
 
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
         return read_in_form(texts[-1], form)

@@ -136,19 +136,18 @@ class EffectFailed(Exception):
 
     Attributes:
         failure: The first one in the order asked.
-        answers: All answers of the yield, failures included.
     """
 
-    def __init__(self, failure: Failed, answers: Answers) -> None:
+    def __init__(self, failure: Failed) -> None:
         super().__init__(failure.message)
-        self.failure, self.answers = failure, answers
+        self.failure = failure
 
 
 def raise_if_all_failed(answers: Answers) -> None:
     """Raise `EffectFailed` with the first failure if no answer is anything else; nothing where nothing was asked."""
     failures = [answer for answer in answers if isinstance(answer, Failed)]
     if failures and len(failures) == len(answers):
-        raise EffectFailed(failures[0], answers)
+        raise EffectFailed(failures[0])
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:

@@ -226,7 +226,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 break
             failures = () if requested.give_failures else [each for each in answers if type(each) is Failed]
             lost = failures[0] if failures else None
-            requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost, answers))
+            requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost))
     except StopIteration as end:
         if not isinstance(end.value, Move):
             raise TypeError("the body returned no move") from None

@@ -127,5 +127,5 @@ def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, 
     returned = yield request(state, *calls, give_failures=True)
     for each in returned:
         if isinstance(each, Failed) and each.code == UNAVAILABLE:
-            raise EffectFailed(each, returned)
+            raise EffectFailed(each)
     return [output_of(each) for each in returned]

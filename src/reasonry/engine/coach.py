@@ -23,13 +23,12 @@ from ..masking import SECRETS
 from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
 from .callers import handed_out, questions
-from .drive import OpenRun, ReadRun
+from .drive import OpenRun
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
 from .policy import Performers
 from .ports import OnText, Question
-from .result import result_of
 from .run import Run
 
 NOTHING_ASKED = (
@@ -55,12 +54,7 @@ class Coach(Struct, frozen=True):
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
             active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
-        accepted = await self.engine.accept(order, fork, drive=True)
-        return await self.go_on(*accepted, performers)
-
-    async def go_on(self, run_id: str, written: ReadRun | None, performers: Performers) -> dict[str, Any]:
-        """Perform what is no question, and return what is asked; as `start`; `written` as in `Engine.open`."""
-        async with self.engine.open(run_id, written=written) as opened:
+        async with self.engine.begin(order, fork) as opened:
             return await self._go_on(opened, performers)
 
     async def answer(
@@ -123,9 +117,9 @@ class Coach(Struct, frozen=True):
             tree: Whether `progress` also has how a search stands: its `status`, `best` and `tree`.
         """
         read = await self.engine.read(run_id, whole=False)
-        shown = self._document(run_id, read.row.session_id, read.run)
+        shown = self._document(read)
         if tree and "result" not in shown:
-            so_far = result_of(run_id, read.row.session_id, read.run).document()
+            so_far = read.result.document()
             if "status" in so_far["termination"]:
                 shown["progress"]["status"] = so_far["termination"]["status"]
                 shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
@@ -141,21 +135,18 @@ class Coach(Struct, frozen=True):
     ) -> dict[str, Any]:
         """Perform all that is not a question."""
         await opened.drive(performers, coached=True)
-        await opened.keep()
-        return self._document(opened.row.run_id, opened.row.session_id, opened.run, known)
+        return self._document(opened, known)
 
-    def _document(
-        self, run_id: str, session_id: str, run: Run, known: Collection[str] | None = None
-    ) -> dict[str, Any]:
+    def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
         """Return where a run stands.
 
         Args:
             known: Ids of what the caller has been shown; None: it may have been shown nothing.
         """
-        whole = document(run_id, session_id, run)
+        whole = document(read)
         if not self.brief:
             return whole
-        asked, shared = brief_questions(handed_out(run), known or ())
+        asked, shared = brief_questions(handed_out(read.run), known or ())
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
             how = {"note": HOW_TO_READ} if shared else {}
@@ -179,12 +170,12 @@ class Caller:
         """Do nothing."""
 
 
-def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
+def document(read: OpenRun) -> dict[str, Any]:
     """Return where a coached run stands."""
-    snapshot = run.snapshot
+    run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
-        "run_id": run_id,
-        "session_id": session_id,
+        "run_id": read.row.run_id,
+        "session_id": read.row.session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
         "questions": [_question(pending) for pending in handed_out(run)],
@@ -198,7 +189,7 @@ def document(run_id: str, session_id: str, run: Run) -> dict[str, Any]:
     if snapshot.status == "active" and not shown["questions"]:
         shown["note"] = NOTHING_ASKED
     if snapshot.status != "active":
-        shown["result"] = result_of(run_id, session_id, run).document(nodes=False)
+        shown["result"] = read.result.document(nodes=False)
     return shown
 
 

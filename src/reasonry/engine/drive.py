@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -28,9 +28,9 @@ from .allowance import Allowance
 from .calls import Calls, Held
 from .follow import ContainedObserver, Observer
 from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls, refuse_call
-from .journal import CALLER, CallIntended, Chain, Entry, ParticipantNames, Resumed, Settled, Steered
+from .journal import CALLER, CallIntended, Chain, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy
-from .record import Rows, ending
+from .record import Record, Rows, record_as_it_stands
 from .result import Result, outcome_of, result_of, row_after
 from .run import Run, fold
 from .telemetry import carried_context, trace_run
@@ -40,19 +40,6 @@ LOOK_EVERY_S: Final = 0.5
 
 KEEP_EVERY: Final = 32
 """Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
-
-
-class ReadRun(NamedTuple):
-    """A run as its journal has it.
-
-    Attributes:
-        kept: The line of the checkpoint it was folded from.
-    """
-
-    row: RunRow
-    run: Run
-    chain: Chain
-    kept: int = 0
 
 
 class Control:
@@ -103,9 +90,10 @@ class Control:
 
 
 class OpenRun:
-    """A run that this task may write to, read once; whoever drives it holds the right to do so.
+    """A run as its journal has it, read once, that this task may write to; whoever drives it holds the right to do so.
 
     Args:
+        kept: The line of the checkpoint it was folded from.
         rows: Turns thoughts into the rows of the run's session.
         on_end: Awaited with the run once it has ended here.
     """
@@ -113,20 +101,25 @@ class OpenRun:
     def __init__(
         self,
         store: Store,
-        read: ReadRun,
+        row: RunRow,
+        run: Run,
+        chain: Chain,
+        kept: int,
         policy: Policy,
         rows: Rows,
         on_end: Callable[[Run], Awaitable[None]] | None = None,
     ) -> None:
         self.store, self.policy, self._rows, self._on_end = store, policy, rows, on_end
-        self.row, self.run, self.chain, self.kept = read
+        self.row, self.run, self.chain, self._kept = row, run, chain, kept
+        self._end: Record | None = None
+        """What the last write has recorded of its end."""
         self._thoughts = self.run.skipped.thoughts
         """How many thoughts the session has, as far as is known here."""
 
     @property
     def result(self) -> Result:
         """Where the run stands."""
-        return result_of(self.row.run_id, self.row.session_id, self.run)
+        return self._end.result if self._end else result_of(self.row.run_id, self.row.session_id, self.run)
 
     async def drive(
         self,
@@ -149,6 +142,8 @@ class OpenRun:
                 note_end(self.row)
             watch.ended(self.row.run_id, self.run)
             await self._tell_end()
+        if coached:
+            await self._keep()
         return self.result
 
     async def _tell_end(self) -> None:
@@ -226,13 +221,13 @@ class OpenRun:
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
         await self.write(*lifted, self.run.events[-1])
 
-    async def keep(self) -> None:
+    async def _keep(self) -> None:
         """Keep the folded state once so many lines have come since the last checkpoint."""
-        if self.chain.seq - self.kept < KEEP_EVERY:
+        if self.chain.seq - self._kept < KEEP_EVERY:
             return
         state = self.run.keep()
         if state is not None:
-            self.kept = self.chain.seq
+            self._kept = self.chain.seq
             body = msgspec.json.encode(state)
             checkpoint = Line(self.chain.seq, body, self.chain.digest)
             await self.store.keep(self.row.run_id, checkpoint)
@@ -261,10 +256,11 @@ class OpenRun:
             # Its record has the whole history.
             before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
             self.run = fold([*before, *entries], self.run.strategies)
-        ended = [] if self.run.ended else ending(self.row, self.run)
-        lines = self.chain.lines([*entries, *ended])
-        use = self._use(now) if is_use or ended else None
-        says_row = says_row or bool(ended) or outcome_of(self.run) != self.row.outcome
+        is_over = self.run.snapshot.status != "active" and self.run.ended is None
+        end = self._end = record_as_it_stands(self.row, self.run) if is_over else None
+        lines = self.chain.lines([*entries, *([Ended(end.pack())] if end else [])])
+        use = self._use(now) if is_use or end else None
+        says_row = says_row or end is not None or outcome_of(self.run) != self.row.outcome
         row = row_after(self.row, self.run, now) if says_row else None
         writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use, job=job))
         try:

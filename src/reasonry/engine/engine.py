@@ -24,7 +24,7 @@ from ..ids import new_id, now_ms
 from ..masking import SECRETS
 from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
-from .drive import OpenRun, ReadRun, check_steering
+from .drive import OpenRun, check_steering
 from .fork import Fork, check_rewordings, take_over
 from .journal import CALLER, Begun, Entry, ParticipantNames, Settled, Steered
 from .policy import Policy
@@ -37,7 +37,7 @@ from .record import (
     record_of,
     record_of_row,
 )
-from .result import Result, result_of, row_after
+from .result import Result, row_after
 from .run import Run, fold, fold_from, recorded_strategy
 from .telemetry import carried_context
 
@@ -77,8 +77,8 @@ class Engine:
         self, order: Begun, fork: Fork | None = None, *, session_id: str = ""
     ) -> AsyncGenerator[OpenRun]:
         """Write a run down and open it, without reading it back. See `accept` and `open`."""
-        run_id, written = await self.accept(order, fork, session_id=session_id, drive=True)
-        async with self.open(run_id, written=written) as opened:
+        accepted = await self.accept(order, fork, session_id=session_id, drive=True)
+        async with self.open(*accepted) as opened:
             yield opened
 
     async def accept(
@@ -148,11 +148,11 @@ class Engine:
         if accepted != run_id:
             return Accepted(accepted)
         chain.extend(lines)
-        return Accepted(run_id, ReadRun(row, run, chain))
+        return Accepted(run_id, self._hold(row, run, chain))
 
     # -- reading
 
-    async def read(self, run_id: str, *, whole: bool = True) -> ReadRun:
+    async def read(self, run_id: str, *, whole: bool = True) -> OpenRun:
         """Fold a run from its journal.
 
         Args:
@@ -171,16 +171,18 @@ class Engine:
                 chain = journal.Chain(run_id, checkpoint.seq, checkpoint.digest)
                 run = fold_from(checkpoint.body, [*journal.decode(chain, lines)], self.strategies)
                 if run is not None:
-                    return ReadRun(row, run, chain, checkpoint.seq)
+                    return self._hold(row, run, chain, checkpoint.seq)
                 lines = await self.store.lines(run_id)
         else:
             lines = await self.store.lines(run_id)
         return await journal.aside(lines, lambda: self._fold(row, lines))
 
-    def _fold(self, row: RunRow, lines: Sequence[Line]) -> ReadRun:
+    def _fold(self, row: RunRow, lines: Sequence[Line]) -> OpenRun:
         chain = journal.Chain(row.run_id)
-        run = fold(journal.decode(chain, lines), self.strategies)
-        return ReadRun(row, run, chain)
+        return self._hold(row, fold(journal.decode(chain, lines), self.strategies), chain)
+
+    def _hold(self, row: RunRow, run: Run, chain: journal.Chain, kept: int = 0) -> OpenRun:
+        return OpenRun(self.store, row, run, chain, kept, self.policy, self.rows, self.on_end)
 
     async def recorded_run(self, run_id: str) -> RecordedRun:
         """Read a run's journal, without folding it."""
@@ -239,35 +241,30 @@ class Engine:
             The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`:
             their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
         """
-        row, run, *_ = await self.read(run_id)
-        differs = differences(row, run)
+        read = await self.read(run_id)
+        run, differs = read.run, differences(read.row, read.run)
         identical = None if run.ended is None else not differs
         replay = {"identical": identical, "events": len(run.events), "differs": differs}
-        return {**result_of(run_id, row.session_id, run).document(), "replay": replay}
+        return {**read.result.document(), "replay": replay}
 
     # -- driving
 
     @asynccontextmanager
     async def open(
-        self, run_id: str, *, whole: bool = True, written: ReadRun | None = None
+        self, run_id: str, written: OpenRun | None = None, *, whole: bool = True
     ) -> AsyncGenerator[OpenRun]:
         """Take the right to drive a run, then read it; whatever is done with it is done on what was read.
 
         Args:
-            whole: Read its whole history, rather than from the latest checkpoint on.
             written: The run as this task has just accepted it, so that it need not be read.
+            whole: Read its whole history, rather than from the latest checkpoint on.
 
         Raises:
             ConflictError: Somebody else drives it.
         """
         async with AsyncExitStack() as held:
-            row = written.row if written else await self.store.run(run_id)
-            await self._take_right(row, held)
-            read = written or await self.read(run_id, whole=whole)
-            yield self._hold(read)
-
-    def _hold(self, read: ReadRun) -> OpenRun:
-        return OpenRun(self.store, read, self.policy, self.rows, self.on_end)
+            await self._take_right(run_id, held)
+            yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
@@ -296,7 +293,7 @@ class Engine:
             ConflictError: See `check_steering`.
         """
         while True:
-            opened = self._hold(await self.read(run_id))
+            opened = await self.read(run_id)
             check_steering(run_id, opened.run, entry)
             try:
                 if isinstance(entry, Stopped):
@@ -310,21 +307,22 @@ class Engine:
                 if error.code == "lease_lost":
                     raise
 
-    async def _take_right(self, row: RunRow, held: AsyncExitStack) -> None:
+    async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
         """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
-                await held.enter_async_context(self.store.drive(row.run_id))
+                await held.enter_async_context(self.store.drive(run_id))
                 return
             except ConflictError as error:
-                if row.model != CALLER:
+                if (await self.store.run(run_id)).model != CALLER:
                     raise
                 if time.monotonic() >= until:
-                    message = f"other answers to run {row.run_id} have been in work for {QUEUE_S} s; try again later"
+                    message = (
+                        f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
+                    )
                     raise ConflictError(message, retryable=True, **error.details) from error
             await asyncio.sleep(0.02)
-            row = await self.store.run(row.run_id)
 
 
 class RecordedRun(NamedTuple):
@@ -372,7 +370,7 @@ class Accepted(NamedTuple):
     """
 
     run_id: str
-    written: ReadRun | None = None
+    written: OpenRun | None = None
 
 
 class RunView(NamedTuple):

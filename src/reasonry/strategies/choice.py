@@ -290,8 +290,8 @@ class Considered(Struct, frozen=True):
 
 def choose_strategy(
     problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Any
-) -> tuple[str, str]:
-    """Return the name of the strategy for a problem, and why; the arguments are those of `consider`."""
+) -> tuple[str, str, list[Considered]]:
+    """Return the name of the strategy for a problem, why, and what was considered; the arguments are `consider`'s."""
     known = list(strategies)
     if not known:
         raise UsageError("there is no strategy to choose from", option="strategy")
@@ -299,9 +299,9 @@ def choose_strategy(
     taken = next((each for each in considered if each.why and each.strategy and not each.passed), None)
     if taken is None:
         fewest = min(known, key=lambda strategy: strategy.calls)
-        return fewest.name, "no other has as few calls, and no rule applies within the budget"
+        return fewest.name, "no other has as few calls, and no rule applies within the budget", considered
     passed = [each.passed for each in considered[: considered.index(taken)] if each.passed]
-    return taken.strategy, "; ".join([taken.why, *passed])
+    return taken.strategy, "; ".join([taken.why, *passed]), considered
 
 
 def consider(

@@ -2,6 +2,6 @@
 
 from .job_taking import CONCURRENCY, Jobs
 from .run_events import RunEvent
-from .supervisor import MAX_QUEUED, MAX_RUNS, Supervisor
+from .supervisor import HUNG_UP, MAX_QUEUED, MAX_RUNS, Supervisor
 
-__all__ = ["CONCURRENCY", "MAX_QUEUED", "MAX_RUNS", "Jobs", "RunEvent", "Supervisor"]
+__all__ = ["CONCURRENCY", "HUNG_UP", "MAX_QUEUED", "MAX_RUNS", "Jobs", "RunEvent", "Supervisor"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from ..app.participants import Participants
@@ -20,13 +21,13 @@ from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
 from ..engine.callers import waiting_calls
 from ..engine.drive import Control, OpenRun, check_steering
-from ..engine.engine import BY_USER
+from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import CALLER, Begun, Chain, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
-from ..errors import ConflictError, OverloadedError, UsageError
+from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..ids import now_ms
 from ..records import JobOptions, RequestKey, RunRow
 from .run_events import Feed, FeedReader, Follower, RunEvent
@@ -44,6 +45,9 @@ MAX_QUEUED: Final = 100_000
 """Jobs that wait at once; who begins one more is told to try again later."""
 
 FULL_RETRY_S: Final = 5.0
+
+HUNG_UP: Final = "its client hung up"
+"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 MAX_DEATHS: Final = 5
 """Processes that may die while they drive a run, one after the other, before it is set aside."""
@@ -111,6 +115,9 @@ class Supervisor:
         """Of the owners whose runs are accepted or driven here."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
+        self._present = Counter[str]()
+        """How many clients wait for each run."""
+        self._hanging_up = set[asyncio.Task[None]]()
         self._deaths = list[int]()
         """Of the runs driven here that have cost other processes their lives, how many each."""
         self.draining = False
@@ -138,7 +145,7 @@ class Supervisor:
         key: RequestKey | None = None,
         text: bool = False,
         job: JobOptions | None = None,
-    ) -> tuple[str, bool]:
+    ) -> Accepted:
         """Accept a run, and drive it in the background; one that is no job stands still when this process dies.
 
         Args:
@@ -148,28 +155,31 @@ class Supervisor:
             text: Whether answers are streamed from the first on, for whoever is about to watch.
 
         Returns:
-            The run's id, and whether it is new.
+            The run as it is written down, unless the same request has begun it before.
 
         Raises:
             OverloadedError: As many runs are driven already as may be, or the process is about to end.
             ConflictError: As `Engine.accept`.
             UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
-        if key is not None and (begun := await app.store.run_begun_with(key)):
-            # However full it is here, and whatever has been spent.
-            return begun, False
-        with self._room(job):
-            allowance = await self._check_day(app, performers)
-            run_id, written = await app.engine.accept(order, fork, job=job, key=key, drive=job is None)
-            if job is not None:
-                self.has_job.set()
-            elif written is not None:
-                async with AsyncExitStack() as held:
-                    opened = await held.enter_async_context(app.engine.open(run_id, written=written))
-                    if fork is not None:
-                        rewind(performers, opened.run, fork.participants)
-                    self._drive(opened, performers, allowance, held.pop_all(), text=text)
-            return run_id, written is not None
+        try:
+            with self._room(job):
+                allowance = await self._check_day(app, performers)
+                accepted = await app.engine.accept(order, fork, job=job, key=key, drive=job is None)
+                if job is not None:
+                    self.has_job.set()
+                elif accepted.written is not None:
+                    async with AsyncExitStack() as held:
+                        opened = await held.enter_async_context(app.engine.open(*accepted))
+                        if fork is not None:
+                            rewind(performers, opened.run, fork.participants)
+                        self._drive(opened, performers, allowance, held.pop_all(), text=text)
+                return accepted
+        except (OverloadedError, UsageError):
+            # What it began before it gets, however full it is here, and whatever has been spent.
+            if key is None or not (begun := await app.store.run_begun_with(key)):
+                raise
+            return Accepted(begun)
 
     async def resume(
         self,
@@ -439,6 +449,28 @@ class Supervisor:
         finally:
             self._notify()
 
+    @contextmanager
+    def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
+        """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
+
+        async def cancel() -> None:
+            with suppress(ReasonryError):
+                await self.cancel(app, run_id, HUNG_UP)
+
+        self._present[run_id] += 1
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            if self._present[run_id] == 1 and not (leaves or self.draining):
+                # Beside the request, which is cancelled itself.
+                task = asyncio.create_task(cancel())
+                self._hanging_up.add(task)
+                task.add_done_callback(self._hanging_up.discard)
+            raise
+        finally:
+            self._present[run_id] -= 1
+            self._present += Counter()
+
     # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
@@ -449,6 +481,8 @@ class Supervisor:
         """
         self.draining = True
         self.has_job.set()
+        if self._hanging_up:
+            await asyncio.wait(self._hanging_up, timeout=CUT_S)
         for cut, wait_s in ((False, max(0.0, timeout_s - CUT_S)), (True, CUT_S)):
             for drive in self._drives.values():
                 drive.control.drain(cut=cut)

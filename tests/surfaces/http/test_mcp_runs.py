@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from reasonry.surfaces.http import mcp as mcp_runs
+from reasonry.surfaces.mcp import driven, http_server
 from tests.servers import ModelServer
 
 from .serving import Serving, serve_in_thread
@@ -40,8 +40,8 @@ LONG = {
 async def test_a_call_that_takes_progress_is_told_of_the_run_and_waits_for_its_end(
     slow: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_runs, "BEAT_S", 0.05)
-    monkeypatch.setattr(mcp_runs, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(driven, "BEAT_S", 0.05)
+    monkeypatch.setattr(http_server, "PATIENCE_S", 0.01)
     told = list[tuple[float, str]]()
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -65,19 +65,19 @@ async def test_a_call_that_takes_progress_is_told_of_the_run_and_waits_for_its_e
 async def test_a_call_without_progress_is_answered_in_time_and_the_run_goes_on(
     slow: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_runs, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(http_server, "PATIENCE_S", 0.05)
     async with connected(slow[0], mode) as client:
         document = (await client.call_tool("solve", CALL["arguments"])).structured_content
         assert document["status"] == "active"
         assert document["answer"] is None
-        monkeypatch.setattr(mcp_runs, "PATIENCE_S", 20)
+        monkeypatch.setattr(http_server, "PATIENCE_S", 20)
         status = await client.call_tool("coach", {"action": "status", "run_id": document["run_id"]})
         assert status.structured_content["result"]["status"] == "done", "`status` waits for the end"
 
 
 @pytest.mark.anyio
 async def test_cancel_ends_a_run_that_is_at_work(slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_runs, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(http_server, "PATIENCE_S", 0.05)
     async with connected(slow[0], "2026-07-28") as client:
         run_id = (await client.call_tool("solve", LONG["arguments"])).structured_content["run_id"]
         gone = (await client.call_tool("coach", {"action": "cancel", "run_id": run_id})).structured_content

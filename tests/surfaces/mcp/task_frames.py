@@ -16,7 +16,6 @@ from reasonry.app.wiring import App
 from reasonry.surfaces.mcp.connection import Connection
 from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.mcp_catalog import app_server
-from reasonry.surfaces.mcp.run_tasks import RunTasks
 
 from .raw import ENVELOPE
 
@@ -161,9 +160,10 @@ class LocalClient(TaskClient):
 
     def __init__(self, app: App) -> None:
         self.app, agents = app, AgentApp(app)
-        self.tasks = RunTasks(agents)
+        work = RunWork(agents)
+        self.tasks = work.tasks
         self._heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        server = app_server(RunWork(agents, self.tasks), app.sessions())
+        server = app_server(work, app.sessions())
         self.connection = Connection(server, lambda line: self._heard.put_nowait(json.loads(line)))
         self._count = 0
         self.others = [self]

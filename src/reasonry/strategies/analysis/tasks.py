@@ -257,7 +257,7 @@ def _require(effect: Effect) -> Generator[Effect, Any, Any]:
     """Yield an effect; return what it brought, or raise the failure, which is that of the attempt."""
     answer = yield effect
     if isinstance(answer, Failed):
-        raise EffectFailed(answer, (answer,))
+        raise EffectFailed(answer)
     return answer.value
 
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
-from ...errors import OverloadedError, ReasonryError
+from ...errors import OverloadedError
 from ...guided.sessions import Sessions
 from ...supervisor import Jobs, Supervisor
 from .health import Health
@@ -23,9 +23,6 @@ from .settings import ServerSettings
 
 if TYPE_CHECKING:
     from ...queues import Worker
-
-HUNG_UP = "its client hung up"
-"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 PRINCIPAL = "reasonry.principal"
 """The key of an ASGI scope under which the gate notes whose request it is."""
@@ -80,11 +77,8 @@ class Wiring:
         )
         self.metrics = Metrics()
         self.in_flight = Counter[str]()
-        self._present = Counter[str]()
-        """How many clients wait for each run."""
         self.failure: Exception | None = None
         """Why the server could not start, or did not end well."""
-        self._tasks = set[asyncio.Task[Any]]()
         self.mcp: Any = None
         """What answers requests of MCP, while the server runs."""
         for name, about, value in (
@@ -98,7 +92,6 @@ class Wiring:
         ):
             self.metrics.watch(f"reasonry_{name}", about, value)
         self._worker: Worker | None = None
-        self.draining = asyncio.Event()
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
@@ -110,28 +103,6 @@ class Wiring:
             app = self.app.for_owner(principal)
             parts = self._parts[principal] = AgentApp(app), app.sessions()
         return RequestContext(principal, parts[0], self.supervisor, parts[1], self, request)
-
-    @contextlib.contextmanager
-    def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
-
-        async def cancel() -> None:
-            with contextlib.suppress(ReasonryError):
-                await self.supervisor.cancel(app, run_id, HUNG_UP)
-
-        self._present[run_id] += 1
-        try:
-            yield
-        except (asyncio.CancelledError, GeneratorExit):
-            if self._present[run_id] == 1 and not (leaves or self.draining.is_set()):
-                # Beside the request, which is cancelled itself.
-                task = asyncio.create_task(cancel())
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-            raise
-        finally:
-            self._present[run_id] -= 1
-            self._present += Counter()
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:
@@ -176,9 +147,8 @@ class Wiring:
 
     async def drain(self) -> None:
         """End streams, and let runs go, so that the next server takes them up; in time, and once."""
-        if self.draining.is_set():
+        if self.supervisor.draining:
             return
-        self.draining.set()
         if self._worker is not None:
             self._worker.end()
         await self.supervisor.drain(self.settings.drain_s)

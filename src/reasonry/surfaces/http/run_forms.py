@@ -19,11 +19,11 @@ from ...core.budget import Budget
 from ...core.machine import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
+from ...engine.drive import OpenRun
 from ...engine.engine import RunView
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
 from ...engine.record import Record, record_as_it_stands
-from ...engine.run import Run
 from ...errors import ConflictError
 from ...reading.arguments import position_of
 from ...records import RunRow
@@ -191,26 +191,29 @@ class DiffDocument(TypedDict):
     terms: list[Document]
 
 
-async def run_document(app: App, run_id: str) -> Document:
+async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
     """Return where a run stands: what `runs show` has without its lists and nodes, and what a coached run asks.
+
+    Args:
+        read: The run, where it has just been read or written.
 
     Raises:
         NotFoundError: There is no such run.
         StoreError: It is damaged.
     """
-    row = await app.store.run(run_id)
-    if row.status == "active":
+    if read is None and (await app.store.run(run_id)).status == "active":
         # One that does not fit its strategy any more shows what its journal says.
         with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
-            return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read.run)
+    if read is not None:
+        return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read)
     view = await app.engine.view(run_id)
     return _document(view.row, view.record, view.last.seq)
 
 
-def _document(row: RunRow, record: Record, position: int, run: Run | None = None) -> Document:
+def _document(row: RunRow, record: Record, position: int, read: OpenRun | None = None) -> Document:
     is_coached = record.result.model == CALLER
-    coached = coached_document(row.run_id, row.session_id, run) if run is not None and is_coached else {}
+    coached = coached_document(read) if read is not None and is_coached else {}
     return {
         **record.result.document(nodes=False),
         **record.head,

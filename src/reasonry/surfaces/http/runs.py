@@ -109,14 +109,14 @@ async def _begin(
     app, key = context.app, await read_key(context.request)
     if coached:
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
-        is_new = written is not None
-        if is_new:
-            await app.coach().go_on(run_id, written, performers)
+        if written is not None:
+            async with app.engine.open(run_id, written):
+                await written.drive(performers, coached=True)
     else:
         start = context.supervisor.start
-        run_id, is_new = await start(app, order, performers, fork, key=key, job=JobOptions())
+        run_id, written = await start(app, order, performers, fork, key=key, job=JobOptions())
     location = {"Location": f"/api/runs/{run_id}"}
-    return reply(await run_document(app, run_id), 201 if is_new else 200, location)
+    return reply(await run_document(app, run_id, written), 200 if written is None else 201, location)
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:

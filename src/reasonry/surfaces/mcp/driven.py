@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+import itertools
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
@@ -29,16 +31,21 @@ from ...app.agent_calls import (
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...app.participants import Participants
 from ...core.budget import Budget
-from ...core.machine import Step
-from ...engine.follow import Observer
 from ...engine.journal import Begun
 from ...engine.policy import Performers
 from ...engine.result import Result
-from ...engine.run import Run
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
 from .run_tasks import RunTasks
 from .tools import CallContext, Document, McpTool, Report
+
+if TYPE_CHECKING:
+    from ...supervisor import Supervisor
+
+BEAT_S: Final = 5.0
+_MESSAGE_CHARS: Final = 200
+_STEPS: Final = ("answered", "failed", "tool_returned", "verified")
+"""The events that a run's steps come of."""
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING = {"type": "string"}
@@ -59,45 +66,90 @@ OWN_RECORD = (
     "The run writes a session of its own, `session_id`; the thoughts it began with are those of `from_session`, which "
     "stays as it is."
 )
+STILL_AT_WORK = "The run continues here. `coach` with action `status` and this run's id waits for its end."
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
 
 class RunWork:
-    """Works on the runs that are begun and looked at: each in the call itself, or as a task.
+    """Works on the runs that are begun and looked at, by way of a supervisor.
+
+    Rule 1: a call that waits says how far its run has got at least every `BEAT_S`; one whose client takes no progress
+            is answered after `patience_s`, with the run's id.
+    Rule 2: a run ends with its call only where the protocol says that who gives a call up cancels it.
 
     Args:
-        tasks: Takes the runs of clients that take tasks; None: there are no tasks.
+        supervisor: As in `RunTasks`.
     """
 
-    def __init__(self, app: AgentApp, tasks: RunTasks | None = None) -> None:
-        self.app, self.tasks = app, tasks
+    def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
+        self.app, self.tasks = app, RunTasks(app, supervisor)
 
     async def solve(self, order: Begun, performers: Performers, context: CallContext) -> Document:
         """Drive a run; return its result document, or where it stands when the call has waited long enough."""
-        return await self._drive(context, lambda watch: self.app.solve(order, performers, watch))
+        run_id, _ = await self.tasks.supervisor.start(self.app, order, performers)
+        return await self._see_through(run_id, context)
 
     async def resume(
         self, run_id: str, participants: Participants, budget: Budget | None, context: CallContext
     ) -> Document:
         """Resume a run; return as `solve`."""
-        return await self._drive(context, lambda watch: self.app.resume(run_id, participants, budget, watch))
-
-    async def _drive(
-        self, context: CallContext, drive: Callable[[Observer | None], Awaitable[Result]]
-    ) -> Document:
-        watch = _Reporter(context.report) if context.report else None
-        result = await drive(watch)
-        if watch is not None:
-            await watch.wait()
-        return result.document(nodes=False)
+        await self.tasks.supervisor.resume(self.app, run_id, participants, budget)
+        return await self._see_through(run_id, context)
 
     async def cancel(self, run_id: str) -> Document:
         """End a run; return where it stands."""
-        return await self.app.coach(brief=True).cancel(run_id)
+        await self.tasks.supervisor.cancel(self.app, run_id)
+        return await self.app.coach(brief=True).status(run_id)
 
     async def status(self, run_id: str, context: CallContext) -> Document:
-        """Return where a run stands."""
+        """Return where a run stands; of one that is driven here, where no call may take long, wait for its end."""
+        if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
+            await self._wait(run_id, context)
         return await self.app.coach(brief=True).status(run_id)
+
+    async def _see_through(self, run_id: str, context: CallContext) -> Document:
+        with self.tasks.supervisor.attending(self.app, run_id, leaves=not context.ends_when_left):
+            result = await self._wait(run_id, context)
+        if result is not None:
+            return result.document(nodes=False)
+        so_far = (await self.app.engine.result(run_id)).document(nodes=False)
+        return {**so_far, "note": STILL_AT_WORK}
+
+    async def _wait(self, run_id: str, context: CallContext) -> Result | None:
+        """Return where the run stands when nobody drives it here any more; None: the caller has waited long enough."""
+        telling = asyncio.ensure_future(self._tell(run_id, context.report)) if context.report else None
+        try:
+            async with asyncio.timeout(None if telling else context.patience_s):
+                result = await self.tasks.supervisor.wait(self.app, run_id)
+            if telling and result.status != "active":
+                await asyncio.wait({telling})
+            return result
+        except TimeoutError:
+            return None
+        finally:
+            if telling:
+                telling.cancel()
+
+    async def _tell(self, run_id: str, report: Report) -> None:
+        """Tell the caller the run's id, then of each of its steps, and that it continues where it takes long."""
+        numbers, message = itertools.count(1), f"run {run_id}"
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(BEAT_S)
+                await report(float(next(numbers)), None, message)
+
+        await report(float(next(numbers)), None, message)
+        beating, message = asyncio.ensure_future(beat()), "at work"
+        try:
+            async with aclosing(self.tasks.supervisor.watch(self.app, run_id)) as events:
+                async for event in events:
+                    if event.kind in _STEPS:
+                        thoughts = event.data.get("thoughts")
+                        message = thoughts[-1]["text"][:_MESSAGE_CHARS] if thoughts else event.data["stage"]
+                        await report(float(next(numbers)), None, message)
+        finally:
+            beating.cancel()
 
 
 def run_tools(work: RunWork) -> list[McpTool]:
@@ -237,21 +289,3 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
     if tasks is None:
         return await work.resume(run_id, participants, budget, context)
     return await tasks.resume(run_id, participants, budget)
-
-
-class _Reporter(Observer):
-    """Tells the caller of each thought as it is recorded."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._telling = list[asyncio.Future[None]]()
-
-    def stepped(self, run: Run, step: Step) -> None:
-        """See `Observer`."""
-        message = step.thoughts[-1].text[:200] if step.thoughts else run.snapshot.stage
-        number = len(self._telling) + 1
-        self._telling.append(asyncio.ensure_future(self._report(float(number), None, message)))
-
-    async def wait(self) -> None:
-        """Return when every report has been sent."""
-        await asyncio.gather(*self._telling, return_exceptions=True)

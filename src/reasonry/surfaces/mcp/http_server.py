@@ -23,6 +23,9 @@ from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, se
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
 from .tools import CallContext, Document
 
+PATIENCE_S = 45.0
+"""Many clients give a call up after a minute."""
+
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 
@@ -78,6 +81,7 @@ class _Bridge:
             report=context.session.report_progress if has_token else None,
             page_url=self._page_url(context.request),
             ends_when_left=context.protocol_version == STATELESS_VERSION,
+            patience_s=PATIENCE_S,
         )
         with _protocol_errors():
             result = await server.answer(context.method, params, _note_abilities(context, call))

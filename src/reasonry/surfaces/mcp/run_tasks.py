@@ -120,18 +120,19 @@ class RunTasks:
         self._app = app
         self._drives = supervisor is None
         if supervisor is not None:
-            self._supervisor = supervisor
+            self.supervisor = supervisor
 
     @cached_property
-    def _supervisor(self) -> Supervisor:
+    def supervisor(self) -> Supervisor:
+        """What drives the runs."""
         from ...supervisor import Supervisor
 
         return Supervisor(self._app, reopen=self._app.recorded_participants)
 
     async def drain(self, timeout_s: float) -> None:
         """Let the runs go that are driven here; they stay jobs."""
-        if self._drives and "_supervisor" in vars(self):
-            await self._supervisor.drain(timeout_s)
+        if self._drives and "supervisor" in vars(self):
+            await self.supervisor.drain(timeout_s)
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of one of `TASK_METHODS`; raises as `McpServer.answer`."""
@@ -155,19 +156,19 @@ class RunTasks:
             parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
             asking = replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self._app.receive(asking)
-        run_id, _ = await self._supervisor.start(self._app, order, performers, job=JobOptions())
+        run_id, _ = await self.supervisor.start(self._app, order, performers, job=JobOptions())
         return TaskDocument(await self.read(run_id))
 
     async def resume(self, run_id: str, participants: Participants, budget: Budget | None) -> TaskDocument:
         """Resume a run as a task; see `Supervisor.resume`."""
-        await self._supervisor.resume(self._app, run_id, participants, budget, job=JobOptions())
+        await self.supervisor.resume(self._app, run_id, participants, budget, job=JobOptions())
         return TaskDocument(await self.read(run_id))
 
     async def _attend(self, run_id: str) -> None:
         """Drive a task that nobody drives, where no server or worker does."""
-        if self._drives and not self._supervisor.is_driven(run_id):
+        if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
-                await self._supervisor.take_up(run_id)
+                await self.supervisor.take_up(run_id)
 
     # -- looked at
 
@@ -183,7 +184,7 @@ class RunTasks:
                 left.append((await self._row(run_id)).run_id)
         about = about_subscription(id)
         yield "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [*left]}, **about}
-        while left and not self._supervisor.draining:
+        while left and not self.supervisor.draining:
             for run_id in list(left):
                 task = await self.read(run_id, can_ask=context.can_ask)
                 if task != shown.get(run_id):
@@ -227,7 +228,7 @@ class RunTasks:
             row, _, question = await self._settle(run_id)
         if row.status == "active":
             with suppress(ConflictError):
-                await self._supervisor.cancel(self._app, run_id)
+                await self.supervisor.cancel(self._app, run_id)
 
     async def _update(self, run_id: str, replies: Mapping[str, ElicitReply]) -> None:
         """Take what the user says to the open question of a task; any other key is passed over."""
@@ -237,7 +238,7 @@ class RunTasks:
                 await self._stop(run_id, question, "declined", f"the user declined: {question.message}")
             elif question.raised:
                 with suppress(ConflictError):
-                    await self._supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
+                    await self.supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
             else:
                 await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
             # Where another holds the run, the question is still open.
@@ -289,7 +290,7 @@ class RunTasks:
                 at_ms = max(opened.run.snapshot.at_ms, 0)
                 await opened.take_answers(result_events(opened.run, {key: text}, at_ms))
                 await opened.reopen(job=JobOptions())
-        self._supervisor.has_job.set()
+        self.supervisor.has_job.set()
 
 
 def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:

@@ -24,7 +24,6 @@ from .connection import Connection
 from .driven import RunWork
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
-from .run_tasks import RunTasks
 from .stdio_transport import StdioTransport
 from .tools import Document, McpTool
 
@@ -34,7 +33,7 @@ GRACE_S = 3.0
 _LEAVING_S = 0.8
 """The same, once a signal has come."""
 _LET_GO_S = 1.5
-"""The same of tasks, which stay jobs of the store."""
+"""The same of runs: a task stays a job of the store, the run of a call that was given up is cancelled."""
 _DRAIN_S = 0.5
 """How long the client may take to read its last answers."""
 _MAX_TOLD = 20
@@ -88,12 +87,11 @@ def main(
 
     async def serve() -> None:
         async with app:
-            tasks = RunTasks(agents)
+            work = RunWork(agents)
             try:
-                work = RunWork(agents, tasks)
                 await run_stdio(app_server(work, app.sessions(), extras=extras), environ)
             finally:
-                await tasks.drain(_LET_GO_S)
+                await work.tasks.drain(_LET_GO_S)
 
     with masked_output(environ):
         asyncio.run(serve())

@@ -47,6 +47,7 @@ class CallContext:
         shows_pages: Whether the client shows the pages of tools.
         page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
         ends_when_left: Whether a call that the client gives up ends the run that it began.
+        patience_s: How long a call may take whose client takes no progress; None: as long as its run.
         takes_tasks: Whether the client takes a task in place of a result.
         can_ask: Whether the client puts questions to its user.
     """
@@ -57,6 +58,7 @@ class CallContext:
     shows_pages: bool = False
     page_url: str | None = None
     ends_when_left: bool = True
+    patience_s: float | None = None
     takes_tasks: bool = False
     can_ask: bool = False
 

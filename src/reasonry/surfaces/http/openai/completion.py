@@ -28,10 +28,10 @@ from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
-from ....supervisor import RunEvent
+from ....supervisor import HUNG_UP, RunEvent
 from ...present import count_of
 from ..catalog import read_name
-from ..context import HUNG_UP, RequestContext, page_url
+from ..context import RequestContext, page_url
 from ..documents import read_json, read_key
 from .request import (
     ANSWER,
@@ -154,7 +154,7 @@ class Completion(Struct):
         """
         app, supervisor, shows = self.context.app, self.context.supervisor, self.fields.reasonry.reasoning
         thinking, awaited, after = Thinking(), set(self.results), 0
-        with self.context.wiring.attending(app, self.run_id, leaves=self.leaves):
+        with supervisor.attending(app, self.run_id, leaves=self.leaves):
             if shows:
                 yield f"{page_url(self.context.request)}#/runs/{self.run_id}"
             for is_last in (False, True):
@@ -256,7 +256,7 @@ async def begin(
     passed = passed_over(await read_json(context.request), form)
     # The same request may be written differently, and streamed or not.
     asked = structs.replace(fields, stream=False, stream_options={})
-    run_id, is_new = await context.supervisor.start(
+    run_id, written = await context.supervisor.start(
         context.app,
         structs.replace(order, warnings=(*order.warnings, *passed)),
         performers,
@@ -264,7 +264,7 @@ async def begin(
         text=fields.stream,
         job=JobOptions() if background else None,
     )
-    if not is_new:
+    if written is None:
         await _resume_abandoned(context, run_id)
     return Completion(context, fields, run_id, leaves=leaves)
 
