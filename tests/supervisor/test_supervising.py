@@ -160,7 +160,7 @@ async def test_another_owners_run_is_like_one_that_does_not_exist(folder: Path) 
             lambda: supervisor.resume(bob, run_id),
             lambda: supervisor.set_budget(bob, run_id, Budget(calls=1)),
             lambda: bob.engine.recorded_run(run_id),
-            lambda: supervisor.answer(bob, run_id, {}),
+            lambda: bob.coach_answer(run_id, {}),
         ):
             with pytest.raises(NotFoundError):
                 await act()

@@ -14,7 +14,7 @@ from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
-from reasonry.errors import NotFoundError, OverloadedError, UsageError
+from reasonry.errors import NotFoundError, OverloadedError
 from reasonry.supervisor import RunEvent, Supervisor
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
@@ -114,6 +114,3 @@ async def test_what_is_unknown_is_refused(folder: Path) -> None:
         with pytest.raises(OverloadedError):
             await supervisor.start(here, order(), Performers(CountingModel()))
         assert (await supervisor.cancel(here, run_id)).status == "cancelled"
-        for after in (-1, 10_000):
-            with pytest.raises(UsageError):
-                await read(supervisor, here, run_id, after)

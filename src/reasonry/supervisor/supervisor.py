@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from ..app.participants import Participants
 from ..app.wiring import App
@@ -19,11 +19,10 @@ from ..core.budget import Budget, check_budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
-from ..engine.callers import waiting_calls
 from ..engine.drive import Control, OpenRun, check_steering
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
-from ..engine.journal import CALLER, Begun, Chain, ParticipantNames, Steered
+from ..engine.journal import Begun, Chain, ParticipantNames, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
@@ -122,7 +121,7 @@ class Supervisor:
         """Of the runs driven here that have cost other processes their lives, how many each."""
         self.draining = False
         self._news = asyncio.Event()
-        """Set for a moment when something has changed in a run that is not driven here, or a drive has ended."""
+        """Set for a moment when a job begins to be driven here, and when the process drains."""
 
     @property
     def running(self) -> int:
@@ -299,7 +298,7 @@ class Supervisor:
         """
         if self.draining:
             raise OverloadedError("this server is about to end; try again once it is back")
-        if self._places <= 0:
+        if self.is_full:
             message = f"{self._max_runs} runs are in work here, and no more may be; try again later"
             raise OverloadedError(message)
 
@@ -322,12 +321,7 @@ class Supervisor:
     @property
     def is_full(self) -> bool:
         """Whether no more runs may be driven here."""
-        return self.draining or self._places <= 0
-
-    @property
-    def _places(self) -> int:
-        """How many more runs may be driven here."""
-        return self._max_runs - len(self._drives) - self._starting
+        return self.draining or self.running + self._starting >= self._max_runs
 
     async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
         """Return what the owner may spend today, if that is limited; raises as `start`."""
@@ -401,9 +395,7 @@ class Supervisor:
         drive = await self._steer(app, run_id, Stopped("cancelled", detail))
         if drive is not None:
             return await asyncio.shield(drive.ended)
-        result = await app.engine.cancel(run_id, detail)
-        self._notify()
-        return result
+        return await app.engine.cancel(run_id, detail)
 
     async def pause(self, app: App, run_id: str) -> None:
         """Begin nothing new in a run: what is in flight comes in, then it stands still until it is resumed.
@@ -413,7 +405,6 @@ class Supervisor:
         """
         if not await self._steer(app, run_id, Steered(paused=True)):
             await app.engine.steer(run_id, Steered(paused=True))
-            self._notify()
 
     async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
         """Put other limits in place of those of an active run; what is spent already counts.
@@ -425,29 +416,14 @@ class Supervisor:
         check_budget(budget)
         if drive := self._drives.get(run_id):
             check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
-        if await self._steer(app, run_id, Steered(budget)):
-            return
-        await app.set_budget(run_id, budget)
-        self._notify()
+        if not await self._steer(app, run_id, Steered(budget)):
+            await app.set_budget(run_id, budget)
 
     async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
         """Hand an entry to the drive of a run, and return that; None: the run is not driven here."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
         return drive if drive is not None and await drive.want(entry) else None
-
-    async def answer(
-        self,
-        app: App,
-        run_id: str,
-        answers: Any,
-        named: Participants = Participants(),
-    ) -> dict[str, Any]:
-        """Take answers to a coached run, as `App.coach_answer` does, and tell who follows it."""
-        try:
-            return await app.coach_answer(run_id, answers, named, brief=True)
-        finally:
-            self._notify()
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
@@ -515,11 +491,10 @@ class Supervisor:
 
         Raises:
             NotFoundError: There is no such run.
-            UsageError: It has no event `after`.
         """
         row = await self._row_to_follow(app, run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
-        known, is_idle = after, False
+        is_idle = False
         while True:
             drive = self._drives.get(run_id)
             if drive is not None:
@@ -529,7 +504,6 @@ class Supervisor:
                 # While it is driven here its feed tells how it stands.
                 row = await app.store.run(run_id) if drive is None else None
                 events = await follower.read_on(None if drive is None else drive.feed)
-                _check_known(run_id, known, follower.seq)
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
@@ -571,9 +545,7 @@ class Supervisor:
                         raise
                 # It continues in another process.
                 continue
-            if row.paused or row.model == CALLER or self.draining:
-                break
-            if waiting_calls((await app.engine.read(run_id, whole=False)).run):
+            if row.paused or row.outcome == "waiting" or self.draining:
                 break
             await self._wait_for_news()
         return await app.engine.result(run_id)
@@ -582,9 +554,3 @@ class Supervisor:
 def _owner_of(app: App) -> str:
     """Return whose runs an app sees; empty: the operator's, and everybody's."""
     return getattr(app.store, "owner", "")
-
-
-def _check_known(run_id: str, known: int, last: int) -> None:
-    """Check that a reader cannot know more of a run than there is."""
-    if not 0 <= known <= last:
-        raise UsageError(f"run {run_id} has no event {known}; its last one is {last}", field="after")

@@ -233,7 +233,7 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
     Unreadable answers are refused (`answer_refused`); the error's `run` has the state of the run.
     """
     try:
-        await context.supervisor.answer(context.app, run_id, body.answers, body.participants())
+        await context.app.coach_answer(run_id, body.answers, body.participants())
     except AnswerRefusedError as error:
         error.status = {"run": await run_document(context.app, run_id)}
         raise

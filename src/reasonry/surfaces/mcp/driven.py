@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
@@ -261,12 +262,12 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
 async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and not call.names_a_text() and context.thinker is not None:
         call = structs.replace(call, session_id=context.thinker.current)
-    document = await app.coach_start(call.request(), brief=True)
+    order, performers = await app.receive(replace(call.request(), coached=True))
+    document = await app.coach(brief=True).start(order, performers)
     if call.session_id is None:
         return document
     notes = [*filter(None, [document.get("note")]), OWN_RECORD]
-    row = await app.engine.recorded_run(document["run_id"])
-    return {**document, "note": " ".join(notes), "from_session": row.begun.from_session}
+    return {**document, "note": " ".join(notes), "from_session": order.from_session}
 
 
 async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
