@@ -18,6 +18,7 @@ from .surface import Document, Given, Surface
 from .uses import (
     ACTING,
     AGENTS,
+    ANSWER,
     ANSWERED,
     CANCELLED,
     HERONS,
@@ -55,6 +56,8 @@ class Leaves(NamedTuple):
     on: tuple[str, ...] = NAMES
 
 
+CALLERS_OF_ONE = ("cli", "mcp")
+"""Those on which the only question is answered without its id."""
 HANDED = (
     STOPPED,
     ("resume", {**MORE, "coached": True}),
@@ -70,6 +73,18 @@ RECORDS = [
     Leaves("it is searched in vain", (("solve", VAIN),), "unsolved"),
     Leaves("its caller is asked", (START,), "waiting"),
     Leaves("its caller has answered", ANSWERED, "answered"),
+    Leaves(
+        "its only question is answered",
+        (START, ("answer", {"run": "$", "answers": ANSWER})),
+        "answered",
+        CALLERS_OF_ONE,
+    ),
+    Leaves(
+        "its only question is answered in a list",
+        (START, ("answer", {"run": "$", "answers": [ANSWER]})),
+        "answered",
+        CALLERS_OF_ONE,
+    ),
     Leaves("its caller has given several answers", VOTED, "answered"),
     Leaves("it is cancelled", CANCELLED, "stopped"),
     Leaves("it is resumed", (*CANCELLED, ("resume", {"run": "$", "coached": True})), "waiting"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import pytest
@@ -354,6 +355,8 @@ REFUSED = [
     ),
     Refused("sessions: a page of none", "sessions", {"limit": 0}, on=AGENTS, field="limit"),
     Refused("sessions: a page too long", "sessions", {"limit": 501}, on=AGENTS, field="limit"),
+    Refused("list: no such page", "list", {"cursor": "x"}, BAD, on=("mcp",), field="cursor"),
+    Refused("list: after no run", "list", {"cursor": "x"}, NOT_THERE, on=("http",)),
     Refused("sessions: no such page", "sessions", {"cursor": "x"}, NOT_THERE, on=AGENTS),
     Refused("search: no such page", "search", {"query": "x", "cursor": "-1"}, on=AGENTS, field="cursor"),
     Refused("search: a long text", "search", {"query": LONG}, TOO_LARGE, on=("cli", "mcp"), field="query"),
@@ -382,6 +385,9 @@ def test_what_is_refused_has_the_same_code_and_changes_nothing(
         assert error["message"]
         assert len(error["message"]) < 2_000
         assert error["retryable"] is False
+        # The words are of the surface: no options of a command, no spelling of the drop-in tool.
+        assert name in ("cli", "python") or not re.search(r"--[a-z]", error["message"]), name
+        assert name != "http" or not re.search(r"\b[a-z]+[A-Z]|the tool `", error["message"])
         assert case.named in json.dumps(error)
         # A command whose options are of the wrong form is told so in words.
         assert field_of(error) == case.field or not case.field or (name == "cli" and not field_of(error))

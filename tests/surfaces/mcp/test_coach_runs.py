@@ -76,15 +76,6 @@ def test_with_several_open_the_error_lists_them_and_nothing_has_changed(raw: Raw
     assert {run["status"] for run in raw.call("coach", action="list")["runs"]} == {"active"}
 
 
-def test_the_only_question_is_answered_without_its_id(raw: Raw) -> None:
-    for answer in (ANSWERS["step_decomposition"], [ANSWERS["step_decomposition"]]):
-        shown = start(raw, options={"decompose": True})
-        assert shown["questions"][0]["stage"] == "step_decomposition"
-        shown = raw.call("coach", action="answer", answers=answer)
-        assert shown["questions"][0]["stage"] == "sequential_reasoning"
-        raw.call("coach", action="cancel")
-
-
 def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     shown = start(raw)
     assert "`fork_at`" in error(raw, action="fork", run_id=shown["run_id"])["message"]
