@@ -125,6 +125,9 @@ REFUSED = [
     *new_runs("options that are a list", {"options": [1]}, on=TYPED, field="options"),
     *new_runs("options that are text", {"options": "x"}, on=TYPED, field="options"),
     *new_runs("a verifier that is a number", {"verifier": 5}, on=TYPED, field="verifier"),
+    *new_runs("a list of verifiers", {"verifier": ["arithmetic:24"]}, on=TYPED, field="verifier"),
+    *new_runs("half for a verifier", {"verifier": 0.5}, on=TYPED, field="verifier"),
+    *new_runs("bytes for a verifier", {"verifier": b"arithmetic:24"}, on=("python",), field="verifier"),
     *new_runs("tools that are a number", {"tools": 5}, on=TYPED, field="tools"),
     *new_runs("a tool that is a number", {"tools": [5]}, on=TYPED, field="tools"),
     *new_runs("a budget of nothing", {"budget": 0}, on=("http", "python"), field="budget"),
@@ -254,7 +257,7 @@ REFUSED = [
     Refused(
         "fork: a model by its address", "fork", {**RUN, "at": 0, "model": ADDRESS}, BAD, (SOLVE,), ("http",)
     ),
-    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), field="model"),
+    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), "coach answer", "model"),
     *(
         Refused(f"fork: {name}", "fork", {**RUN, "at": "e1", **given}, BAD, (SOLVE,), ("http",), "prompt")
         for name, given in (
