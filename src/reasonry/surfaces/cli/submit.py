@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from asyncio import Future
+from asyncio import FIRST_COMPLETED, Future
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -256,38 +256,26 @@ async def drive_to_end(
     Raises:
         ReasonryError: One of them cannot be driven.
     """
-    waiting, driven = dict.fromkeys(run_ids), dict[str, Future[Result]]()
+    waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:
         while waiting:
+            is_ours = not store.has_workers and not (await _persist(store.queue_status)).workers
             for run_id in [*waiting][:TOGETHER]:
                 del waiting[run_id]
-                row = await _persist(partial(app.store.run, run_id))
+                row = await _persist(partial(store.run, run_id))
                 if row.status != "active" or (or_paused and row.paused):
                     yield row
-                else:
-                    waiting[run_id] = None
-            if waiting:
-                await _persist(partial(_drive_idle, app.store, supervisor, [*waiting], driven))
+                    continue
+                waiting[run_id] = None
+                if is_ours and not supervisor.is_full and not supervisor.is_driven(run_id):
+                    # Where another drives it, it is refused.
+                    with suppress(ConflictError, OverloadedError):
+                        if drive := await _persist(partial(supervisor.take_up, run_id)):
+                            driven.add(drive)
+            if driven:
+                _, driven = await asyncio.wait(driven, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            elif waiting:
+                await asyncio.sleep(LOOK_EVERY_S)
     finally:
         await supervisor.drain(DRAIN_S)
-
-
-async def _drive_idle(
-    store: RowStore, supervisor: Supervisor, run_ids: Sequence[str], driven: dict[str, Future[Result]]
-) -> None:
-    """Begin to drive runs, if no server does and no workers share the store; return when one may have ended."""
-    if not store.has_workers and not (await store.queue_status()).workers:
-        for run_id in (run_id for run_id in run_ids if run_id not in driven):
-            if len(driven) >= CONCURRENCY:
-                break
-            # Where another drives it, it is refused.
-            with suppress(ConflictError, OverloadedError):
-                if (drive := await supervisor.take_up(run_id)) is not None:
-                    driven[run_id] = drive
-    if driven:
-        await asyncio.wait(driven.values(), timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
-    else:
-        await asyncio.sleep(LOOK_EVERY_S)
-    for run_id in [run_id for run_id, drive in driven.items() if drive.done()]:
-        del driven[run_id]
