@@ -7,10 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import Parameter
 
 from ...app.run_head import RunHead
 from ...app.wiring import App
@@ -34,7 +33,6 @@ from .arguments import (
     RunId,
     Status,
     WholeNumber,
-    list_strategies,
     read_pairs,
 )
 from .coach import Brief, show_coached
@@ -116,7 +114,7 @@ def stats_(
     *,
     limit: Count = 200,
     status: Status | None = None,
-    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None,
+    filters: Filters = Filters(),
     common: Common = Common(),
 ) -> int:
     """Show how the replies of the latest runs were read, by model and strategy.
@@ -127,12 +125,10 @@ def stats_(
     Args:
         limit: How many runs to look at.
         status: Only runs that are active, done, failed or cancelled.
-        strategy: Only runs of this strategy.
     """
 
     async def work(app: App) -> dict[str, Any]:
-        wanted = None if strategy is None else app.strategy(strategy).name
-        rows = await app.store.runs(status=status, strategy=wanted, limit=limit)
+        rows = await app.store.runs(status=status, limit=limit, **filters.read(app))
         counts = defaultdict[tuple[str, str], Counter[str]](Counter)
         for row in rows:
             counts[row.model, row.strategy] += rungs_of(await app.engine.record(row.run_id))

@@ -207,31 +207,6 @@ class Limits:
         return Budget(**named) if named else None
 
 
-@Parameter(name="*", group=Group("Tools", sort_key=2))
-@dataclass(frozen=True, kw_only=True)
-class Equipment:
-    """The parts of a run besides the model, or the caller, that answers its questions.
-
-    Args:
-        verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
-            command:PROGRAM (such as `command:pytest -q`).
-        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
-        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
-        context: A file (text, Markdown, PDF) that the run may search; may be repeated.
-        sandbox: Where code that a model writes is run: monty or bubblewrap.
-        max_concurrency: Calls of one run performed at once.
-        tool_timeout_s: Seconds until a tool counts as failed.
-    """
-
-    verifier: str | None = None
-    tools: tuple[str, ...] = ()
-    mcp: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
-    sandbox: str | None = None
-    max_concurrency: Count = POLICY.max_concurrency
-    tool_timeout_s: Annotated[float, ABOVE_0, Parameter(name="--tool-timeout")] = POLICY.tool_timeout_s
-
-
 @Parameter(name="*", group=Group("Rates", sort_key=4))
 @dataclass(frozen=True, kw_only=True)
 class ProviderRates:
@@ -273,41 +248,33 @@ class ProviderRates:
         return rates
 
 
-@Parameter(name="*", group=Group("Models", sort_key=1))
-@dataclass(frozen=True, kw_only=True)
-class Models:
-    """The models that answer a run's questions.
-
-    Args:
-        model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
-            recorded:FILE or offline.
-        judge_model: Another model that scores thoughts.
-        draft_model: Another model that proposes thoughts.
-        record: A file that keeps the model's answers; play it again with --model recorded:FILE.
-        price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
-            Default: REASONRY_PRICE, else the price of the provider or the price list.
-        call_timeout_s: Seconds until a call to a model counts as lost.
-        max_output_tokens: Tokens of a reply, reasoning included. Default: as many as its stage has room for.
-        cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
-            cache. Default: for providers with prompt caches.
-    """
-
-    model: str | None = None
-    judge_model: str | None = None
-    draft_model: str | None = None
-    record: str | None = None
-    price: tuple[str, ...] = ()
-    call_timeout_s: Annotated[float, ABOVE_0, Parameter(name="--call-timeout")] = POLICY.call_timeout_s
-    max_output_tokens: Count | None = None
-    cache_warmup: bool | None = None
+MODELS = Parameter(group=Group("Models", sort_key=1))
+TOOLS = Parameter(group=Group("Tools", sort_key=2))
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AnswerSettings:
-    """The settings of a command that takes part in a run."""
+    """The settings of a command that takes part in a run.
 
-    equipment: Equipment = Equipment()
+    Args:
+        verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
+            command:PROGRAM (such as `command:pytest -q`).
+        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
+        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        context: A file (text, Markdown, PDF) that the run may search; may be repeated.
+        sandbox: Where code that a model writes is run: monty or bubblewrap.
+        max_concurrency: Calls of one run performed at once.
+        tool_timeout_s: Seconds until a tool counts as failed.
+    """
+
+    verifier: Annotated[str | None, TOOLS] = None
+    tools: Annotated[tuple[str, ...], TOOLS] = ()
+    mcp: Annotated[tuple[str, ...], TOOLS] = ()
+    context: Annotated[tuple[str, ...], TOOLS] = ()
+    sandbox: Annotated[str | None, TOOLS] = None
+    max_concurrency: Annotated[Count, TOOLS] = POLICY.max_concurrency
+    tool_timeout_s: Annotated[float, ABOVE_0, TOOLS, Parameter(name="--tool-timeout")] = POLICY.tool_timeout_s
     common: Common = Common()
 
     def participants(self) -> Participants:
@@ -319,9 +286,7 @@ class AnswerSettings:
         return Policy(**self._members_of(Policy))
 
     def _members_of(self, kind: type) -> dict[str, Any]:
-        """Return the options of all groups that a class has members of the same names for."""
-        options = {name: value for group in vars(self).values() for name, value in vars(group).items()}
-        return {name: value for name, value in options.items() if name in kind.__annotations__}
+        return {name: value for name, value in vars(self).items() if name in kind.__annotations__}
 
     def do(self, work: Callable[[App], Awaitable[T]]) -> T:
         """Do a command's work with an app of these settings."""
@@ -358,16 +323,38 @@ class CoachSettings(AnswerSettings):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(CoachSettings):
-    """The settings of a run that a model answers, and of the command."""
+    """The settings of a run that a model answers, and of the command.
 
-    models: Models = Models()
-    rates: ProviderRates = ProviderRates()
+    Args:
+        model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
+            recorded:FILE or offline.
+        judge_model: Another model that scores thoughts.
+        draft_model: Another model that proposes thoughts.
+        record: A file that keeps the model's answers; play it again with --model recorded:FILE.
+        price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
+            Default: REASONRY_PRICE, else the price of the provider or the price list.
+        call_timeout_s: Seconds until a call to a model counts as lost.
+        max_output_tokens: Tokens of a reply, reasoning included. Default: as many as its stage has room for.
+        cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
+            cache. Default: for providers with prompt caches.
+    """
+
+    model: Annotated[str | None, MODELS] = None
+    judge_model: Annotated[str | None, MODELS] = None
+    draft_model: Annotated[str | None, MODELS] = None
+    record: Annotated[str | None, MODELS] = None
+    price: Annotated[tuple[str, ...], MODELS] = ()
+    call_timeout_s: Annotated[float, ABOVE_0, MODELS, Parameter(name="--call-timeout")] = (
+        POLICY.call_timeout_s
+    )
+    max_output_tokens: Annotated[Count | None, MODELS] = None
+    cache_warmup: Annotated[bool | None, MODELS] = None
+    provider_rates: ProviderRates = ProviderRates()
 
     def policy(self) -> Policy:
         """Return the policy these options name."""
-        named = self.models
-        models = [model for model in (named.model, named.judge_model, named.draft_model) if model]
-        rates = self.rates.limits(models if named.model else ())
+        models = [model for model in (self.model, self.judge_model, self.draft_model) if model]
+        rates = self.provider_rates.limits(models if self.model else ())
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
@@ -376,9 +363,9 @@ class RunSettings(CoachSettings):
         Raises:
             UsageError: An option is set that would do nothing.
         """
-        unset = {**vars(Models()), **vars(ProviderRates())}
-        named = {**vars(self.models), **vars(self.rates)}
-        idle = [name for name, value in named.items() if value != unset[name]]
+        kept = {*vars(CoachSettings()), "provider_rates"}
+        named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
+        idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
         if idle:
             name = f"--{idle[0].removesuffix('_s').replace('_', '-')}"
             message = f"{name} would do nothing: this run's questions are answered by its caller"

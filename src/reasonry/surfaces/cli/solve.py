@@ -43,9 +43,14 @@ def solve(
         explain: Show which strategy `auto` takes for the problem and why, and run nothing.
     """
     check_report(report)
-    if explain:
-        return explain_choice(settings, read_problem(problem))
     text, silent = read_problem(problem), settings.common.as_data
+    if explain:
+        request = settings.request(text, DEFAULT_STRATEGY, ())
+
+        async def explain_choice(app: App) -> dict[str, Any]:
+            return app.explain(request)
+
+        return settings.common.show(settings.do(explain_choice))
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
@@ -60,15 +65,6 @@ def solve(
         return ending
 
     return show_result(*settings.do(work), settings.common, shown)
-
-
-def explain_choice(settings: RunSettings, problem: str | None) -> int:
-    """Show what `auto` considers for a problem, in order, and what it takes."""
-
-    async def work(app: App) -> dict[str, Any]:
-        return app.explain(settings.request(problem, DEFAULT_STRATEGY, (), None))
-
-    return settings.common.show(settings.do(work))
 
 
 async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> tuple[Result, bool]:

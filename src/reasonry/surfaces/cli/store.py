@@ -12,7 +12,7 @@ import msgspec
 
 from ...app.wiring import App
 from ...errors import UsageError
-from ...records import Backup, Finding, OnProgress
+from ...records import Finding, OnProgress
 from ...stores import open_pair
 from ...stores.copy import CopyReport, copy_store
 from ...stores.row_store import RowStore
@@ -63,7 +63,7 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
         force: Write over a file that is there.
     """
     say = _note_progress("copied")
-    return _show_backup(common, lambda store: store.back_up(file, force=force, on_progress=say))
+    return _show(common, lambda store: store.back_up(file, force=force, on_progress=say))
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
@@ -75,10 +75,10 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
         file: A file that `store backup` wrote.
     """
     say = _note_progress("copied")
-    return _show_backup(common, lambda store: store.restore(file, on_progress=say))
+    return _show(common, lambda store: store.restore(file, on_progress=say))
 
 
-def _show_backup(common: Common, work: Callable[[RowStore], Awaitable[Backup]]) -> int:
+def _show(common: Common, work: Callable[[RowStore], Awaitable[object]]) -> int:
     async def do(app: App) -> dict[str, Any]:
         return {"store": app.store.name, **msgspec.to_builtins(await work(app.store))}
 
@@ -117,23 +117,18 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
 
 def stats_(*, common: Common = Common()) -> int:
     """Count what is kept, by status and owner, and say how much space it takes."""
-
-    async def work(app: App) -> dict[str, Any]:
-        return {"store": app.store.name, **msgspec.to_builtins(await app.store.stats())}
-
-    return common.show(common.do(work))
+    return _show(common, lambda store: store.stats())
 
 
 def vacuum_(*, common: Common = Common()) -> int:
     """Give the space of what was deleted back to the disk. Others wait while the store is rewritten."""
 
-    async def work(app: App) -> dict[str, Any]:
-        before = await app.store.stats()
-        await app.store.vacuum()
-        after = await app.store.stats()
-        return {"store": app.store.name, "bytes_before": before.bytes, "bytes": after.bytes}
+    async def work(store: RowStore) -> dict[str, int]:
+        before = (await store.stats()).bytes
+        await store.vacuum()
+        return {"bytes_before": before, "bytes": (await store.stats()).bytes}
 
-    return common.show(common.do(work))
+    return _show(common, work)
 
 
 def _note_progress(word: str) -> OnProgress | None:
