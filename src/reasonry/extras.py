@@ -73,10 +73,5 @@ def check_extra(extra: str, purpose: str) -> None:
         MissingExtraError: It is not.
     """
     if not has_extra(extra):
-        raise missing_extra(extra, purpose)
-
-
-def missing_extra(extra: str, purpose: str) -> MissingExtraError:
-    """Return the error for an optional part that is not installed."""
-    message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"
-    return MissingExtraError(message, extra=extra)
+        message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"
+        raise MissingExtraError(message, extra=extra)

@@ -257,9 +257,9 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     names = installed_models(environ)
     if names:
         return f"ollama:{names[0]}", f"Ollama runs at {ollama_url(environ)}"
-    from .offline import OfflineModel
+    from ..puzzles.reading import read_puzzle
 
-    if OfflineModel.serves(problem):
+    if read_puzzle(problem) is not None:
         return "offline", "no key is set and no Ollama runs, and this problem needs no language model"
     raise UsageError(
         "no model is set, and this problem needs one: give --model, or set REASONRY_MODEL or "

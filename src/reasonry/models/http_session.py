@@ -74,9 +74,9 @@ class HttpSession:
         Raises:
             ModelError: `provider_timeout` if no connection comes about in time, else `provider_error`.
         """
-        session, proxy = await self._of_this_loop()
+        session = await self._of_this_loop()
         options: dict[str, Any] = {"ssl": tls_context()} if self._tls else {}
-        options |= {"headers": headers, "proxy": proxy, "allow_redirects": False}
+        options |= {"headers": headers, "proxy": self._proxy, "allow_redirects": False}
         try:
             return await session.post(url, data=io.BytesIO(body), **options)
         except self._errors as error:
@@ -101,13 +101,13 @@ class HttpSession:
         except self._errors as error:
             raise self._failure(error) from None
 
-    async def _of_this_loop(self) -> tuple[ClientSession, str | None]:
+    async def _of_this_loop(self) -> ClientSession:
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop or self._session.closed:
             self._proxy = proxy_for(self._host, self._tls)
             self._opened, self._loop = _sessions(), loop
             self._session = await anext(self._opened)
-        return self._session, self._proxy
+        return self._session
 
     def _failure(self, error: Exception) -> ModelError:
         """Return the error that one of aiohttp's stands for."""
@@ -192,27 +192,22 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
 # -- server-sent events
 
 
-class EventLines:
-    """Splits one stream of server-sent events into lines, in time linear in the bytes.
+async def event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the data of each server-sent event that has any, in time linear in the bytes.
 
     Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
     and empty lines are passed over.
     """
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-
-    def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece; events without data are left out."""
+    begun: list[bytes] = []
+    async for piece in pieces:
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
-        first, *rest = piece.replace(b"\r", b"\n").split(b"\n")
-        self._begun.append(first)
-        if not rest:
-            return []
-        *whole, last = rest
-        lines, self._begun = [b"".join(self._begun), *whole], [last]
-        found = (line[5:].strip() for line in lines if line.startswith(b"data:"))
-        return [data for data in found if data]
+        *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
+        if ended:
+            ended[0], begun = b"".join([*begun, ended[0]]), []
+        begun.append(last)
+        for line in ended:
+            if line.startswith(b"data:") and (data := line[5:].strip()):
+                yield data
 
 
 # -- proxies

@@ -35,11 +35,6 @@ class OfflineModel(Model):
     name = "offline"
     is_free = True
 
-    @staticmethod
-    def serves(problem: str) -> bool:
-        """Whether it can do anything with a problem."""
-        return read_puzzle(problem) is not None
-
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer a question about a number puzzle.
 

@@ -13,7 +13,7 @@ from ..core.events import Answered
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .http_session import EventLines, HttpSession, in_time, nesting_header
+from .http_session import HttpSession, event_data, in_time, nesting_header
 from .known import price_list
 from .openai_wire import (
     Dialect,
@@ -136,16 +136,14 @@ class OpenAICompatibleModel:
         return raw
 
     async def _listen(self, response: ClientResponse, gathered: Gathered, on_text: OnText | None) -> None:
-        lines = EventLines()
-        async for piece in self._http.read(response):
-            for data in lines.data(piece):
-                if data == b"[DONE]":
-                    for choice in gathered.choices.values():
-                        choice.finish = choice.finish or "stop"
-                    continue
-                added = gathered.take(data, self.name)
-                if on_text is not None and added:
-                    on_text(added)
+        async for data in event_data(self._http.read(response)):
+            if data == b"[DONE]":
+                for choice in gathered.choices.values():
+                    choice.finish = choice.finish or "stop"
+                continue
+            added = gathered.take(data, self.name)
+            if on_text is not None and added:
+                on_text(added)
         if any(choice.finish is None for choice in gathered.choices.values()) or not gathered.choices:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 

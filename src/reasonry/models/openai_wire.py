@@ -205,11 +205,6 @@ class ReplyChoice:
                 known.append(_text(function.get("arguments")))
         return text
 
-    @property
-    def whole(self) -> str:
-        """All that was said."""
-        return "".join([*self.pieces, *self.refusals])
-
     def to_answer(self, name: str, sent: dict[str, Any]) -> Answered:
         """Return the choice as an answer.
 
@@ -298,7 +293,7 @@ class Gathered:
             stated.get("cost"),
         )
         unread = b"".join(self.unread).decode("utf-8", "replace")
-        replies = [unread, *(choice.whole for choice in self.choices.values())]
+        replies = [unread, *("".join(choice.pieces + choice.refusals) for choice in self.choices.values())]
         return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
@@ -365,31 +360,30 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
     message, code, stated = error_in(raw)
     status = stated or status
     detail = f": {redact(message)}" if message else ""
-
-    def error(text: str, code: str = "provider_error", *, retryable: bool = False) -> ModelError:
-        wait = retry_after(headers) if retryable else None
-        return ModelError(f"{shown}{text}", code=code, retryable=retryable, retry_after_s=wait, status=status)
-
-    if status in (401, 403):
-        text = f" refused the API key ({status}){detail}; check the key in the environment"
-        return error(text, "provider_auth")
-    if status == 429:
-        is_used_up = code in _USED_UP
-        text = "the quota is used up" if is_used_up else "too many requests"
-        return error(f": {text} (429){detail}", "rate_limited", retryable=not is_used_up)
-    if status in (408, 504):
-        return error(f" took too long itself ({status}){detail}", "provider_timeout", retryable=True)
-    if 300 <= status < 400:
-        return error(f" answered with a redirect ({status}), which is not followed; set the URL it should be")
-    if status == 404:
-        return error(f" has no such model or address (404){detail}; check the model's name and the URL")
-    if status in (400, 413, 422, 500) and PROMPT_TOO_LONG.search(f"{code} {message}"):
-        text = f"the question is too long for {shown}{detail}; take a model with more room, or give a shorter problem"
-        return ModelError(text, code="context_overflow")
-    retryable = status >= 500 or status in (200, 409, 425)
-    return error(
-        f" {'failed' if retryable else 'refused the request'} ({status}){detail}", retryable=retryable
-    )
+    kind, retryable = "provider_error", status >= 500 or status in (200, 409, 425)
+    match status:
+        case 401 | 403:
+            kind = "provider_auth"
+            text = f" refused the API key ({status}){detail}; check the key in the environment"
+        case 429:
+            kind, retryable = "rate_limited", code not in _USED_UP
+            text = f": {'too many requests' if retryable else 'the quota is used up'} (429){detail}"
+        case 408 | 504:
+            kind, retryable = "provider_timeout", True
+            text = f" took too long itself ({status}){detail}"
+        case 404:
+            text = f" has no such model or address (404){detail}; check the model's name and the URL"
+        case _ if 300 <= status < 400:
+            text = f" answered with a redirect ({status}), which is not followed; set the URL it should be"
+        case 400 | 413 | 422 | 500 if PROMPT_TOO_LONG.search(f"{code} {message}"):
+            advice = "take a model with more room, or give a shorter problem"
+            return ModelError(
+                f"the question is too long for {shown}{detail}; {advice}", code="context_overflow"
+            )
+        case _:
+            text = f" {'failed' if retryable else 'refused the request'} ({status}){detail}"
+    wait = retry_after(headers) if retryable else None
+    return ModelError(f"{shown}{text}", code=kind, retryable=retryable, retry_after_s=wait, status=status)
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:

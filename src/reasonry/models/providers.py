@@ -19,7 +19,6 @@ from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
-from ..extras import missing_extra
 from ..masking import SECRETS
 from .http_session import in_time
 from .known import price_list
@@ -99,9 +98,7 @@ class ProviderModel:
             return stream.get()
 
     def _settings(self, ask: Ask) -> ModelSettings:
-        settings: ModelSettings = {}
-        if not hasattr(getattr(self._model, "client", None), "max_retries"):
-            settings["max_retries"] = 0
+        settings: ModelSettings = {"max_retries": 0}
         if ask.temperature is not None and self._dialect.temperature:
             settings["temperature"] = ask.temperature
         if ask.max_output_tokens is not None:
@@ -146,8 +143,6 @@ def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
     try:
         model = infer_model(name, provider_of)
     except ImportError as error:
-        if provider in OWN_EXTRAS:
-            raise missing_extra(provider, f"the model {provider}:…") from None
         package = f"pydantic-ai-slim[{provider}]"
         message = f"{provider}: its package is not installed ({error.name or 'SDK'}); pip install '{package}'"
         raise UsageError(message, option="model") from None
@@ -156,9 +151,6 @@ def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
         wanted = " or ".join(dict.fromkeys(names))
         message = f"{provider}: {f'set {wanted}' if wanted else redact(str(error))}"
         raise UsageError(message, option="model") from None
-    sender: Any = getattr(model, "client", None)
-    if hasattr(sender, "max_retries"):
-        sender.max_retries = 0
     return client, model
 
 

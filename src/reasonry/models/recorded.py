@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -45,6 +45,9 @@ class Recorder:
         self.model, self.name = model, model.name
         self.price: PriceOf = getattr(model, "price", no_price)
         self.is_free = bool(getattr(model, "is_free", False))
+        self.rewind: Callable[[Sequence[tuple[str, bool]]], None] = getattr(
+            model, "rewind", lambda asked: None
+        )
         try:
             # Others on the machine may not read it: replies may be confidential.
             self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
@@ -63,12 +66,6 @@ class Recorder:
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         return answer
-
-    def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Tell the model where a run stands that is resumed, if it wants to know."""
-        rewind = getattr(self.model, "rewind", None)
-        if rewind is not None:
-            rewind(asked)
 
     async def close(self) -> None:
         """Close the file and the model."""

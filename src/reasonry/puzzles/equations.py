@@ -244,14 +244,11 @@ def _fault(equation: _Equation) -> str:
     is_share = left.count("/") == 1 and 0 < first.value < 1 <= second.value  # "2/3 = 40 pupils"
     if is_share or (equation.has_unit and _is_conversion(first.value, second.value)):
         return ""
-    if _computes(left):
-        end = (
-            f"but {_spaced_text(right)} is {_number(second.value)}"
-            if _computes(right)
-            else f"not {_spaced_text(right)}"
-        )
-        return f"{_spaced_text(left)} is {_number(first.value)}, {end}"
-    return f"{_spaced_text(right)} is {_number(second.value)}, not {_spaced_text(left)}"
+    if not _computes(left):
+        return f"{_spaced_text(right)} is {_number(second.value)}, not {_spaced_text(left)}"
+    stated = _spaced_text(right)
+    end = f"but {stated} is {_number(second.value)}" if _computes(right) else f"not {stated}"
+    return f"{_spaced_text(left)} is {_number(first.value)}, {end}"
 
 
 def _without_dash(side: str) -> str:

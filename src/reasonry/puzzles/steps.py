@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
 from .equations import plain_text
-from .expression import MAX_EXPRESSION_CHARS, Taking, parse
+from .expression import MAX_EXPRESSION_CHARS, Taking, parse, read_expression
 from .term import Puzzle, Term, format_number, join, moves_of
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -185,24 +185,12 @@ def _repeats(term: Term, made: Term) -> bool:
 def _compare_left(position: Position, text: str, end: int) -> Position:
     """Compare the numbers that a step says are left with those that are."""
     match = _LEFT.search(text, end, end + 300)
-    written = [_left_number(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
+    written = [read_expression(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
     stated = sorted([term for term in written if term is not None], key=lambda term: term.value)
-    if len(stated) != len(position.left) or len(stated) < len(written) or _values(stated) == [1]:
+    values = [term.value for term in stated]
+    if len(stated) != len(position.left) or len(stated) < len(written) or values == [1]:
         return position
     if all(term.stands_for(value) for term, value in zip(stated, position.numbers, strict=True)):
         return position
-    left, others = (", ".join(map(format_number, values)) for values in (position.numbers, _values(stated)))
+    left, others = (", ".join(map(format_number, each)) for each in (position.numbers, values))
     return replace(position, fault=f"the numbers left are {left}, not {others}")
-
-
-def _left_number(text: str) -> Term | None:
-    """Return a number that is said to be left; None if it divides by zero."""
-    try:
-        value = Fraction(text)
-    except ZeroDivisionError:
-        return None
-    return Term(value, decimals=len(text.partition(".")[2]))
-
-
-def _values(terms: Iterable[Term]) -> list[Fraction]:
-    return [term.value for term in terms]
