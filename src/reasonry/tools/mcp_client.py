@@ -266,15 +266,12 @@ def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
 def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
     """Write `server.tool` where a name is taken, or is what another tool is now called."""
     names = [_fold(tool.remote) for tool in tools]
-    others = {_fold(name) for name in (*reserved_names(), *taken)}
-    clashing = [
-        tool for tool, name in zip(tools, names, strict=True) if name in others or names.count(name) > 1
-    ]
-    while clashing:
-        for tool in clashing:
+    clashing = {_fold(name) for name in (*reserved_names(), *taken)}
+    clashing |= {name for name in names if names.count(name) > 1}
+    while written := [tool for tool in tools if tool.name == tool.remote and _fold(tool.name) in clashing]:
+        for tool in written:
             tool.name = f"{_SERVER_NAME.sub('_', tool.server.target.name)}.{tool.remote}"
-        written = {_fold(tool.name) for tool in clashing}
-        clashing = [tool for tool in tools if tool.name == tool.remote and _fold(tool.name) in written]
+            clashing.add(_fold(tool.name))
     return tools
 
 

@@ -79,14 +79,14 @@ class _Feed:
             return conclude("ok", self.output, value=_data(self._value()))
         except MontyError as error:
             status, message = _status(error, self.limits)
-            return conclude(status, self.output, error=message)
         except RecursionError:
-            return conclude("error", self.output, error="the value is nested too deeply")
+            status, message = "error", "the value is nested too deeply"
         except OSError:
             raise
         except Exception as error:
             # This side of the conversation gave up, such as on a value that it cannot take in.
-            return conclude("error", self.output, error=f"{type(error).__name__}: {error}")
+            status, message = "error", f"{type(error).__name__}: {error}"
+        return conclude(status, self.output, error=message)
 
     def kill(self) -> None:
         """End the worker, whatever it is doing."""
