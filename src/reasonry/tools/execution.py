@@ -102,9 +102,13 @@ class Sandbox(ABC):
         Raises:
             SandboxError: It was not run: `sandbox_unavailable`.
         """
-        refused = _refusal(code)
-        if refused is not None:
-            return Execution("error", error=refused, sandbox=self.name)
+        fault = ""
+        if without_surrogates(code) != code:
+            fault = "the code holds half a character and cannot be read"
+        elif (size := len(code.encode())) > MAX_CODE_BYTES:
+            fault = f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run"
+        if fault:
+            return Execution("error", error=fault, sandbox=self.name)
         async with _slots_of_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
             started = time.monotonic()
             execution = await self._run(code, limits, Output(limits.max_output_bytes))
@@ -118,17 +122,6 @@ class Sandbox(ABC):
     def unavailable(self, reason: str, **details: Any) -> SandboxError:
         """Return the error of a sandbox that cannot be used here."""
         return SandboxError(f"the sandbox {self.name} cannot be used: {reason}", sandbox=self.name, **details)
-
-
-def _refusal(code: str) -> str | None:
-    """Return why code is not worth starting, if it is such."""
-    try:
-        size = len(code.encode())
-    except UnicodeEncodeError:
-        return "the code holds half a character and cannot be read"
-    if size <= MAX_CODE_BYTES:
-        return None
-    return f"the code is {size} bytes long; at most {MAX_CODE_BYTES} are run"
 
 
 def conclude(status: Status, output: Output, *, value: Any = None, error: str | None = None) -> Execution:

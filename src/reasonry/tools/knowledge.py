@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ..errors import TooLargeError, ToolError, UsageError
 from ..extras import check_extra
 from ..regular_files import read_regular_file
+from .python import parameters_of
 
 MAX_FILE_BYTES = 32 * 2**20
 MAX_TEXT_CHARS = 128 * 2**20
@@ -220,8 +221,8 @@ def _match(query: str) -> str:
 
 
 class _Search(Struct, frozen=True):
-    query: Annotated[str, Meta(pattern=r"\S")]
-    k: Annotated[int, Meta(ge=1, le=MAX_PASSAGES)] = 5
+    query: Annotated[str, Meta(pattern=r"\S", description="The passages to look for, in a few words.")]
+    k: Annotated[int, Meta(ge=1, le=MAX_PASSAGES, description="How many passages; 5 if not given.")] = 5
 
 
 class DocumentSearch:
@@ -233,14 +234,7 @@ class DocumentSearch:
         self.library, self.close = library, library.close
         names = ", ".join(library.sources[:20])
         self.description = f"Find passages in the documents of the user, with where they stand: {names}."
-        self.parameters: Mapping[str, Any] = {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "The passages to look for, in a few words."},
-                "k": {"type": "integer", "description": "How many passages; 5 if not given."},
-            },
-            "required": ["query"],
-        }
+        self.parameters = parameters_of(_Search)
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Search; with `overview`, say instead what documents there are.

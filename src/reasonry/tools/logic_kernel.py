@@ -19,14 +19,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from ..child import Output, run_child
 from ..extras import has_extra, install_hint
+from .python import parameters_of
 
 MAX_CLAIM_CHARS = 100_000
 
@@ -102,9 +103,11 @@ class UnreadableClaimError(ValueError):
 class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
     """A claim as an object: a term, the commands that declare what is in it, and the terms that are taken to hold."""
 
-    claim: str
-    declarations: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    claim: Annotated[str, Meta(description="A boolean term, such as (> (+ x y) 0).")]
+    declarations: Annotated[
+        tuple[str, ...], Meta(description="One command each, such as (declare-const x Int).")
+    ] = ()
+    assumptions: Annotated[tuple[str, ...], Meta(description="Boolean terms that hold.")] = ()
 
 
 def read_claim(claim: Any) -> tuple[list[str], str]:
@@ -159,24 +162,18 @@ def expressions(text: str) -> Iterator[str]:
         UnreadableClaimError: Parentheses, strings or quoted symbols do not close.
     """
     depth, tokens = 0, cast(list[str], [])
-    for token in _tokens(text):
-        tokens.append(token)
-        depth += (token == "(") - (token == ")")
+    for match in _TOKEN.finditer(text):
+        if match["open"] is not None:
+            raise UnreadableClaimError(f"a string or quoted symbol does not close: {match['open'][:40]!r}")
+        tokens += [match["token"]] if match["token"] is not None else []
+        depth += (match["token"] == "(") - (match["token"] == ")")
         if depth < 0:
             raise UnreadableClaimError(f"a parenthesis too many closes in {text[:80]!r}")
-        if depth == 0:
+        if depth == 0 and tokens:
             yield " ".join(tokens)
             tokens = []
     if tokens:
         raise UnreadableClaimError(f"a parenthesis does not close in {text[:80]!r}")
-
-
-def _tokens(text: str) -> Iterator[str]:
-    for match in _TOKEN.finditer(text):
-        if match["open"] is not None:
-            raise UnreadableClaimError(f"a string or quoted symbol does not close: {match['open'][:40]!r}")
-        if match["token"] is not None:
-            yield match["token"]
 
 
 # -- the tool
@@ -189,23 +186,7 @@ class ClaimChecker:
     description = (
         "Prove or refute a claim with Z3. Declarations, assumptions and claim are written as SMT-LIB2."
     )
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {
-            "claim": {"type": "string", "description": "A boolean term, such as (> (+ x y) 0)."},
-            "declarations": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "One command each, such as (declare-const x Int).",
-            },
-            "assumptions": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Boolean terms that hold.",
-            },
-        },
-        "required": ["claim"],
-    }
+    parameters = parameters_of(_Claim)
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check a claim and return `{verdict, counter_example, reason}`."""

@@ -37,6 +37,12 @@ def tool_name(tool: Any) -> str:
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
 
 
+def parameters_of(form: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the JSON schema of the arguments of a tool, whose form they have."""
+    schema = inlined_schema(form)
+    return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
+
+
 def _unbound(function: Any) -> Any:
     """Return the function that a partial calls; any other as it is."""
     return function.func if isinstance(function, functools.partial) else function
@@ -62,10 +68,7 @@ class PythonTool:
             raise UsageError(f"{self.name!r} is no name for a tool; set its attribute `name`", tool=self.name)
         self.description, notes = _read_docstring(inspect.getdoc(_unbound(function)) or "")
         self.form = _form(self.name, function, notes)
-        schema = inlined_schema(self.form)
-        self.parameters: Mapping[str, Any] = {
-            key: schema[key] for key in ("type", "properties", "required") if key in schema
-        }
+        self.parameters = parameters_of(self.form)
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function. Its result comes back as JSON data, what it raises as ToolError."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from ..errors import SandboxError, ToolError, UsageError
 from .execution import ExecutionLimits, Sandbox
+from .python import parameters_of
 from .sandbox_bubblewrap import BubblewrapSandbox
 from .sandbox_monty import MontySandbox
 
@@ -45,6 +48,10 @@ async def describe_sandboxes() -> list[dict[str, Any]]:
     return rows
 
 
+class _Code(Struct, frozen=True):
+    code: Annotated[str, Meta(description="The program. End it with the expression whose value is wanted.")]
+
+
 class PyExecutor:
     """Runs the code that a model or a person wrote.
 
@@ -54,16 +61,7 @@ class PyExecutor:
     """
 
     name = "py_executor"
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {
-            "code": {
-                "type": "string",
-                "description": "The program. End it with the expression whose value is wanted.",
-            }
-        },
-        "required": ["code"],
-    }
+    parameters = parameters_of(_Code)
 
     def __init__(self, sandbox: Sandbox | None = None, limits: ExecutionLimits | None = None) -> None:
         self.sandbox = sandbox

@@ -19,14 +19,12 @@ import sysconfig
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..child import Output, run_child
-from .execution import Execution, ExecutionLimits, Sandbox, Status, conclude
+from .execution import Execution, ExecutionLimits, Sandbox, conclude
 from .seccomp import filter_program
 
 CHILD = Path(__file__).with_name("sandbox_runner.py")
@@ -42,13 +40,6 @@ _FIRST_UID, _UIDS = 0x70000000, 0x0FF00000
 
 _CPU_LIMIT = (128 + 24, -24)
 """How a process ends that has used up its processor time: signal SIGXCPU."""
-
-
-class _Envelope(Struct, frozen=True, forbid_unknown_fields=True):
-    status: Status
-    value: Any = None
-    error: str | None = None
-    cut: bool = False
 
 
 class BubblewrapSandbox(Sandbox):
@@ -96,11 +87,11 @@ class BubblewrapSandbox(Sandbox):
         if not reply.kept.startswith(_READY) and not output.flooded:
             raise self.unavailable(output.text().strip()[-500:] or f"bwrap ended with {ended.code}")
         try:
-            envelope = msgspec.json.decode(reply.kept[len(_READY) :], type=_Envelope)
+            outcome = msgspec.json.decode(reply.kept[len(_READY) :], type=Execution)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return conclude("error", output, error=_ending(ended.code))
-        execution = conclude(envelope.status, output, value=envelope.value, error=envelope.error)
-        return replace(execution, truncated=execution.truncated or envelope.cut)
+        execution = conclude(outcome.status, output, value=outcome.value, error=outcome.error)
+        return replace(execution, truncated=execution.truncated or outcome.truncated)
 
 
 def _task(code: str, limits: ExecutionLimits) -> bytes:

@@ -89,15 +89,6 @@ def text(value: Any) -> str:
         return hex(value)
 
 
-def status_of(error: BaseException) -> str:
-    """Return the status that an exception stands for."""
-    if isinstance(error, MemoryError):
-        return "memory"
-    if isinstance(error, OSError) and (isinstance(error, PermissionError) or error.errno in DENIALS):
-        return "denied"
-    return "error"
-
-
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of the code alone."""
     frame: TracebackType | None = error.__traceback__
@@ -117,7 +108,10 @@ def outcome(code: str) -> dict[str, Any]:
     except MemoryError:
         return {"status": "memory", "error": "MemoryError: the limit of memory was reached"}
     except BaseException as error:
-        return {"status": status_of(error), "error": traceback_of(error)}
+        is_denied = isinstance(error, PermissionError) or (
+            isinstance(error, OSError) and error.errno in DENIALS
+        )
+        return {"status": "denied" if is_denied else "error", "error": traceback_of(error)}
 
 
 def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
@@ -125,7 +119,10 @@ def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
     value = json.dumps(result.get("value"), ensure_ascii=False).encode(errors="replace")
     if len(value) > limit_bytes:
         whole = result["value"] if isinstance(result["value"], str) else value.decode()
-        result |= {"value": whole.encode(errors="replace")[:limit_bytes].decode(errors="ignore"), "cut": True}
+        result |= {
+            "value": whole.encode(errors="replace")[:limit_bytes].decode(errors="ignore"),
+            "truncated": True,
+        }
     return json.dumps(result, ensure_ascii=False).encode(errors="replace")
 
 

@@ -293,11 +293,8 @@ def reopen_verifier(name: str | None, environ: Mapping[str, str] | None = None) 
     try:
         return open_verifier(name, environ) if name else None
     except UsageError as error:
-        refusal = UsageError(
-            f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
-        )
-        refusal.details = error.details
-        raise refusal from None
+        why = f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
+        raise UsageError(why, **error.details) from None
 
 
 def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifier:
