@@ -113,7 +113,7 @@ class TestBackUp:
         self, store: SqliteStore, path: Path, copy: Path
     ) -> None:
         await store.create_run(run_row("r"), [line(1)])
-        with pytest.raises(StoreError, match=r"no backup was made.*line 1") as caught:
+        with pytest.raises(StoreError, match=r"was not copied because it is damaged.*line 1") as caught:
             await store.back_up(copy)
         assert caught.value.code == "store_corrupt"
         assert names(copy.parent) == []

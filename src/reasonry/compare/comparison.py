@@ -245,10 +245,8 @@ class Comparison:
 
     async def missing(self) -> list[Job]:
         """Return what has not been run to its end."""
-        rows = [(await self._find(job.key))[0] for job in self.jobs]
-        return [
-            job for job, row in zip(self.jobs, rows, strict=True) if row is None or row.status not in ENDED
-        ]
+        rows = {job.key: (await self._find(job.key))[0] for job in self.jobs}
+        return [job for job in self.jobs if (row := rows[job.key]) is None or row.status not in ENDED]
 
     async def run(self) -> Report:
         """Run what is missing.

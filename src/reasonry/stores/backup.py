@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,7 +33,7 @@ from .database import (
     unusable_error,
 )
 
-Stop = threading.Event
+Opener = Callable[[], "sql.Database"]
 Verify = Callable[[Path, str], Awaitable[list[Finding]]]
 """Returns the findings about a file, which has the name of another one in them."""
 
@@ -46,36 +46,48 @@ async def back_up(
 ) -> Backup:
     """Copy a store to a file; see `Store`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
-    with draft_of(file) as draft:
-        await _in_thread(lambda stop: _copy(source.path, source.reader, draft, file, on_progress, stop))
-        findings = await verify(draft, str(source.path))
-        if damaged := _damage_messages(findings):
-            raise StoreError(
-                f"no backup was made because the store {source.path} is damaged: {damaged}; "
-                "reasonry store verify lists all damage",
-                code="store_corrupt",
-                path=str(source.path),
-            )
+    async with _copy_to_draft(source.path, source.reader, file, on_progress, verify) as (draft, findings):
         if not await asyncio.to_thread(publish, draft, file, replace=force):
             _refuse_existing(file)
-        return _describe_backup(file, findings)
+    return _describe_backup(file, findings)
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
     """Put a backup in place of a store; see `Store`."""
     await asyncio.to_thread(_check_other, path, file)
-    with draft_of(path) as draft:
-        await _in_thread(lambda stop: _copy(file, lambda: _open(file), draft, path, on_progress, stop))
+    async with _copy_to_draft(file, lambda: _open(file), path, on_progress, verify) as (draft, findings):
+        await asyncio.to_thread(_take_place, draft, path)
+    return _describe_backup(file, findings)
+
+
+@contextlib.asynccontextmanager
+async def _copy_to_draft(
+    file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
+) -> AsyncGenerator[tuple[Path, list[Finding]]]:
+    """Copy a store to a draft of another file, and verify it there; a copy that nobody waits for any more is stopped.
+
+    Raises:
+        StoreError: The store is damaged, or cannot be read.
+    """
+    with draft_of(to) as draft:
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(_copy, file, open_file, draft, to, on_progress, stop)
+        finally:
+            stop.set()
         try:
             findings = await verify(draft, str(file))
         except StoreError as error:
             message = error.message.replace(str(draft), str(file))
             raise StoreError(message, code=error.code, path=str(file)) from error
-        if damaged := _damage_messages(findings):
-            message = f"{file} was not restored because it is damaged: {damaged}"
-            raise StoreError(message, code="store_corrupt", path=str(file))
-        await asyncio.to_thread(_take_place, draft, path)
-    return _describe_backup(file, findings)
+        if damaged := [finding.message for finding in findings if finding.state == "damaged"]:
+            raise StoreError(
+                f"{file} was not copied because it is damaged: {'; '.join(damaged)[:500]}; `reasonry store verify` "
+                "lists all damage",
+                code="store_corrupt",
+                path=str(file),
+            )
+        yield draft, findings
 
 
 def _check_target(path: Path, file: Path, force: bool) -> None:
@@ -105,15 +117,6 @@ def _check_other(path: Path, file: Path) -> None:
     check_kind(file, found)
 
 
-async def _in_thread(work: Callable[[Stop], None]) -> None:
-    """Do work in a thread; it is told to stop when the caller no longer waits."""
-    stop = Stop()
-    try:
-        await asyncio.to_thread(work, stop)
-    finally:
-        stop.set()
-
-
 def _open(file: Path) -> sql.Database:
     # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
     return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
@@ -121,11 +124,11 @@ def _open(file: Path) -> sql.Database:
 
 def _copy(
     file: Path,
-    open_file: Callable[[], sql.Database],
+    open_file: Opener,
     draft: Path,
     to: Path,
     on_progress: OnProgress | None,
-    stop: Stop,
+    stop: threading.Event,
 ) -> None:
     import apsw
 
@@ -151,10 +154,6 @@ def _copy(
             name_file(copy)
         except apsw.FullError as error:
             raise read_fault(error, to) from error
-
-
-def _damage_messages(findings: list[Finding]) -> str:
-    return "; ".join(finding.message for finding in findings if finding.state == "damaged")[:500]
 
 
 def _describe_backup(file: Path, findings: list[Finding]) -> Backup:

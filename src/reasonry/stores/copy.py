@@ -6,15 +6,11 @@ it again continues: what is there is compared and left as it is. At the end ever
 
 from __future__ import annotations
 
-from collections import Counter
-
 from msgspec import Struct, field
 
-from ..engine import journal
-from ..errors import StoreError
 from ..records import Damaged, OnProgress, Whole, WholeKind, WholeRun
 from .row_store import RowStore
-from .whole_rows import KINDS
+from .whole_rows import KINDS, check_whole
 
 BATCH = 20
 """Most runs or sessions written in one transaction."""
@@ -77,33 +73,16 @@ async def copy_store(
 async def _copy_page(
     target: RowStore, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport
 ) -> None:
-    wholes, counts = list[Whole](), Counter[str]()
+    wholes, count = list[Whole](), report.runs if kind == "run" else report.sessions
     for found in page:
-        try:
-            wholes.append(_check(found))
-        except StoreError as error:
-            if error.code != "store_corrupt":
-                raise
-            counts["damaged"] += 1
-            report.damage.append(error.message)
+        finding = check_whole(kind, found)
+        if finding.state == "damaged" or isinstance(found, Damaged):
+            count.damaged += 1
+            report.damage.append(finding.message)
+        else:
+            wholes.append(found)
     for whole, written in zip(wholes, await target.write_whole(wholes), strict=True):
-        counts[written] += 1
+        setattr(count, written, getattr(count, written) + 1)
         if written == "differs":
             name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
             report.conflicts.append(name)
-    count = report.runs if kind == "run" else report.sessions
-    for name, number in counts.items():
-        setattr(count, name, getattr(count, name) + number)
-
-
-def _check(found: Whole | Damaged) -> Whole:
-    """Return what is not damaged; the lines of a run are chained by digests, which the stores themselves do not read.
-
-    Raises:
-        StoreError: `store_corrupt`: it is damaged.
-    """
-    if isinstance(found, Damaged):
-        raise StoreError(found.message, code="store_corrupt")
-    if isinstance(found, WholeRun):
-        journal.read_last(found.row.run_id, found.lines)
-    return found

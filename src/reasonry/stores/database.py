@@ -12,9 +12,9 @@ import ctypes
 import glob
 import os
 import random
-import secrets
 import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Generator
@@ -150,15 +150,11 @@ class Source:
         if has_moved.value:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
 
-    def empty_log(self, db: sql.Database) -> bool:
-        """Copy the whole log into the file and truncate it; return whether nobody was in the way."""
-        return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
-
     def rewrite(self) -> bool:
         """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
         with faults_of(self.path), contextlib.closing(self.writer()) as db:
             db.execute("VACUUM")
-            return self.empty_log(db)
+            return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
 
     def size_with_log(self) -> int:
         """Return how large the file and its log are together."""
@@ -277,7 +273,7 @@ def name_file(db: sql.Database) -> None:
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
-def migrate(db: sql.Database, name: str) -> None:
+def migrate(db: sql.Database, name: str, dialect: sql.SqlDialect = sql.SQLITE) -> None:
     """Apply the pending steps, or none."""
     # Not as a context manager, which would have all threads wait with this one for other connections.
     db.execute("BEGIN IMMEDIATE")
@@ -287,7 +283,7 @@ def migrate(db: sql.Database, name: str) -> None:
         )
         # Another process may have been quicker.
         applied = [name for (name,) in db.execute(f"{sql.MIGRATIONS} ORDER BY name")]
-        schema.apply(db, sql.SQLITE, schema.pending(applied, name))
+        schema.apply(db, dialect, schema.pending(applied, name))
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -359,10 +355,11 @@ def draft_of(path: Path) -> Generator[Path]:
     try:
         make_folder(path.absolute().parent)
         _sweep(path)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        handle, name = tempfile.mkstemp(".new", f".{path.name}.", path.absolute().parent)
+        os.close(handle)
     except OSError as error:
         raise unusable_error(path, f"it cannot be created: {_reason(error)}") from error
+    draft = Path(name)
     try:
         yield draft
     finally:

@@ -108,7 +108,6 @@ class Leases:
         """None: it is being taken."""
         self._taken = dict[str, Lease]()
         """With the run's first write, and not held yet."""
-        self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
 
@@ -124,11 +123,6 @@ class Leases:
     def note_taken(self, run_id: str, lease: Lease) -> None:
         """Note the lease that was taken when a run was first written; the next `hold` has it."""
         self._taken[run_id] = lease
-
-    def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a write checked against a lease has given it back."""
-        if self.lease_of(run_id) == lease:
-            self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str) -> AsyncGenerator[int]:
@@ -146,14 +140,16 @@ class Leases:
             self._pulses[loop].runs.add(run_id)
             yield lease.deaths
         finally:
-            self._end(loop, run_id)
+            if pulse := self._pulses.get(loop):
+                pulse.runs.discard(run_id)
+                if not pulse.runs:
+                    pulse.task.cancel()
+                    del self._pulses[loop]
             try:
                 # A lease that is not given back ends by itself.
                 with suppress(StoreError):
-                    if run_id not in self._ended:
-                        await self._write(lambda tx: give_back(tx, run_id, self.holder))
+                    await self._write(lambda tx: give_back(tx, run_id, self.holder))
             finally:
-                self._ended.discard(run_id)
                 del self._held[run_id]
 
     async def _renew_again_and_again(self, runs: set[str]) -> None:
@@ -163,15 +159,6 @@ class Leases:
             # If a lease was lost, the next write of its run says so.
             with suppress(StoreError):
                 await self._write(lambda tx, held=held: renew(tx, held))
-
-    def _end(self, loop: asyncio.AbstractEventLoop, run_id: str) -> None:
-        pulse = self._pulses.get(loop)
-        if pulse is None:
-            return
-        pulse.runs.discard(run_id)
-        if not pulse.runs:
-            pulse.task.cancel()
-            del self._pulses[loop]
 
 
 # -- in a transaction
@@ -230,15 +217,6 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
     lease = Lease(holder, number + 1, deaths + (other not in (None, holder)))
     tx.execute(TAKE, (key, holder, lease.number, _end_ms(tx), lease.deaths))
     return lease
-
-
-def count_deaths(tx: sql.Tx, key: int, place: int) -> int:
-    """Return how many holders have died, one after the other, while the run stood at a place."""
-    deaths, before = tx.execute(DEATHS, (key,)).fetchone() or (0, 0)
-    # The last one may have died at this place.
-    counted = deaths if place <= before else min(deaths, 1)
-    tx.execute(SET_DEATHS, (counted, place, key))
-    return counted
 
 
 def take_jobs(tx: sql.Tx, holder: str) -> bool:

@@ -16,15 +16,6 @@ APPLICATION_ID = 0x5265736E
 """The application id of a store's SQLite file: "Resn"."""
 
 
-_SET_WORD = "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded)"
-WORD_EVENTS = {
-    "insert": _SET_WORD,
-    "update": _SET_WORD,
-    "delete": "DELETE FROM word WHERE rowid = old.place",
-}
-"""What keeps SQLite's index of texts, by what happens to the texts."""
-
-
 class Migration(NamedTuple):
     """One step: its statements, run in one transaction, and those that one database alone has."""
 
@@ -137,9 +128,13 @@ MIGRATIONS: tuple[Migration, ...] = (
             )
             """,
             *(
-                f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN {statement}; END"
-                for event, statement in WORD_EVENTS.items()
+                f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN "
+                "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded); END"
+                for event in ("insert", "update")
             ),
+            """
+            CREATE TRIGGER word_delete AFTER DELETE ON searchable BEGIN DELETE FROM word WHERE rowid = old.place; END
+            """,
         ),
         postgres=(
             "CREATE SEQUENCE run_key",
@@ -183,6 +178,6 @@ def apply(db: Any, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
     """Apply steps, inside a transaction."""
     for step in steps:
         own = step.sqlite if dialect is sql.SQLITE else step.postgres
-        for statement in (*step.statements, *own):
+        for statement in (*step.statements, *(own if dialect.has_own_steps else ())):
             db.execute(statement.format(**dialect._asdict()))
         db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))

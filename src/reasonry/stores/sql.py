@@ -68,6 +68,8 @@ class SqlDialect(NamedTuple):
     text_index: TextIndex | None
     clock: str
     """The time as leases count it, in milliseconds: the same for all processes that share the store."""
+    has_own_steps: bool = True
+    """Whether it has those statements of a `Migration` that are of one database alone."""
 
 
 MAX_SEQUENCES = 12

@@ -164,14 +164,15 @@ def _check_page(tx: Tx, kind: WholeKind, after: int) -> tuple[list[Finding], int
     """Check the next few of a kind; return the key of the last one, None after the very last."""
     page = read(tx, kind, after)
     if page:
-        return [_check(kind, whole) for _, whole in page], page[-1][0]
+        return [check_whole(kind, whole) for _, whole in page], page[-1][0]
     part = PARTS[kind]
     strays = tx.rows(sql.STRAY.format(part=part, kind=kind))
     message = f"{part}s of a {kind} that does not exist"
     return [Finding(kind, "", "damaged", message=message) for _ in strays], None
 
 
-def _check(kind: WholeKind, whole: Whole | Damaged) -> Finding:
+def check_whole(kind: WholeKind, whole: Whole | Damaged) -> Finding:
+    """Return whether a run or a session is damaged; lines are chained by digests, which the stores do not read."""
     if isinstance(whole, Damaged):
         return Finding(kind, whole.id, "damaged", message=whole.message)
     if not isinstance(whole, WholeRun):

@@ -35,12 +35,10 @@ from .spelling import keep_any_text
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
 
-INDEX = "searchable_trigrams"
 ADD_INDEX = (
     "CREATE EXTENSION IF NOT EXISTS pg_trgm",
-    f"CREATE INDEX {INDEX} ON searchable USING GIN (folded gin_trgm_ops)",
+    "CREATE INDEX searchable_trigrams ON searchable USING GIN (folded gin_trgm_ops)",
 )
-IS_THERE = "SELECT to_regclass($1) IS NOT NULL"
 SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
@@ -221,9 +219,10 @@ class PostgresDatabase(Database):
     def _do(self, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
             db = self._connections.get(threading.get_ident())
+            # One that is closed is no reason to try again if no other can be opened.
+            db = None if db is None or db.closed else db
             try:
-                if db is None or db.closed:
-                    db = self._open(until)
+                db = db or self._open(until)
                 value = self._transact(db, work, begin, until, limit_s)
                 self.answered_s = time.monotonic()
                 return value
@@ -312,7 +311,8 @@ class PostgresDatabase(Database):
     def _migrate(self, db: Any) -> None:
         """Apply all pending steps, or none."""
         name = self._address.schema
-        if _is_there(db, f"{name}.migration") and not any(self._pending(db)):
+        (is_there,) = db.execute("SELECT to_regclass($1) IS NOT NULL", (f"{name}.migration",)).fetchone()
+        if is_there and not any(self._pending(db)):
             return
         with db.transaction():
             # Another process may have been quicker, or is at it.
@@ -368,10 +368,6 @@ class PostgresDatabase(Database):
 def _set_limits(limit_s: float, how: str) -> str:
     settings = "statement_timeout", "idle_in_transaction_session_timeout"
     return "; ".join(f"{how} {setting} = {int(limit_s * 1_000)}" for setting in settings)
-
-
-def _is_there(db: Any, relation: str) -> bool:
-    return db.execute(IS_THERE, (relation,)).fetchone()[0]
 
 
 def _is_timeout(error: BaseException) -> bool:

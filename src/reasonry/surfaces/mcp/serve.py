@@ -145,15 +145,12 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
     await asyncio.wait({finishing, hurried}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
     if hurry.is_set():
         await asyncio.wait({finishing}, timeout=_LEAVING_S)
-    finishing.cancel()
-    hurried.cancel()
     why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
     left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")
-    if left:
-        # What was given up is still to put its things away.
-        ending = asyncio.ensure_future(connection.finish())
-        await asyncio.wait({ending}, timeout=_LEAVING_S)
-        ending.cancel()
+    # What was given up is still to put its things away.
+    await asyncio.wait({finishing}, timeout=_LEAVING_S)
+    finishing.cancel()
+    hurried.cancel()
     return left
 
 
