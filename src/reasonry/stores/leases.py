@@ -108,6 +108,7 @@ class Leases:
         """None: it is being taken."""
         self._taken = dict[str, Lease]()
         """With the run's first write, and not held yet."""
+        self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
 
@@ -123,6 +124,11 @@ class Leases:
     def note_taken(self, run_id: str, lease: Lease) -> None:
         """Note the lease that was taken when a run was first written; the next `hold` has it."""
         self._taken[run_id] = lease
+
+    def note_end(self, run_id: str, lease: Lease) -> None:
+        """Note that a write checked against a lease has given it back."""
+        if self.lease_of(run_id) == lease:
+            self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str) -> AsyncGenerator[int]:
@@ -148,8 +154,10 @@ class Leases:
             try:
                 # A lease that is not given back ends by itself.
                 with suppress(StoreError):
-                    await self._write(lambda tx: give_back(tx, run_id, self.holder))
+                    if run_id not in self._ended:
+                        await self._write(lambda tx: give_back(tx, run_id, self.holder))
             finally:
+                self._ended.discard(run_id)
                 del self._held[run_id]
 
     async def _renew_again_and_again(self, runs: set[str]) -> None:

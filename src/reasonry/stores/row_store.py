@@ -216,6 +216,8 @@ class RowStore:
                 leases.give_back(tx, run_id, lease.holder)
 
         await self.write(work)
+        if lease is not None and is_over:
+            self._leases.note_end(run_id, lease)
 
     async def keep(self, run_id: str, checkpoint: Line) -> None:
         """See `Store`."""
