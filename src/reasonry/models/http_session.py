@@ -13,7 +13,7 @@ import io
 import ipaddress
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -82,8 +82,9 @@ class HttpSession:
         except self._errors as error:
             raise self._failure(error) from None
 
-    async def read(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the body of a response as it comes in.
+    # Not a generator: the loop keeps a list of those, which costs more than reading does.
+    async def read(self, response: ClientResponse, take: Callable[[bytes], object]) -> None:
+        """Hand on the body of a response as it comes in.
 
         Raises:
             ModelError: It is longer than the limit, or breaks off.
@@ -94,7 +95,7 @@ class HttpSession:
                 total += len(piece)
                 if total > MAX_REPLY_BYTES:
                     raise protocol_error(self.server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
-                yield piece
+                take(piece)
                 if len(piece) >= _BUFFER_BYTES:
                     # A server that floods us is read no faster than the rest of the process allows.
                     await asyncio.sleep(0)
@@ -192,22 +193,24 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
 # -- server-sent events
 
 
-async def event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each server-sent event that has any, in time linear in the bytes.
+class EventLines:
+    """Splits one stream of server-sent events into lines, in time linear in the bytes.
 
     Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
     and empty lines are passed over.
     """
-    begun: list[bytes] = []
-    async for piece in pieces:
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def data(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that end in this piece; events without data are left out."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
-            ended[0], begun = b"".join([*begun, ended[0]]), []
-        begun.append(last)
-        for line in ended:
-            if line.startswith(b"data:") and (data := line[5:].strip()):
-                yield data
+            ended[0], self._begun = b"".join([*self._begun, ended[0]]), []
+        self._begun.append(last)
+        return [data for line in ended if line.startswith(b"data:") and (data := line[5:].strip())]
 
 
 # -- proxies

@@ -13,7 +13,7 @@ from ..core.events import Answered
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .http_session import HttpSession, event_data, in_time, nesting_header
+from .http_session import EventLines, HttpSession, in_time, nesting_header
 from .known import price_list
 from .openai_wire import (
     Dialect,
@@ -125,8 +125,7 @@ class OpenAICompatibleModel:
         return response
 
     async def _document(self, response: ClientResponse, gathered: Gathered) -> bytes:
-        async for piece in self._http.read(response):
-            gathered.unread.append(piece)
+        await self._http.read(response, gathered.unread.append)
         raw, gathered.unread = b"".join(gathered.unread), []
         if raw.lstrip()[:1] == b"<":
             message = (
@@ -136,20 +135,26 @@ class OpenAICompatibleModel:
         return raw
 
     async def _listen(self, response: ClientResponse, gathered: Gathered, on_text: OnText | None) -> None:
-        async for data in event_data(self._http.read(response)):
-            if data == b"[DONE]":
-                for choice in gathered.choices.values():
-                    choice.finish = choice.finish or "stop"
-                continue
-            added = gathered.take(data, self.name)
-            if on_text is not None and added:
-                on_text(added)
+        lines = EventLines()
+
+        def take(piece: bytes) -> None:
+            for data in lines.data(piece):
+                if data == b"[DONE]":
+                    for choice in gathered.choices.values():
+                        choice.finish = choice.finish or "stop"
+                    continue
+                added = gathered.take(data, self.name)
+                if on_text is not None and added:
+                    on_text(added)
+
+        await self._http.read(response, take)
         if any(choice.finish is None for choice in gathered.choices.values()) or not gathered.choices:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 
     async def _refusal(self, response: ClientResponse, body: dict[str, Any]) -> ModelError:
-        raw = b"".join([piece async for piece in self._http.read(response)])[:MAX_ERROR_BYTES]
-        headers = response.headers
+        pieces, headers = list[bytes](), response.headers
+        await self._http.read(response, pieces.append)
+        raw = b"".join(pieces)[:MAX_ERROR_BYTES]
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
         if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, complaint):
