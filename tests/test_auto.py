@@ -36,7 +36,7 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
             )
         )
         document = (await app.solve(order, performers)).document()
-    name, why = choose_strategy(PUZZLE, STRATEGIES.values(), has_tools=False)
+    name, why, _ = choose_strategy(PUZZLE, STRATEGIES.values(), has_tools=False)
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
     assert document["answer"] == "(9 - (13 - 10)) * 4 = 24"
@@ -226,15 +226,15 @@ REAL = [(problem, False, name) for name, asked in ALONE.items() for problem in a
 
 @pytest.mark.parametrize(("problem", "has_tools", "expected"), REAL, ids=[row[0][:40] for row in REAL])
 def test_a_problem_gets_the_strategy_of_its_kind(problem: str, has_tools: bool, expected: str) -> None:
-    name, why = choose_strategy(problem, STRATEGIES.values(), has_tools=has_tools)
+    name, why, _ = choose_strategy(problem, STRATEGIES.values(), has_tools=has_tools)
     assert name == expected, why
 
 
 def test_there_are_problems_enough_of_every_kind() -> None:
     assert len({problem for problem, _, _ in REAL}) >= 40
     suiting = {one.name for one in STRATEGIES.values() if one.suits}
-    long, _ = choose_strategy("Who signed it? " + "Nobody. " * 3_000, STRATEGIES.values(), has_tools=False)
-    checked, _ = choose_strategy("Why?", STRATEGIES.values(), has_tools=False, has_verifier=True)
+    long, *_ = choose_strategy("Who signed it? " + "Nobody. " * 3_000, STRATEGIES.values(), has_tools=False)
+    checked, *_ = choose_strategy("Why?", STRATEGIES.values(), has_tools=False, has_verifier=True)
     assert {name for _, _, name in REAL} | {long, checked} == suiting
 
 

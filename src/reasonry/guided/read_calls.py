@@ -182,6 +182,6 @@ def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | No
     """Return arguments that have the names of a form's members as that form; raises as `read_call`."""
     values = read_arguments(tool_schema(form), named, max_chars)
     if values.get("session_id") == "":
-        message = "the session id is empty; leave it out, or give the id of a session"
+        message = "session id is empty; leave it out, or give the id of a session"
         raise UsageError(message, field="session_id")
     return msgspec.convert(values, form)

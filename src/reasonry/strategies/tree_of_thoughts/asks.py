@@ -90,7 +90,14 @@ VALUED_0 = "It was valued 0: no solution can be reached from it."
 class ScoredProposals(Struct, frozen=True):
     """What is replied to generation where thoughts are proposed with their scores, from 0 to 1."""
 
-    thoughts: list[ScoredThought]
+    thoughts: list[ScoredProposal]
+
+
+class ScoredProposal(Struct, frozen=True):
+    """A thought and its score."""
+
+    thought: str
+    score: float
 
 
 class Scores(Struct, frozen=True, kw_only=True):
