@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import socket
@@ -183,6 +184,15 @@ async def test_a_command_that_does_not_exist_is_a_tool_error() -> None:
     with pytest.raises(ToolError, match="the MCP server nowhere could not be used"):
         async with mcp_tools(["/nowhere/nowhere --x"]):
             pass
+
+
+async def test_nothing_is_said_of_a_server_that_has_ended(
+    script: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with mcp_tools([f"{forking_python()} {script}"]):
+        pass
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_nothing_is_left_running(script: Path, tmp_path: Path) -> None:

@@ -64,16 +64,19 @@ class ServerProcess:
         child = self.child = await start(command, env=env, cwd=self.target.cwd, limit=MAX_MESSAGE_BYTES)
         to_session, from_server = anyio.create_memory_object_stream[Any](0)
         to_server, from_session = anyio.create_memory_object_stream[Any](0)
-        writing = self._write(child, from_session, to_session)
-        work = asyncio.gather(
-            self._read(child, to_session), writing, self._listen(child), return_exceptions=True
+        work = (
+            self._read(child, to_session),
+            self._write(child, from_session, to_session),
+            self._listen(child),
         )
+        workers = [asyncio.create_task(each) for each in work]
         try:
             yield from_server, to_server
         finally:
-            work.cancel()
+            for worker in workers:
+                worker.cancel()
             try:
-                await asyncio.wait([work])
+                await asyncio.gather(*workers, return_exceptions=True)
             finally:
                 for stream in (to_session, from_server, to_server, from_session):
                     stream.close()
