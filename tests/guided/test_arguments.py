@@ -209,6 +209,12 @@ def test_what_is_required_is_missed_by_name(form: type[Struct]) -> None:
         assert (refusal.message, refusal.details["field"]) == (f"{name.replace('_', ' ')} is missing", name)
 
 
+def test_the_action_is_taken_for_no_argument_of_another_name() -> None:
+    refusal = read(SearchThoughts, {"action": "search"})
+    assert isinstance(refusal, UsageError)
+    assert refusal.message == "query is missing"
+
+
 @pytest.mark.parametrize("form", [NewRun, SolveCall, AnswerCoached])
 def test_an_optional_argument_of_a_run_that_is_null_counts_as_left_out(form: type[Struct]) -> None:
     required = REQUIRED[form]

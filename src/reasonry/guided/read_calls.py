@@ -180,7 +180,9 @@ def read_call(
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
     """Return arguments that have the names of a form's members as that form; raises as `read_call`."""
-    values = read_arguments(tool_schema(form), named, max_chars)
+    # The action has chosen the form.
+    arguments = {name: value for name, value in named.items() if name != "action"}
+    values = read_arguments(tool_schema(form), arguments, max_chars)
     if values.get("session_id") == "":
         message = "session id is empty; leave it out, or give the id of a session"
         raise UsageError(message, field="session_id")

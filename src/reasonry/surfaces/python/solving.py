@@ -150,14 +150,14 @@ class Coaching:
         """What is asked now; none once the run has ended."""
         return self.document["questions"]
 
-    async def answer(self, answers: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer questions by their ids; an unusable answer's question comes again, with the reason.
+    async def answer(self, answers: Any) -> dict[str, Any]:
+        """Answer questions, as `{id: answer}`; an unusable answer's question comes again, with the reason.
 
         Raises:
             ConflictError: One answers what is not asked (any more). None of them is taken.
+            UsageError: They do not say which questions they are to.
         """
-        entries = [{"id": effect_id, "answer": answer} for effect_id, answer in answers.items()]
-        self.document = await self._app.coach_answer(self.document["run_id"], entries, self._participants)
+        self.document = await self._app.coach_answer(self.document["run_id"], answers, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
