@@ -115,8 +115,7 @@ REFUSED = [
     *new_runs("no problem", {"problem": ""}),
     *new_runs("a problem with NUL", {"problem": "make\0me"}, on=("mcp", "http", "python"), named="NUL"),
     *new_runs("a problem of blanks", {"problem": "  "}),
-    *new_runs("a problem over the bound", {"problem": LONG}, TOO_LARGE, ("cli", "mcp", "python"), "100,000"),
-    *new_runs("a problem over its bound", {"problem": LONG}, on=("http",), named="100000", field="problem"),
+    *new_runs("a problem over the bound", {"problem": LONG}, TOO_LARGE),
     *new_runs("a problem with half a character", {"problem": "\ud800"}, on=("cli", "mcp", "python")),
     *new_runs("a problem that is a list", {"problem": ["x", "y"]}, on=TYPED, named="problem"),
     *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, named="problem"),
@@ -264,8 +263,16 @@ REFUSED = [
             ("other words for a number", {"at": 1, "prompt": "x"}),
             ("no words", {"prompt": " "}),
             ("words with NUL", {"prompt": "a\0b"}),
-            ("words over the bound", {"prompt": "x" * 400_001}),
         )
+    ),
+    Refused(
+        "fork: words over the bound",
+        "fork",
+        {**RUN, "at": 0, "prompt": "x" * 400_001},
+        TOO_LARGE,
+        (SOLVE,),
+        ("http",),
+        field="prompt",
     ),
     Refused("fork: bad option", "fork", {**RUN, "at": 0, "options": {"depth": 3}}, BAD, (SOLVE,), OPERATORS),
     Refused(

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.text import clip
-from ...errors import ReasonryError, StoreError, UsageError
+from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...ids import now_ms
 from ...masking import SECRETS
 from ...reading.arguments import MAX_INT, not_a_choice
@@ -146,6 +146,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
     Raises:
         UsageError: It is not one; `field` is what is wrong in it, or `body` as a whole.
+        TooLargeError: A text of it is too long.
     """
     try:
         return msgspec.convert(document, form, strict=strict)
@@ -154,6 +155,8 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
         field = path.rstrip("`").lstrip(".") or reason.rpartition("`")[0].rpartition("`")[2] or "body"
         if reason.startswith("Invalid enum value") and (choices := _choices_of(form, field)):
             raise not_a_choice(field, str(document[field]), choices) from None
+        if reason.startswith("Expected `str` of length <= "):
+            raise TooLargeError(f"{field}: {reason}", field=field) from None
         raise UsageError(f"{field}: {reason}", field=field) from None
 
 
