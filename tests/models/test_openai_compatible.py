@@ -134,9 +134,10 @@ def test_a_dialect_steps_down_once_for_each_format_however_many_complain_at_once
 def test_a_dialect_swaps_the_limit_once_and_drops_what_is_refused() -> None:
     dialect = Dialect()
     ask = Ask("p", temperature=0.5, max_output_tokens=7)
-    body = request_body("m", ask, "s", dialect, stream=True)
-    assert (body["max_tokens"], body["temperature"], body["stream"]) == (7, 0.5, True)
-    assert dialect.degrade(body, "unsupported parameter: max_tokens, use max_completion_tokens")
+    bodies = [request_body("m", ask, "s", dialect, stream=True) for _ in range(3)]
+    for body in bodies:
+        assert (body["max_tokens"], body["temperature"], body["stream"]) == (7, 0.5, True)
+        assert dialect.degrade(body, "unsupported parameter: max_tokens, use max_completion_tokens")
     body = request_body("m", ask, "s", dialect, stream=True)
     assert "max_tokens" not in body
     assert body["max_completion_tokens"] == 7

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -59,13 +59,18 @@ _ABOUT_SAMPLES = re.compile(
 )
 _ABOUT_FORM = re.compile(r"response_?format|json_?(schema|object)|structured|schema")
 _ABOUT_LIMIT = re.compile(r"max_(completion_)?tokens")
+LimitName = Literal["max_tokens", "max_completion_tokens"]
+_OTHER_NAME: Final[dict[LimitName, LimitName]] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
 
 
 class Dialect(Struct):
     """What a server takes, as far as it has told us. Changes as it refuses things."""
 
     format: Format = "json_schema"
-    limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    limit_name: LimitName = "max_tokens"
     limit_swapped: bool = False
     limit_most: int = 1_000_000
     temperature: bool = True
@@ -91,10 +96,11 @@ class Dialect(Struct):
         if (limit := sent.get(self.limit_name, 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(complaint):
             self.limit_most = min(self.limit_most, limit // 2)
             return True
-        if _ABOUT_LIMIT.search(complaint) and self.limit_name in sent and not self.limit_swapped:
-            self.limit_name = "max_completion_tokens" if self.limit_name == "max_tokens" else "max_tokens"
-            self.limit_swapped = True
-            return True
+        if _ABOUT_LIMIT.search(complaint) and (name := next(filter(sent.__contains__, _OTHER_NAME), None)):
+            if self.limit_name == name and not self.limit_swapped:
+                self.limit_name, self.limit_swapped = _OTHER_NAME[name], True
+            if self.limit_name != name:
+                return True
         for name in ("temperature", "stream_options"):
             if name in sent and name in complaint:
                 setattr(self, name, False)
