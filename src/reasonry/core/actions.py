@@ -243,24 +243,18 @@ def _make_call(cards: Sequence[ToolCard], name: str, arguments: Any) -> Written 
     if arguments is None:
         return Written(name.strip())
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    # An input that is a JSON object as a whole.
+    values = json_values(text) if text.strip().startswith("{") else ()
+    whole = next((value for value, rung in values if rung in ("json", "repaired")), None)
+    if whole is not None:
+        return Written(name.strip(), whole)
     return _with_text(card, name.strip(), text, f"{name} {text}")
 
 
 def _with_text(card: ToolCard | None, name: str, text: str, line: str) -> Written:
-    value = _object(text)
-    if value is not None:
-        return Written(name, value)
-    if card is None:
-        return Written(name, {"input": text})
-    found = arguments_for(card, text)
+    """Return a call with the text of its one argument."""
+    found = arguments_for(card, text) if card else {"input": text}
     return Written(_line(line), fault=found.reason) if isinstance(found, Unreadable) else Written(name, found)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object a text is as a whole."""
-    if not text.strip().startswith("{"):
-        return None
-    return next((value for value, rung in json_values(text) if rung in ("json", "repaired")), None)
 
 
 def _line(value: Any) -> str:
@@ -309,12 +303,7 @@ def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:
     arguments = None if card is None else _listed_arguments(card, inside, call[2])
     if arguments is not None:
         return Written(call[1], arguments)
-    arguments = arguments_for(card, inside) if card else {"input": inside}
-    return (
-        Written(line, fault=arguments.reason)
-        if isinstance(arguments, Unreadable)
-        else Written(call[1], arguments)
-    )
+    return _with_text(card, call[1], inside, line)
 
 
 def _read_named(cards: Sequence[ToolCard], body: str) -> Written | str | None:

@@ -9,7 +9,7 @@ Rule: what a schema accepts is never changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import UsageError
 from ..reading.arguments import truth
@@ -68,37 +68,23 @@ def check_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> 
     """
     found = [fault for part in parts for fault in _field_faults(*part)]
     if found:
-        first = found[0]
-        raise UsageError(
-            "; ".join(fault.message for fault in found),
-            field=first.path,
-            stage=first.stage,
-            schema=dict(first.schema),
-            fields=[fault.path for fault in found],
-        )
+        details: dict[str, Any] = {**found[0].details, "fields": [fault.details["field"] for fault in found]}
+        raise UsageError("; ".join(fault.message for fault in found), **details)
 
 
-class _FieldFault(NamedTuple):
-    path: str
-    stage: str
-    schema: Mapping[str, Any]
-    message: str
-
-
-def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Iterator[_FieldFault]:
+def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Iterator[UsageError]:
     for field in stage.fields:
         path, schema = f"{under}.{field.name}", field.schema
+        message = None
         if field.name in data:
             fault = next(_faults_of_field(field, data[field.name], path), None)
-            message = None if fault is None else f"Stage {stage.name}: {fault}"
+            message = fault and f"Stage {stage.name}: {fault}"
         elif field.required:
-            description = schema.get("description", "")
             message = f"Stage {stage.name} needs {path} ({describe_schema(schema)})"
-            message += f": {description.removesuffix('.')}" if description else ""
-        else:
-            message = None
+            if description := schema.get("description"):
+                message += f": {description.removesuffix('.')}"
         if message is not None:
-            yield _FieldFault(path, stage.name, schema, message)
+            yield UsageError(message, field=path, stage=stage.name, schema=dict(schema))
 
 
 def _faults_of_field(field: Field, value: Any, path: str) -> Iterator[str]:

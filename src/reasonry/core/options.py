@@ -104,8 +104,6 @@ def _from_text(value: Any) -> Any:
         return value
     if value.lower() in ("none", "null", ""):
         return None
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

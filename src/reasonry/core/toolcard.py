@@ -9,6 +9,7 @@ Rule: no argument gets lost. One that the tool does not have is the tool's only 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -23,7 +24,8 @@ ANSWER = "finish"
 PROVER = "check_claim"
 _REASONERS = frozenset({PROVER, "py_executor"})
 """Tools that work on what stands in the problem, and look nothing up."""
-_NO_TEXT = ("integer", "number", "boolean", "array", "object", "null")
+_PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
+_NO_TEXT = (*_PLAIN_TYPES, "array", "object", "null")
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
 """Names, as `plain_name` writes them, under which the one text of a call is given, whatever it is called."""
 
@@ -133,19 +135,13 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Turn texts into the numbers and booleans that the card's schema wants, where they are such."""
-    properties = properties_of(card)
-    return {name: _convert_type(properties.get(name, {}), value) for name, value in arguments.items()}
-
-
-def _convert_type(schema: Any, value: Any) -> Any:
-    kind = cast(dict[str, Any], schema).get("type") if isinstance(schema, dict) else None
-    types: dict[Any, Any] = {"integer": int, "number": float, "boolean": bool}
-    if not isinstance(value, str) or not isinstance(kind, str) or kind not in types:
-        return value
-    try:
-        return msgspec.convert(value.strip(), types[kind], strict=False)
-    except msgspec.ValidationError:
-        return value
+    converted = dict(arguments)
+    for name, schema in properties_of(card).items():
+        kind, value = schema.get("type") if isinstance(schema, dict) else None, arguments.get(name)
+        if isinstance(value, str) and isinstance(kind, str) and kind in _PLAIN_TYPES:
+            with suppress(msgspec.ValidationError):
+                converted[name] = msgspec.convert(value.strip(), _PLAIN_TYPES[kind], strict=False)
+    return converted
 
 
 def properties_of(card: ToolCard) -> dict[str, Any]:
