@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from ..core.budget import DEFAULT_CALLS, Budget, check_budget
+from ..core.budget import DEFAULT_CALLS, Budget
 from ..core.composition import MAX_LEVELS, Composition, read_composition
 from ..core.drafts import DraftOptions
 from ..core.json_schema import schema_fault
@@ -347,7 +347,8 @@ class UseCases:
         """
         if not isinstance(participants.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
-        check_budget(budget)
+        if not isinstance(budget, Budget | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
         participants = self.pool.load_tools(participants)
         if not participants.mcp:
             return participants
@@ -499,10 +500,9 @@ class UseCases:
         """Put other limits in place of those of an active run, whoever drives it.
 
         Raises:
-            UsageError: The budget is not valid, or limits dollars where a price is not known.
+            UsageError: The budget limits dollars where a price is not known.
             ConflictError: The run has ended.
         """
-        check_budget(budget)
         names = (await self.engine.recorded_run(run_id)).participants
         if budget.usd is not None:
             models, prices = await self.pool.run_in_thread(lambda: self._models_of(names))

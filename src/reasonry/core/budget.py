@@ -73,6 +73,9 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
         seconds: Run time; cuts a call in flight.
         thoughts: Thoughts the run may record.
         nodes: Nodes a search may hold.
+
+    Raises:
+        UsageError: A limit is not a number above 0.
     """
 
     calls: Count | None = None
@@ -82,27 +85,18 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     thoughts: Count | None = None
     nodes: Count | None = None
 
-
-def check_budget(budget: object) -> None:
-    """Check that a value is a budget whose limits can be kept; None names no limit.
-
-    Raises:
-        UsageError: It is no `Budget`, or a limit is not a number above 0.
-    """
-    if budget is None:
-        return
-    if not isinstance(budget, Budget):
-        raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
-    try:
-        msgspec.convert(msgspec.structs.asdict(budget), Budget)
-    except msgspec.ValidationError as error:
-        name = str(error).rpartition("$.")[2].rstrip("`")
-        wanted = "a number above 0" if name in ("usd", "seconds") else "a whole number from 1 up"
-        raise UsageError(
-            f"the budget cannot be kept: {name} must be {wanted}, not {getattr(budget, name, None)!r:.60}",
-            option="budget",
-            limit=name,
-        ) from None
+    def __post_init__(self) -> None:
+        for name, limit in msgspec.structs.asdict(self).items():
+            amount = name in ("usd", "seconds")
+            try:
+                msgspec.convert(limit, (Amount if amount else Count) | None)
+            except msgspec.ValidationError:
+                wanted = "a number above 0" if amount else "a whole number from 1 up"
+                raise UsageError(
+                    f"the budget cannot be kept: {name} must be {wanted}, not {limit!r:.60}",
+                    option="budget",
+                    limit=name,
+                ) from None
 
 
 class Refusal(Struct, frozen=True):

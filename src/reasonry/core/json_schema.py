@@ -8,6 +8,7 @@ the model and not checked: a pattern of a stranger may take for ever, and a chec
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -20,6 +21,8 @@ MAX_SCHEMA_CHARS: Final = 50_000
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
+    "number": (int, float),
+    "integer": (int, float),
     "boolean": (bool,),
     "array": (list, tuple),
     "object": (dict,),
@@ -29,21 +32,18 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _WORDS: Final = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
 """The types of JSON schemas in plain words, where these differ."""
 
-_BOUNDS: Final[Mapping[str, tuple[str, Callable[[Any, Any], bool]]]] = {
-    "minimum": ("at least", lambda value, bound: value >= bound),
-    "maximum": ("at most", lambda value, bound: value <= bound),
-    "exclusiveMinimum": ("over", lambda value, bound: value > bound),
-    "exclusiveMaximum": ("under", lambda value, bound: value < bound),
+_BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = {
+    "minimum": ("number", "at least", operator.ge, ""),
+    "maximum": ("number", "at most", operator.le, ""),
+    "exclusiveMinimum": ("number", "over", operator.gt, ""),
+    "exclusiveMaximum": ("number", "under", operator.lt, ""),
+    "minLength": ("string", "at least", operator.ge, " characters"),
+    "maxLength": ("string", "at most", operator.le, " characters"),
+    "minItems": ("array", "at least", operator.ge, " items"),
+    "maxItems": ("array", "at most", operator.le, " items"),
 }
 
-_SIZES: Final[Mapping[str, tuple[type, str, str]]] = {
-    "minLength": (str, "at least", "characters"),
-    "maxLength": (str, "at most", "characters"),
-    "minItems": (list, "at least", "items"),
-    "maxItems": (list, "at most", "items"),
-}
-
-_KINDS: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
+_KINDS: Final = tuple(_TYPES)
 _ANY_SCHEMA: Final = {"$ref": "#"}
 _SCHEMAS: Final = {"type": "array", "items": _ANY_SCHEMA}
 _NAMED_SCHEMAS: Final = {"type": "object", "additionalProperties": _ANY_SCHEMA}
@@ -54,7 +54,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         "type": {"anyOf": [{"enum": _KINDS}, {"type": "array", "items": {"enum": _KINDS}}]},
         "required": {"type": "array", "items": {"type": "string"}},
         "enum": {"type": "array"},
-        **{name: {"type": "number"} for name in (*_BOUNDS, *_SIZES)},
+        **{name: {"type": "number"} for name in _BOUNDS},
         "items": _ANY_SCHEMA,
         "additionalProperties": _ANY_SCHEMA,
         **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _SCHEMAS),
@@ -100,7 +100,11 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
         return f"{words}, {low} to {high}"
-    bounds = [f"{bound} {schema[keyword]}" for keyword, (bound, _) in _BOUNDS.items() if keyword in schema]
+    bounds = [
+        f"{bound} {schema[keyword]}"
+        for keyword, (kind, bound, *_) in _BOUNDS.items()
+        if keyword in schema and kind == "number"
+    ]
     return ", ".join([words, *bounds])
 
 
@@ -117,38 +121,41 @@ def faults(
             yield f"{path} is not allowed" if schema is False else f"{path} is nested too deeply"
         return
     document: Mapping[str, Any] = schema if root is None else root
-    if "$ref" in schema:
-        yield from faults(value, _resolve(schema["$ref"], document), path, document, depth + 1)
     kinds = schema.get("type")
     if kinds is not None and not any(_is(value, kind) for kind in _as_list(kinds)):
         yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
         return
+    yield from _own_faults(value, schema, path)
+    for name in ("anyOf", "oneOf"):
+        tried = [next(faults(value, part, path, document, depth + 1), None) for part in schema.get(name, ())]
+        if tried and None not in tried:
+            yield f"{path} fits none of the forms it may have: {'; '.join(filter(None, tried))[:500]}"
+    for place, item, part in _parts(value, schema, path, document):
+        yield from faults(item, part, place, document, depth + 1)
+
+
+def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     # Python takes True for 1; JSON does not.
     alike = (choice for choice in choices or () if isinstance(value, bool) == isinstance(choice, bool))
     if choices is not None and value not in alike:
         yield f"{path} must be one of: {', '.join(map(repr, choices))}"
-    yield from _bounds(value, schema, path)
-    yield from _branch_faults(value, schema, path, document, depth)
+    for keyword, (kind, words, holds, unit) in _BOUNDS.items():
+        if keyword in schema and _is(value, kind):
+            verb, size = ("be", value) if kind == "number" else ("have", len(value))
+            if not holds(size, schema[keyword]):
+                yield f"{path} must {verb} {words} {schema[keyword]}{unit}"
     if isinstance(value, dict):
         yield from (f"{path}.{name} is missing" for name in schema.get("required", ()) if name not in value)
-    for place, item, part in _inner(value, schema, path):
-        yield from faults(item, part, place, document, depth + 1)
 
 
-def _branch_faults(
-    value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: int
-) -> Iterator[str]:
-    for part in schema.get("allOf", ()):
-        yield from faults(value, part, path, root, depth + 1)
-    for name in ("anyOf", "oneOf"):
-        tried = [next(faults(value, part, path, root, depth + 1), None) for part in schema.get(name, ())]
-        if tried and None not in tried:
-            yield f"{path} fits none of the forms it may have: {'; '.join(filter(None, tried))[:500]}"
-
-
-def _inner(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what a list or an object holds: its place, the value, and the schema that it has to fit."""
+def _parts(
+    value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what has to fit another schema, the value itself or what it holds: its place, the value, the schema."""
+    if "$ref" in schema:
+        yield path, value, _resolve(schema["$ref"], root)
+    yield from ((path, value, part) for part in schema.get("allOf", ()))
     if isinstance(value, list | tuple):
         heads = schema.get("prefixItems", ())
         for place, item in enumerate(cast(Sequence[Any], value)):
@@ -159,23 +166,11 @@ def _inner(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[tuple[s
             yield f"{path}.{name[:80]}", member, properties.get(name, others)
 
 
-def _bounds(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    if _is(value, "number"):
-        for keyword, (words, holds) in _BOUNDS.items():
-            if keyword in schema and not holds(value, schema[keyword]):
-                yield f"{path} must be {words} {schema[keyword]}"
-    for keyword, (kind, words, unit) in _SIZES.items():
-        if keyword in schema and isinstance(value, kind):
-            enough = len(value) >= schema[keyword] if words == "at least" else len(value) <= schema[keyword]
-            if not enough:
-                yield f"{path} must have {words} {schema[keyword]} {unit}"
-
-
 def _is(value: Any, kind: str) -> bool:
+    fits = isinstance(value, _TYPES.get(kind, (object,)))
     if kind in ("number", "integer"):
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return plain and (kind == "number" or value == value // 1)
-    return isinstance(value, _TYPES.get(kind, (object,)))
+        return fits and not isinstance(value, bool) and (kind == "number" or value == cast(float, value) // 1)
+    return fits
 
 
 def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:

@@ -275,7 +275,7 @@ def begin(
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
     """
-    if strategy.begin is None:
+    if strategy.state is None:
         raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
     chosen = strategy.options() if options is None else options
     # Of the strategy inside, whatever name it was given, its own stands: strategies compare it with a default.
@@ -287,7 +287,7 @@ def begin(
         problem=problem,
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
-        state=strategy.begin(problem, chosen),
+        state=strategy.first_state(problem, chosen),
         form=form,
         checks_form=checks_form,
         by=by,

@@ -8,7 +8,7 @@ Rule 3: a stage with one way out needs no body. A strategy that is driven has a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -102,14 +102,11 @@ class Stage(Generic[S]):
     repeats: bool = False
     phase: str = ""
     max_output_tokens: int = LONG_REPLY
-    run: Callable[[S], Body | Move] | None = field(init=False, repr=False, compare=False)
-    """What the engine runs: the body; where there is none, a move along the only way out."""
 
-    def __post_init__(self) -> None:
-        run = self.body
-        if run is None and len(self.to) == 1:
-            run = partial(go, to=self.to[0])
-        object.__setattr__(self, "run", run)
+    @cached_property
+    def run(self) -> Callable[[S], Body | Move] | None:
+        """What the engine runs: the body; where there is none, a move along the only way out."""
+        return partial(go, to=self.to[0]) if self.body is None and len(self.to) == 1 else self.body
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -224,10 +221,6 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a strategy that has none."""
 
 
-def _first_state(state: type[Any], problem: str, options: Any) -> Any:
-    return state(problem=problem, options=options)
-
-
 @dataclass(frozen=True)
 class Strategy(Generic[S, O]):
     """A way of thinking.
@@ -273,14 +266,20 @@ class Strategy(Generic[S, O]):
     suits: tuple[str, ...] = ()
     task_after_thoughts: str = ""
     calls: int = 1
-    by_name: Mapping[str, Stage[S]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {stage.name: stage for stage in self.stages})
-        if self.state is not None and self.begin is None:
-            object.__setattr__(self, "begin", partial(_first_state, self.state))
-        for problem in _faults(self):
-            raise InvalidStrategyError(f"strategy {self.name!r}: {problem}")
+        if fault := next(_faults(self), None):
+            raise InvalidStrategyError(f"strategy {self.name!r}: {fault}")
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Stage[S]]:
+        """The table, by the names of the stages."""
+        return {stage.name: stage for stage in self.stages}
+
+    def first_state(self, problem: str, options: O) -> Any:
+        """Return the state that a run begins with."""
+        assert self.state is not None, "it is for guided use only"
+        return self.begin(problem, options) if self.begin else self.state(problem=problem, options=options)
 
     @property
     def first(self) -> str:
@@ -345,36 +344,28 @@ class Strategy(Generic[S, O]):
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
+    """Yield what is wrong with a table; what comes after a fault takes for granted that it is not there."""
     names = [stage.name for stage in strategy.stages]
-    last = [stage.name for stage in strategy.stages if not stage.to]
-    tests = [(stage.name, stage.tested_by) for stage in strategy.stages if stage.tested_by]
     if len(names) < 2:
         yield "a table needs at least two stages"
-        return
     yield from (f"stage {name!r} stands twice in the table" for name in names if names.count(name) > 1)
-    for stage, to in strategy.edges:
-        if to not in names:
-            yield f"stage {stage!r} leads to {to!r}, which is not in the table"
-    for stage, test in tests:
-        if test not in names:
-            yield f"stage {stage!r} is to be tested by {test!r}, which is not in the table"
-    if len(last) != 1:
-        yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
-        return
-    yield from _lost(strategy, last[0])
     for stage in strategy.stages:
+        for to in stage.to:
+            if to not in names:
+                yield f"stage {stage.name!r} leads to {to!r}, which is not in the table"
+        if stage.tested_by and stage.tested_by not in names:
+            yield f"stage {stage.name!r} is to be tested by {stage.tested_by!r}, which is not in the table"
         if strategy.is_driven and stage.to and stage.run is None:
             yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
-
-
-def _lost(strategy: Strategy[Any, Any], last: str) -> Iterator[str]:
+    last = [stage.name for stage in strategy.stages if not stage.to]
+    if len(last) != 1:
+        yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
     forward = _reach(strategy.edges, strategy.first)
-    backward = _reach([(to, stage) for stage, to in strategy.edges], last)
-    for stage in strategy.stages:
-        if stage.name not in forward:
-            yield f"stage {stage.name!r} cannot be reached from {strategy.first!r}"
-        if stage.name not in backward:
-            yield f"the end {last!r} cannot be reached from stage {stage.name!r}"
+    backward = _reach([(to, stage) for stage, to in strategy.edges], last[0])
+    lost = (name for name in names if name not in forward)
+    yield from (f"stage {name!r} cannot be reached from {strategy.first!r}" for name in lost)
+    stuck = (name for name in names if name not in backward)
+    yield from (f"the end {last[0]!r} cannot be reached from stage {name!r}" for name in stuck)
 
 
 def _reach(edges: Sequence[tuple[str, str]], start: str) -> set[str]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, check_budget
+from ..core.budget import NOTHING, Budget
 from ..core.effects import Ask, CallTool
 from ..core.events import Event, Stopped
 from ..core.machine import Pending, Step
@@ -167,7 +167,6 @@ class OpenRun:
             job: As in `Engine.accept`, from now on; where workers share the store, the right to drive it is
                 given back.
         """
-        check_budget(budget)
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
             return

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..core.budget import Budget, check_budget
+from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
@@ -101,11 +101,9 @@ class Engine:
             drive: It is opened here next, so the right to drive it is taken at once.
 
         Raises:
-            UsageError: The budget is not valid.
             ConflictError: What it takes over does not fit it, or a question with another text is not open then;
                 `idempotency_conflict`: the key was used for another request.
         """
-        check_budget(order.budget)
         run_id, now = new_id(), now_ms()
         begun = replace(
             order,

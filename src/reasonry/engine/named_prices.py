@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.budget import Budget, check_budget
+from ..core.budget import Budget
 from ..core.metering import PriceOf, no_price
 from ..core.options import nested_options
 from ..errors import UsageError
@@ -108,11 +108,7 @@ def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
 
     Args:
         options: Of a run, with those of the strategies inside it.
-
-    Raises:
-        UsageError: The budget is not valid.
     """
-    check_budget(budget)
     if budget.usd is not None:
         return "max_usd"
     return "cost_limit" if any(named.get("cost_limit") for named in nested_options(options)) else None

@@ -15,7 +15,7 @@ from typing import Final
 
 from ..app.participants import Participants
 from ..app.wiring import App
-from ..core.budget import Budget, check_budget
+from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
@@ -202,7 +202,6 @@ class Supervisor:
             ConflictError: It is at work, or came to its own end.
             OverloadedError: As in `start`.
         """
-        check_budget(budget)
         if await self._continue(app, run_id, participants, budget):
             return
         with self._room(job):
@@ -410,10 +409,9 @@ class Supervisor:
         """Put other limits in place of those of an active run; what is spent already counts.
 
         Raises:
-            UsageError: The budget is not valid, or limits dollars where a price is not known.
+            UsageError: The budget limits dollars where a price is not known.
             ConflictError: It has ended.
         """
-        check_budget(budget)
         if drive := self._drives.get(run_id):
             check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
         if not await self._steer(app, run_id, Steered(budget)):

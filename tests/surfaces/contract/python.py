@@ -23,9 +23,9 @@ class Package:
     def call(self, use: str, given: Given) -> Reply:
         """Call a function; an error has its code."""
         given = {name: value for name, value in given.items() if name != "coached"}
-        if isinstance(given.get("budget"), dict):
-            given["budget"] = reasonry.Budget(**given["budget"])
         try:
+            if isinstance(given.get("budget"), dict):
+                given["budget"] = reasonry.Budget(**given["budget"])
             return Reply("", asyncio.run(self._call(use, given)))
         except ReasonryError as error:
             return Reply(error.code, {"error": error.document()})
