@@ -175,16 +175,11 @@ class Ledger(Struct, frozen=True):
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
         """Give the reservation back and book what was really spent."""
-        held = self.reserved
+        returned = Usage(-estimate.calls, -estimate.tokens, usd=estimate.usd and -estimate.usd)
         return replace(
             self,
             spent=self.spent + actual,
-            reserved=Usage(
-                calls=held.calls - estimate.calls,
-                input_tokens=held.input_tokens - estimate.input_tokens,
-                output_tokens=held.output_tokens - estimate.output_tokens,
-                usd=None if held.usd is None else held.usd - (estimate.usd or 0),
-            ),
+            reserved=self.reserved + returned,
             largest=larger_usage(self.largest, actual),
         )
 

@@ -9,6 +9,7 @@ Rule: what a schema accepts is never changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from ..errors import UsageError
@@ -77,7 +78,9 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Ite
         path, schema = f"{under}.{field.name}", field.schema
         message = None
         if field.name in data:
-            fault = next(_faults_of_field(field, data[field.name], path), None)
+            value = data[field.name]
+            broken = field.check(value) if field.check else ()
+            fault = next(chain(faults(value, schema, path), (f"{path}: {rule}" for rule in broken)), None)
             message = fault and f"Stage {stage.name}: {fault}"
         elif field.required:
             message = f"Stage {stage.name} needs {path} ({describe_schema(schema)})"
@@ -85,10 +88,3 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Ite
                 message += f": {description.removesuffix('.')}"
         if message is not None:
             yield UsageError(message, field=path, stage=stage.name, schema=dict(schema))
-
-
-def _faults_of_field(field: Field, value: Any, path: str) -> Iterator[str]:
-    """Yield what is wrong with the value of a field: its shape, then the rules that it breaks."""
-    yield from faults(value, field.schema, path)
-    if field.check is not None:
-        yield from (f"{path}: {broken}" for broken in field.check(value))

@@ -393,7 +393,7 @@ class _Execution:
 
     def _open(self, requested: Request) -> bool:
         """Make effects pending; return whether the stage goes on at once, since runs inside ended and asked nobody."""
-        stage, has_runs, prompts = self.stage, False, self.before.prompts
+        stage, prompts = self.stage, self.before.prompts
         pending: list[Pending] = []
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
@@ -404,17 +404,14 @@ class _Execution:
                     effect = with_prompt(effect, text, self.before.problem)
             waiting = Pending(f"e{number}", stage.name, effect, self.rounds + 1)
             if type(effect) is RunStrategy:
-                has_runs, waiting = True, self._open_child(waiting)
+                waiting = self._open_child(waiting)
             pending.append(waiting)
-        self.state, self.pending, self.asked = (
-            requested.state,
-            tuple(pending),
-            crc32(_encode(requested.effects)),
-        )
+        self.state, self.pending = requested.state, tuple(pending)
+        self.asked = crc32(_encode(requested.effects))
         self.has_enough = requested.enough is not None
         self.counter += len(pending)
-        self.effects += tuple(_walk_open(pending)) if has_runs else self.pending
-        return has_runs and self._take()
+        self.effects += tuple(_walk_open(pending))
+        return self._take()
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
@@ -425,12 +422,11 @@ class _Execution:
                 code="strategy_unknown",
                 choices=strategy_names(self.strategies),
             )
-        options = read_options(inner, waiting.effect.options)
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
         step = begin(
             inner,
             waiting.effect.problem,
-            options,
+            read_options(inner, waiting.effect.options),
             strategies=self.strategies,
             by=by,
             prompts=self.before.prompts,

@@ -84,19 +84,27 @@ def meter(
         price: What calls to this model cost.
     """
     reply = "".join(replies)
-    taken = _plausible_count(stated.input_tokens, prompt)
-    made = _plausible_count(stated.output_tokens, reply, reasoning, max(1, len(replies)))
-    whole = taken is not None and made is not None
-    cached = count(stated.cached_input_tokens) if taken is not None else 0
-    guessed = estimate_usage(prompt, reply + reasoning)
-    usage = Usage(
-        input_tokens=guessed.input_tokens if taken is None else taken,
-        output_tokens=guessed.output_tokens if made is None else made,
-        cached_input_tokens=min(cached, taken or 0),
-        estimated_tokens=(guessed.input_tokens if taken is None else 0)
-        + (guessed.output_tokens if made is None else 0),
+    figures = (
+        (_plausible_count(stated.input_tokens, prompt), estimate_tokens(prompt)),
+        (
+            _plausible_count(stated.output_tokens, reply, reasoning, max(1, len(replies))),
+            estimate_tokens(reply + reasoning),
+        ),
     )
-    return replace(usage, usd=_cost(dollars(stated.usd), whole, usage, price))
+    taken, made = (guessed if figure is None else figure for figure, guessed in figures)
+    estimates = [guessed for figure, guessed in figures if figure is None]
+    cached = 0 if figures[0][0] is None else _cached_count(stated.cached_input_tokens, taken)
+    listed = price(taken, made, cached) if taken + made else None
+    usd = dollars(stated.usd)
+    if usd is None or (listed is not None and (estimates or not _is_near(usd, listed))):
+        usd = listed
+    return Usage(
+        input_tokens=taken,
+        output_tokens=made,
+        cached_input_tokens=cached,
+        usd=usd,
+        estimated_tokens=sum(estimates),
+    )
 
 
 def estimate_usage(prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
@@ -118,18 +126,10 @@ def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price
     silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
     figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
     if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
-        usd = None if usage.usd is None else dollars(usage.usd)
-        cached = min(count(usage.cached_input_tokens), usage.input_tokens)
-        return replace(usage, cached_input_tokens=cached, usd=usd)
-    nothing = (
-        Stated(None, None, None, usage.usd) if silent else Stated(usage.input_tokens, usage.output_tokens)
-    )
+        cached = _cached_count(usage.cached_input_tokens, usage.input_tokens)
+        return replace(usage, cached_input_tokens=cached, usd=dollars(usage.usd))
+    nothing = Stated(usd=usage.usd) if silent else Stated(usage.input_tokens, usage.output_tokens)
     return replace(meter(nothing, prompt, [reply], price=price), calls=usage.calls)
-
-
-def count(stated: Any) -> int:
-    """Return a token count, or 0 where it cannot be one."""
-    return _count_up_to(stated, 1_000_000_000) or 0
 
 
 def dollars(stated: Any) -> float | None:
@@ -139,9 +139,19 @@ def dollars(stated: Any) -> float | None:
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
 
 
+def _is_near(usd: float, listed: float) -> bool:
+    return listed == 0 or listed / MOST_OFF <= usd <= listed * MOST_OFF
+
+
 def _plausible_count(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
-    figure = _count_up_to(stated, _most(text + unseen, parts))
-    return figure if figure is not None and figure >= _fewest(text) else None
+    figure, text = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
+    # One token may stand for a long row of the same character.
+    fewest = max(min(1, len(text)), estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
+    return figure if figure is not None and figure >= fewest else None
+
+
+def _cached_count(stated: Any, taken: int) -> int:
+    return min(_count_up_to(stated, 1_000_000_000) or 0, taken)
 
 
 def _count_up_to(stated: Any, maximum: int) -> int | None:
@@ -154,19 +164,3 @@ def _count_up_to(stated: Any, maximum: int) -> int | None:
 
 def _most(text: str, parts: int = 1) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + parts * MOST_HIDDEN_TOKENS
-
-
-def _fewest(text: str) -> int:
-    """Return how few tokens a text can be: one token may stand for a long row of the same character."""
-    text = text.strip()
-    return max(min(1, len(text)), estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
-
-
-def _cost(stated: float | None, whole: bool, usage: Usage, price: PriceOf) -> float | None:
-    listed = (
-        price(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens) if usage.tokens else None
-    )
-    if stated is None or listed is None:
-        return listed if stated is None else stated
-    near = listed == 0 or listed / MOST_OFF <= stated <= listed * MOST_OFF
-    return stated if whole and near else listed

@@ -67,8 +67,7 @@ def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dic
 def with_coached_defaults(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with the defaults of coached runs, for what neither they nor the preset they name say."""
     defaults: Mapping[str, Any] = getattr(strategy.options, "coached", {})
-    named = {name.replace("-", "_") for name in with_preset(strategy, options)}
-    return {**{name: value for name, value in defaults.items() if name not in named}, **options}
+    return {**defaults, **with_preset(strategy, options)}
 
 
 def nested_options(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
