@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..reading.fit import Unreadable
 from .answer_form import read_in_form
-from .answering import AnswerOptions, FinalAnswer, conclude_answer, repair_or_fail, verify_answer
+from .answering import AnswerOptions, AnswerState, conclude_answer, repair_or_fail, verify_answer
 from .bodies import Body, Conclusion, Thought, go, request, stay
 from .data_types import read_as, schema_of
 from .details import AnswerDetails
@@ -62,13 +62,10 @@ Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
 """
 
 
-class LoopState(Struct, frozen=True):
+class LoopState(AnswerState, frozen=True, kw_only=True):
     """The replies of a short strategy, one tuple for each yield."""
 
-    problem: str
-    options: AnswerOptions = AnswerOptions()
     replies: tuple[tuple[Any, ...], ...] = ()
-    final: FinalAnswer = FinalAnswer()
     objection: str = ""
     """With what the last asks are asked again."""
 
@@ -126,7 +123,11 @@ def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tup
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:
-        wanted = loop.send(_read_replies(wanted, replies))
+        typed = [
+            value if prompt.reply is None else read_as(prompt.reply, value)
+            for prompt, value in zip(_prompts_of(wanted), replies, strict=True)
+        ]
+        wanted = loop.send(typed[0] if isinstance(wanted, Prompt) else typed)
     return _prompts_of(wanted)
 
 
@@ -134,7 +135,16 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
     try:
         prompts = _next_prompts(function, state)
     except StopIteration as end:
-        return (yield from _settle(replace(state, final=state.final.propose(_text(end.value)))))
+        answer = _text(end.value)
+        path = [text for had in state.replies for reply in had if (text := _text(reply)) != answer]
+        state, _ = yield from verify_answer(replace(state, final=state.final.propose(answer)), path)
+        if state.final.text is not None:
+            return go(state, "final_response")
+        # One that is wrong takes the last replies with it, so that they are asked for again.
+        can_ask, objection = bool(state.replies), state.final.objections[-1]
+        return repair_or_fail(
+            replace(state, replies=state.replies[:-1], objection=objection), can_ask=can_ask
+        )
     objection = f"\n\n{state.objection}" if state.objection else ""
     asks = [replace(prompt.ask, prompt=prompt.ask.prompt + objection) for prompt in prompts]
     replies = yield request(state, *asks)
@@ -146,26 +156,8 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
     return stay(replace(state, replies=(*state.replies, values), objection=""), *steps)
 
 
-def _settle(state: LoopState) -> Body:
-    """Have the answer verified; one that is wrong takes the last replies with it, so that they are asked for again."""
-    path = [text for had in state.replies for reply in had if (text := _text(reply)) != state.final.text]
-    state, _ = yield from verify_answer(state, path)
-    if state.final.text is not None:
-        return go(state, "final_response")
-    can_ask, objection = bool(state.replies), state.final.objections[-1]
-    return repair_or_fail(replace(state, replies=state.replies[:-1], objection=objection), can_ask=can_ask)
-
-
 def _prompts_of(wanted: Prompt[Any] | Sequence[Prompt[Any]]) -> tuple[Prompt[Any], ...]:
     return (wanted,) if isinstance(wanted, Prompt) else tuple(wanted)
-
-
-def _read_replies(wanted: Prompt[Any] | Sequence[Prompt[Any]], replies: Sequence[Any]) -> Any:
-    typed = [
-        value if prompt.reply is None else read_as(prompt.reply, value)
-        for prompt, value in zip(_prompts_of(wanted), replies, strict=True)
-    ]
-    return typed[0] if isinstance(wanted, Prompt) else typed
 
 
 def _read(

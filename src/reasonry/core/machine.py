@@ -32,7 +32,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ..errors import ConflictError, InvalidStrategyError, ReasonryError, UsageError
+from ..errors import ConflictError, InvalidStrategyError, ReasonryError
 from .answer_form import form_stage
 from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
 from .budget import Usage
@@ -51,7 +51,7 @@ from .events import (
 )
 from .options import read_options
 from .prompts import with_prompt
-from .registry import Registry, find_strategy, strategy_names
+from .registry import Registry, find_strategy, get_strategy
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
 from .strategy import Stage, Strategy
 
@@ -415,13 +415,7 @@ class _Execution:
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
-        inner = find_strategy(waiting.effect.strategy, self.strategies)
-        if inner is None:
-            raise UsageError(
-                f"There is no strategy {waiting.effect.strategy!r} to run inside.",
-                code="strategy_unknown",
-                choices=strategy_names(self.strategies),
-            )
+        inner = get_strategy(waiting.effect.strategy, self.strategies, code="strategy_unknown")
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
         step = begin(
             inner,

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UsageError
+from ..reading.arguments import show_value
 from ..reading.names import did_you_mean, find_name, find_named
 from .strategy import Strategy
 
@@ -101,15 +102,26 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
     return found
 
 
-def suggest_strategy(name: str, strategies: Registry) -> str:
-    """Return what to put behind an error about a strategy's name: ` Did you mean …?`, or nothing if none is near."""
-    others = [whole for whole in strategy_names(strategies) if "/" in whole]
-    if "/" not in name:
-        # The name alone, without the package it belongs to.
-        same = [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]
-        if same:
-            return f" Did you mean {' or '.join(same[:3])}?"
-    return did_you_mean(name, [*_names(strategies_at_hand(strategies)), *others])
+def get_strategy(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
+    """Return the strategy that goes by a name; see `find_strategy`.
+
+    Args:
+        strategies: Where to look, by canonical name.
+        details: Of the error.
+
+    Raises:
+        UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
+    """
+    if found := find_strategy(name, strategies):
+        return found
+    names = strategy_names(strategies)
+    others = [whole for whole in names if "/" in whole]
+    near = did_you_mean(name, [*_names(strategies_at_hand(strategies)), *others])
+    # The name alone, without the package it belongs to.
+    if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
+        near = f" Did you mean {' or '.join(same[:3])}?"
+    message = f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}."
+    raise UsageError(message, choices=names, **details)
 
 
 def _names(strategies: Registry) -> dict[str, Strategy[Any, Any]]:

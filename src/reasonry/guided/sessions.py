@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from ..core.registry import find_strategy, strategy_names, suggest_strategy
+from ..core.registry import get_strategy
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id, may_be_short, now_ms
@@ -120,15 +120,7 @@ class Sessions:
         """
         if name is None:
             return next(iter(self._strategies.values()))
-        found = find_strategy(name, self._strategies)
-        if found is None:
-            near, names = suggest_strategy(name, self._strategies), strategy_names(self._strategies)
-            raise UsageError(
-                f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}.",
-                field="strategy",
-                choices=names,
-            )
-        return found
+        return get_strategy(name, self._strategies, field="strategy")
 
     # -- thinking
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.registry import Registry, find_strategy, strategy_names, suggest_strategy
+from ..core.registry import Registry, get_strategy
 from ..core.strategy import Strategy
-from ..errors import UsageError
 from .analysis import ANALYSIS
 from .best_of_n import BEST_OF_N
 from .chain_of_thought import CHAIN_OF_THOUGHT
@@ -86,13 +85,4 @@ def resolve(name: str, strategies: Registry = STRATEGIES) -> Strategy[Any, Any]:
     Raises:
         UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
     """
-    strategy = find_strategy(name, strategies)
-    if strategy is not None:
-        return strategy
-    names = strategy_names(strategies)
-    raise UsageError(
-        f"There is no strategy {name[:60]!r}.{suggest_strategy(name, strategies)} The strategies: "
-        f"{', '.join(names)}.",
-        option="strategy",
-        choices=names,
-    )
+    return get_strategy(name, strategies, option="strategy")
