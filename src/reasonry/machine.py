@@ -34,11 +34,11 @@ from .core.events import (
 from .core.machine import Pending as Pending, Snapshot as Snapshot, Step as Step
 from .core.options import read_options
 from .core.problem import check_problem
-from .core.registry import Registry
+from .core.registry import Registry, resolve
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
 from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
-from .strategies import STRATEGIES, resolve
+from .strategies import STRATEGIES
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS, State
 from .strategies.tree_of_thoughts.asks import (
     EVALUATION_PROMPT as EVALUATION_PROMPT,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from reasonry.core.codec import SCHEMA, dump_snapshot, load_snapshot
 from reasonry.core.machine import begin
+from reasonry.core.registry import resolve
 from reasonry.errors import StoreError
-from reasonry.strategies import STRATEGIES, resolve
+from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import State
 
 from ..playing import World, play
@@ -21,7 +22,7 @@ from ..playing import World, play
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
 def test_every_snapshot_of_a_search_survives_json(seed: int) -> None:
-    strategy = resolve("tree_of_thoughts")
+    strategy = resolve("tree_of_thoughts", STRATEGIES)
     for snapshot in play(strategy, World(seed, 0.1), STRATEGIES).snapshots:
         loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
         assert loaded == snapshot
@@ -29,7 +30,7 @@ def test_every_snapshot_of_a_search_survives_json(seed: int) -> None:
 
 
 def test_the_state_of_a_run_inside_a_run_gets_its_own_type() -> None:
-    strategy = resolve("self_consistency")
+    strategy = resolve("self_consistency", STRATEGIES)
     options = (
         strategy.options(over="tree_of_thoughts") if "over" in strategy.options.__struct_fields__ else None
     )
@@ -42,7 +43,7 @@ def test_the_state_of_a_run_inside_a_run_gets_its_own_type() -> None:
 
 
 def data(**changes: Any) -> bytes:
-    document = json.loads(dump_snapshot(begin(resolve("tree_of_thoughts"), "P").snapshot))
+    document = json.loads(dump_snapshot(begin(resolve("tree_of_thoughts", STRATEGIES), "P").snapshot))
     document["body"] |= changes.pop("body", {})
     return json.dumps(document | changes).encode()
 

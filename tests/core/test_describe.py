@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from reasonry.core.describe import diagram
+from reasonry.core.registry import resolve
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.strategies import resolve
+from reasonry.strategies import STRATEGIES
 
 
 def test_the_diagram_has_every_stage_once_and_every_edge_once() -> None:
-    strategy = resolve("tree_of_thoughts")
+    strategy = resolve("tree_of_thoughts", STRATEGIES)
     lines = diagram(strategy).splitlines()
     assert lines[0] == "flowchart TD"
     arrows = [tuple(line.strip().split(" --> ")) for line in lines if "-->" in line]
@@ -19,7 +20,7 @@ def test_the_diagram_has_every_stage_once_and_every_edge_once() -> None:
 
 
 def test_ends_are_round_and_decisions_are_rhombi() -> None:
-    drawn = diagram(resolve("tree-of-thoughts"))
+    drawn = diagram(resolve("tree-of-thoughts", STRATEGIES))
     assert 'problem_reception(["problem_reception"])' in drawn
     assert 'final_response(["final_response"])' in drawn
     assert 'continuation_decision{"continuation_decision"}' in drawn

@@ -46,7 +46,7 @@ def test_a_table_becomes_a_strategy_for_guided_use() -> None:
         ('to = ["verdict"]', 'to = ["faults"]', "end 'verdict' cannot be reached from stage 'faults'"),
         ('name = "faults"', 'name = "reading"', "stands twice"),
         ('name = "verdict"', 'name = "verdict"\nto = ["reading"]', "exactly one stage without a way out"),
-        ('name = "code_review"', 'name = "Code Review"', "is no name"),
+        ('name = "code_review"', 'name = "Code Review"', "`$.name`"),
         ('optional = ["where"]', 'optional = ["when"]', "'faults' names 'when' as optional"),
         ("description", "descripton", "descripton"),
         ("[[stages]]", "[[stages", "t.toml"),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from reasonry.core.machine import begin
+from reasonry.core.registry import resolve
 from reasonry.errors import IllegalTransitionError
 from reasonry.guided.moves import shortest_way
-from reasonry.strategies import STRATEGIES, resolve
+from reasonry.strategies import STRATEGIES
 from tests.guided.desk import desk
 from tests.guided.walking import Session, filled
 
@@ -121,7 +122,7 @@ def test_every_stage_can_be_reached_and_the_end_from_each(name: str) -> None:
 
 
 def test_base_sequential_is_the_name_of_linear_in_the_headings() -> None:
-    assert resolve("Base-Sequential").name == "linear"
+    assert resolve("Base-Sequential", STRATEGIES).name == "linear"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import pytest
 from reasonry import thinking_tool
 from reasonry.core.describe import describe, diagram
 from reasonry.core.plan import format_plan
+from reasonry.core.registry import resolve
 from reasonry.errors import UsageError
-from reasonry.strategies import resolve
+from reasonry.strategies import STRATEGIES
 
 from ..strategies.walking import Walked, in_order, walk
 
-NODE = resolve("planned_thinking")
+NODE = resolve("planned_thinking", STRATEGIES)
 PROBLEM = "A jug holds 3 litres, another 5. How do you measure 4 litres?"
 
 FIRST = {

@@ -10,15 +10,16 @@ import pytest
 
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed
+from reasonry.core.registry import resolve
 from reasonry.core.toolcard import ToolCard
-from reasonry.strategies import resolve
+from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.questions import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import PASSED_THROUGH
 
 from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from ..strategies.walking import walk
 
-PIPELINE = resolve("pipeline")
+PIPELINE = resolve("pipeline", STRATEGIES)
 REJECTED = {"quality": "REJECTED", "reason": "unsupported"}
 ON = {
     "continue_iterations": True,

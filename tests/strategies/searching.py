@@ -12,11 +12,12 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Verified
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
-from reasonry.strategies import resolve
+from reasonry.core.registry import resolve
+from reasonry.strategies import STRATEGIES
 
 from .walking import Walked, reply, walk
 
-TREE_OF_THOUGHTS = resolve("tree_of_thoughts")
+TREE_OF_THOUGHTS = resolve("tree_of_thoughts", STRATEGIES)
 
 
 @dataclass

@@ -14,9 +14,10 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.options import read_options
+from reasonry.core.registry import resolve
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
-from reasonry.strategies import resolve
+from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
 from reasonry.strategies.analysis.questions import TASKS
@@ -1119,7 +1120,7 @@ def test_every_listed_type_is_legal() -> None:
 
 
 def test_it_goes_by_both_names() -> None:
-    assert resolve("pipeline") is resolve("analysis") is ANALYSIS
+    assert resolve("pipeline", STRATEGIES) is resolve("analysis", STRATEGIES) is ANALYSIS
 
 
 # -- prompts

@@ -4,7 +4,8 @@ import pytest
 
 from reasonry.core.events import Failed, Verified
 from reasonry.core.machine import advance, begin, open_effects
-from reasonry.strategies import resolve
+from reasonry.core.registry import resolve
+from reasonry.strategies import STRATEGIES
 from reasonry.strategies.linear import LINEAR
 
 from .walking import in_order, reply, shown_form, walk
@@ -244,7 +245,7 @@ def test_each_prompt_begins_with_the_thoughts_before() -> None:
 
 
 def test_it_goes_by_the_names_of_the_seed() -> None:
-    assert resolve("base-sequential") is resolve("Sequential") is LINEAR
+    assert resolve("base-sequential", STRATEGIES) is resolve("Sequential", STRATEGIES) is LINEAR
 
 
 ANSWERED = {**HYPOTHESIS, "finalAnswer": "4 * 6 * 1 * 1"}

@@ -18,8 +18,9 @@ from reasonry.core.drafts import Draft
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
+from reasonry.core.registry import resolve
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies import STRATEGIES, resolve
+from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State
 
 from .walking import Walked, in_order, reply, walk
@@ -282,7 +283,7 @@ def test_the_strategy_inside_goes_by_its_aliases_too(written: str) -> None:
     step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
     child = step.snapshot.pending[0].child
     assert child is not None
-    assert child.strategy == resolve(written).name
+    assert child.strategy == resolve(written, STRATEGIES).name
 
 
 @pytest.mark.anyio

@@ -19,9 +19,10 @@ import reasonry
 from reasonry import plugins
 from reasonry.app.installed import describe_plugins, installed_strategies
 from reasonry.app.wiring import App
+from reasonry.core.registry import resolve
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.models.choose import open_model
-from reasonry.strategies import STRATEGIES, resolve
+from reasonry.strategies import STRATEGIES
 from tests.forked import run_command
 
 from .mcp.raw import Raw

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.strategy import Strategy
-from ..core.text import beginning, clip
+from ..core.text import clip, cut
 from ..engine.brief_replies import brief_prompts
 from ..engine.callers import handed_out
 from ..engine.engine import Engine
@@ -224,4 +224,4 @@ def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | N
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else beginning(text, MAX_TEXT_CHARS)
+    return None if text is None else cut(text, MAX_TEXT_CHARS)

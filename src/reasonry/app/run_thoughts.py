@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..core.bodies import Thought
 from ..core.problem import quote_latest
-from ..core.text import beginning
+from ..core.text import cut
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..records import ThoughtRow
 
@@ -63,5 +63,5 @@ def _text_of(thought: ThoughtRow) -> str:
         str(record.said.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))
-    text = beginning(thought.text, MAX_QUOTED_THOUGHT_CHARS)
+    text = cut(thought.text, MAX_QUOTED_THOUGHT_CHARS)
     return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"

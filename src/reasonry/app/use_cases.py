@@ -17,7 +17,7 @@ from ..core.json_schema import schema_fault
 from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
 from ..core.prompts import read_prompts
-from ..core.registry import Registry, add_strategies, strategies_at_hand
+from ..core.registry import Registry, add_strategies, resolve, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.drive import OpenRun
@@ -33,7 +33,7 @@ from ..engine.run import Run
 from ..errors import UsageError
 from ..ids import find_id
 from ..records import JobOptions, RunRow
-from ..strategies import DEFAULT_STRATEGY, resolve
+from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
 from .participants import Participants, PerformerPool

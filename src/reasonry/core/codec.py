@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError
 from .events import Delivered, Reply
-from .machine import Pending, Round, Snapshot
+from .machine import Round, Snapshot
 from .strategy import Strategy
 
 SCHEMA = 2
@@ -65,16 +65,17 @@ def _type_states(snapshot: Snapshot, strategies: Mapping[str, Strategy[Any, Any]
             return event
         return replace(event, value=msgspec.convert(event.value, value))
 
-    def effect(pending: Pending) -> Pending:
-        settled = None if pending.settled is None else answer(pending.settled)
-        return replace(
-            pending, settled=settled, child=pending.child and _type_states(pending.child, strategies)
-        )
-
     return replace(
         snapshot,
         state=msgspec.convert(snapshot.state, kind),
         entry=None if snapshot.entry is None else msgspec.convert(snapshot.entry, kind),
-        pending=tuple(map(effect, snapshot.pending)),
+        pending=tuple(
+            replace(
+                waiting,
+                settled=waiting.settled and answer(waiting.settled),
+                child=waiting.child and _type_states(waiting.child, strategies),
+            )
+            for waiting in snapshot.pending
+        ),
         rounds_had=tuple(Round(had.asked, tuple(map(answer, had.answers))) for had in snapshot.rounds_had),
     )

@@ -51,7 +51,7 @@ from .events import (
 )
 from .options import read_options
 from .prompts import with_prompt
-from .registry import Registry, find_strategy, get_strategy
+from .registry import Registry, find_strategy, resolve
 from .reply_reading import Reading, ask_again, convert_reading, read_reply
 from .strategy import Stage, Strategy
 
@@ -415,7 +415,7 @@ class _Execution:
 
     def _open_child(self, waiting: Pending) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
-        inner = get_strategy(waiting.effect.strategy, self.strategies, code="strategy_unknown")
+        inner = resolve(waiting.effect.strategy, self.strategies, code="strategy_unknown")
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
         step = begin(
             inner,

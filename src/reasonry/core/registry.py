@@ -102,12 +102,12 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
     return found
 
 
-def get_strategy(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
+def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
     """Return the strategy that goes by a name; see `find_strategy`.
 
     Args:
         strategies: Where to look, by canonical name.
-        details: Of the error.
+        details: Of the error; none: that it is about the option `strategy`.
 
     Raises:
         UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
@@ -121,7 +121,7 @@ def get_strategy(name: str, strategies: Registry, **details: Any) -> Strategy[An
     if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
         near = f" Did you mean {' or '.join(same[:3])}?"
     message = f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}."
-    raise UsageError(message, choices=names, **details)
+    raise UsageError(message, choices=names, **(details or {"option": "strategy"}))
 
 
 def _names(strategies: Registry) -> dict[str, Strategy[Any, Any]]:

@@ -27,22 +27,21 @@ The first stage is where thinking begins; the one without `to` is where it ends.
 from __future__ import annotations
 
 import tomllib
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from ..errors import InvalidStrategyError
-from ..patterns import lazy_pattern
 from .strategy import Field, Stage, Strategy
 
 MAX_CHARS = 200_000
-_NAME = lazy_pattern(r"[a-z][a-z0-9_]{0,59}")
+Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,59}\Z")]
 
 
 class _Stage(Struct, forbid_unknown_fields=True):
-    name: str
+    name: Name
     to: list[str] = []
     description: str = ""
     guidance: str = ""
@@ -54,12 +53,12 @@ class _Stage(Struct, forbid_unknown_fields=True):
 
 
 class _Table(Struct, forbid_unknown_fields=True):
-    name: str
+    name: Name
     stages: list[_Stage]
     title: str = ""
     summary: str = ""
     source: str = "a user's own table"
-    aliases: list[str] = []
+    aliases: list[Name] = []
 
 
 def read_table(text: str, where: str = "the table") -> Strategy[Any, Any]:
@@ -77,11 +76,6 @@ def read_table(text: str, where: str = "the table") -> Strategy[Any, Any]:
         table = msgspec.convert(tomllib.loads(text), _Table)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidStrategyError(f"{where}: {error}") from None
-    for name in [table.name, *table.aliases, *(stage.name for stage in table.stages)]:
-        if not _NAME.fullmatch(name):
-            raise InvalidStrategyError(
-                f"{where}: {name[:60]!r} is no name: lower case letters, digits and underscores, at most 60"
-            )
     try:
         title = table.title or table.name.replace("_", " ").capitalize()
         stages = tuple(_stage(stage, where) for stage in table.stages)

@@ -35,11 +35,6 @@ def escaped_json(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return text of at most so many characters; of a longer one, its beginning and a note."""
-    return text if len(text) <= limit else f"{text[:limit]}… (cut after {limit} characters)"
-
-
-def beginning(text: str, limit: int) -> str:
     """Return text of at most so many characters; of a longer one, its beginning and how long it is."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
 

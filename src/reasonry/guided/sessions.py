@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from ..core.registry import get_strategy
+from ..core.registry import resolve
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id, may_be_short, now_ms
@@ -120,7 +120,7 @@ class Sessions:
         """
         if name is None:
             return next(iter(self._strategies.values()))
-        return get_strategy(name, self._strategies, field="strategy")
+        return resolve(name, self._strategies, field="strategy")
 
     # -- thinking
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.registry import Registry, get_strategy
+from ..core.registry import Registry
 from ..core.strategy import Strategy
 from .analysis import ANALYSIS
 from .best_of_n import BEST_OF_N
@@ -52,7 +52,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     RECURSIVE,
 )
 
-STRATEGIES: Mapping[str, Strategy[Any, Any]] = {strategy.name: strategy for strategy in _ALL}
+STRATEGIES: Registry = {strategy.name: strategy for strategy in _ALL}
 """By canonical name. The first is what a session thinks by where no strategy is named."""
 
 DEFAULT_STRATEGY = AUTO
@@ -74,15 +74,3 @@ COMPARED: Mapping[str, str] = {
     "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
 }
 """The strategies that are compared where none is named, by what the problems need."""
-
-
-def resolve(name: str, strategies: Registry = STRATEGIES) -> Strategy[Any, Any]:
-    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
-
-    Args:
-        strategies: Where to look, by canonical name.
-
-    Raises:
-        UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
-    """
-    return get_strategy(name, strategies, option="strategy")

@@ -20,7 +20,7 @@ from msgspec import Struct
 from ..core.budget import Usage
 from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
 from ..core.registry import Registry
-from ..core.text import beginning
+from ..core.text import cut
 from ..engine import journal
 from ..engine.follow import Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
@@ -188,7 +188,7 @@ def _asked_document(performed: Performed) -> Data:
 def _bound(value: Any) -> Any:
     match value:
         case str():
-            return value if len(value) <= MAX_TEXT_CHARS else beginning(value, MAX_TEXT_CHARS)
+            return cut(value, MAX_TEXT_CHARS)
         case list():
             return [_bound(entry) for entry in value[:MAX_ENTRIES]]
         case Mapping():

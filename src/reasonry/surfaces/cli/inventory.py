@@ -10,9 +10,10 @@ from cyclopts import Parameter
 from ...app.installed import describe_plugins
 from ...core.describe import describe
 from ...core.describe import diagram as draw_diagram
+from ...core.registry import resolve
 from ...errors import NotFoundError, UsageError
 from ...extras import has_extra
-from ...strategies import COMPARED, resolve
+from ...strategies import COMPARED
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present

@@ -13,12 +13,11 @@ from starlette.responses import Response
 from ...app.allow_list import AllowList
 from ...core.composition import read_composition
 from ...core.describe import describe, diagram
-from ...core.registry import Registry, strategies_at_hand
+from ...core.registry import Registry, resolve, strategies_at_hand
 from ...engine.allowance import DAY_MS
 from ...errors import NotFoundError, UsageError
 from ...ids import now_ms
 from ...records import QueueStatus, UsageTotal
-from ...strategies import resolve
 from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply

@@ -14,7 +14,7 @@ from typing import Any
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...core.registry import Registry
-from ...core.text import beginning, clip, inert
+from ...core.text import clip, cut, inert
 from ...errors import ReasonryError
 from ...masking import SECRETS
 from ..present import masked_output
@@ -203,7 +203,7 @@ def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
     kind, title = heading(arguments, document)
     title = inert(title.replace("\n", " "))
     head = f"\x1b[{_COLOURS[kind]}m{title}\x1b[0m" if colour else title
-    text = beginning(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
+    text = cut(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
     return "\n".join(["", head, *(f"  {inert(line)}" for line in text.split("\n"))]) + "\n"
 
 

@@ -29,7 +29,7 @@ from ....core.problem import (
     with_quoted,
     without_quoted,
 )
-from ....core.text import beginning
+from ....core.text import cut
 from ....core.toolcard import ToolCard
 from ....errors import UsageError
 from ....tools.catalog import CallersTool
@@ -223,14 +223,14 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
     """Yield what was said, called and brought, with the message that has it."""
     called = dict[str, str]()
     for message in messages:
-        text, name = beginning(message.text, MAX_TURN_CHARS), beginning(message.name or "", 64).strip()
+        text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
         if message.role == "tool":
             yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {text}"
         elif message.role in ("user", "assistant") and text.strip():
             yield message, f"{message.role}{f' ({name})' if name else ''}: {text}"
         for call in message.tool_calls or ():
             called[call.id] = f"{call.function.name}({call.function.arguments})"
-            yield message, f"assistant called: {beginning(called[call.id], MAX_TURN_CHARS)}"
+            yield message, f"assistant called: {cut(called[call.id], MAX_TURN_CHARS)}"
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
@@ -437,7 +437,7 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
     fields = {name for name in body.keys() - {*form.__struct_fields__} if body[name] is not None}
     kinds = {tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)}
     found = ("without effect here: ", fields), ("tools: only functions are served, not ", kinds)
-    return [about + beginning(", ".join(sorted(names)), MAX_SHOWN_CHARS) for about, names in found if names]
+    return [about + cut(", ".join(sorted(names)), MAX_SHOWN_CHARS) for about, names in found if names]
 
 
 def _is_other_tool(tool: Any) -> bool:
