@@ -310,7 +310,7 @@ def test_a_run_is_its_events_and_where_it_stands_is_data(strategy: Strategy[Any,
         assert dump_snapshot(loaded) == data
         if snapshot is played.snapshots[-1]:
             continue
-        stage = strategy.stage(snapshot.stage)
+        stage = strategy.by_name[snapshot.stage]
         first, again = (run_stage(stage, _entry(one), one.rounds_had) for one in (snapshot, loaded))
         assert first.request is not None
         assert again.request is not None

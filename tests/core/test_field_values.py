@@ -105,7 +105,7 @@ def test_fields_are_found_whatever_the_spelling_of_their_names() -> None:
 
 
 def test_a_blank_field_that_may_not_be_blank_counts_as_left_out() -> None:
-    fields = STRATEGIES["tree_of_thoughts"].stage("branch_evaluation").fields
+    fields = STRATEGIES["tree_of_thoughts"].by_name["branch_evaluation"].fields
     for blank in (None, "", "  "):
         assert read_data({"score": blank}, fields) == {}
     assert read_data({"note": None}, fields) == {"note": None}

@@ -102,7 +102,7 @@ def test_beginning_walks_to_the_first_stage_that_asks() -> None:
     (one,) = step.effects
     assert one.id == "e1"
     assert isinstance(one.effect, Ask)
-    assert one.effect.form == small.stage("ask").form
+    assert one.effect.form == small.by_name["ask"].form
 
 
 def test_a_stage_that_wants_nothing_is_passed_through() -> None:
@@ -259,7 +259,7 @@ def test_every_question_has_a_limit_on_its_reply() -> None:
     small = strategy(Ask("?"))
     (one,) = begin(small, "P").effects
     assert isinstance(one.effect, Ask)
-    assert one.effect.max_output_tokens == small.stage("ask").max_output_tokens == LONG_REPLY
+    assert one.effect.max_output_tokens == small.by_name["ask"].max_output_tokens == LONG_REPLY
 
 
 def test_a_cut_off_reply_does_not_reach_a_reader_that_would_take_half_of_it() -> None:

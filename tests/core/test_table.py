@@ -34,7 +34,7 @@ def test_a_table_becomes_a_strategy_for_guided_use() -> None:
     strategy = read_table(GOOD)
     assert strategy.edges == (("reading", "faults"), ("reading", "verdict"), ("faults", "verdict"))
     assert (strategy.first, strategy.title, strategy.is_driven) == ("reading", "Code review", False)
-    fields = {one.name: one.required for one in strategy.stage("faults").fields}
+    fields = {one.name: one.required for one in strategy.by_name["faults"].fields}
     assert fields == {"severity": True, "where": False}
 
 

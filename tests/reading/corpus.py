@@ -166,7 +166,7 @@ def measure(line: Line) -> Found:
     strategy, snapshot, question = asked
     assert isinstance(question.effect, Ask), "as it was chosen"
     reply = Answered(_reply(line, question.effect), truncated=line.setting.cut)
-    reading = read_reply(strategy.stage(question.stage), snapshot.state, question.effect, (reply,))
+    reading = read_reply(strategy.by_name[question.stage], snapshot.state, question.effect, (reply,))
     if reading.refusal is not None:
         return Found(line, "refused" if line.asked_again is None else "asked again", reading.refusal)
     if line.reads is None:
@@ -213,7 +213,7 @@ def ask(line: Line) -> tuple[Strategy[Any, Any], Snapshot, Pending] | None:
     """Return the question a line answers, and the strategy and the run that ask it; None: it is not asked."""
     name, _, stage = line.stage.partition(".")
     strategy = STRATEGIES[name]
-    if stage not in strategy.by_name or strategy.stage(stage).value_type is None:
+    if stage not in strategy.by_name or strategy.by_name[stage].value_type is None:
         return None
     played = (_played(line, strategy, stage, seed) for seed in (None, *range(SEEDS)))
     return next((found for found in played if found is not None), None)
@@ -272,7 +272,7 @@ def _event(
 def _example(strategy: Strategy[Any, Any], snapshot: Snapshot, one: Pending) -> Mapping[str, Any] | None:
     """Return the example of the stage that asks, in the run or in one inside it."""
     if one.stage in strategy.by_name:
-        return strategy.stage(one.stage).example
+        return strategy.by_name[one.stage].example
     inner = [waiting.child for waiting in snapshot.pending if waiting.child is not None]
     found = (_example(STRATEGIES[child.strategy], child, one) for child in inner)
     return next((example for example in found if example is not None), None)

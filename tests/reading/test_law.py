@@ -71,7 +71,7 @@ def plain_replies(form: str) -> tuple[tuple[dict[str, Any], Any], ...]:
     asked = question(form)
     assert asked is not None
     strategy, _, pending = asked
-    stage, schema = strategy.stage(pending.stage), schema_of(form)
+    stage, schema = strategy.by_name[pending.stage], schema_of(form)
     made_up = (fill(schema, random.Random(seed), whole=True) for seed in range(30))
     found = []
     for data in (dict(stage.example or {}), *made_up):
@@ -95,7 +95,7 @@ def read(form: str, text: str, *, truncated: bool = False) -> tuple[Any, str]:
     strategy, snapshot, pending = asked
     assert isinstance(pending.effect, Ask)
     reply = Answered(text, truncated=truncated)
-    reading = read_reply(strategy.stage(pending.stage), snapshot.state, pending.effect, (reply,))
+    reading = read_reply(strategy.by_name[pending.stage], snapshot.state, pending.effect, (reply,))
     if reading.refusal is not None:
         return None, reading.refusal
     return msgspec.to_builtins(reading.value), reading.mode

@@ -118,7 +118,7 @@ def test_every_strategy_gives_the_text_of_an_open_task_as_it_was_written(name: s
     options = msgspec.convert(given, strategy.options)
     step = begin(strategy, PROBLEM, options, strategies=STRATEGIES)
     while waiting := open_effects(step.snapshot):
-        stage = strategy.stage(waiting[0].stage)
+        stage = strategy.by_name[waiting[0].stage]
         reply = text if stage.name == WRITES[name] else json.dumps(dict(stage.example or {}))
         event = Answered(reply) if isinstance(waiting[0].effect, Ask) else ToolReturned("a passage")
         step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)

@@ -379,7 +379,7 @@ def read(strategy: Strategy, stage: str, problem: str, text: str) -> set[str] | 
     asked = question(f"{strategy.name}.{stage}", problem)
     if asked is None or not isinstance(asked[2].effect, Ask):
         return None
-    reading = read_reply(strategy.stage(stage), asked[1].state, asked[2].effect, (Answered(text),))
+    reading = read_reply(strategy.by_name[stage], asked[1].state, asked[2].effect, (Answered(text),))
     if reading.refusal is not None:
         return None
     return set(re.findall(r"\w+", "\n".join(strings(msgspec.to_builtins(reading.value)))))

@@ -1137,7 +1137,7 @@ def test_it_goes_by_both_names() -> None:
     ],
 )
 def test_a_reason_stands_before_its_verdict_in_form_and_prompt(stage: str, first: str, then: str) -> None:
-    fields = list(ANALYSIS.stage(stage).form["properties"])
+    fields = list(ANALYSIS.by_name[stage].form["properties"])
     assert fields.index(first) < fields.index(then)
     walked = analyse(
         candidate_plans=2, focused_answer_type="yes/no", script={"focused_answer": {"value": "Yes"}}

@@ -243,9 +243,12 @@ def test_a_check_that_cannot_be_read_leaves_the_answer_unchecked() -> None:
 def test_the_reason_stands_before_the_verdict_in_every_prompt_and_form() -> None:
     assert CHECK.index('"reason"') < CHECK.index('"correct"')
     assert REPAIR.index('"reasoning"') < REPAIR.index('"answer"')
-    properties = list(CHAIN_OF_THOUGHT.stage("answer_verification").form["properties"])
+    properties = list(CHAIN_OF_THOUGHT.by_name["answer_verification"].form["properties"])
     assert properties == ["reason", "correct", "answer"]
-    assert list(CHAIN_OF_THOUGHT.stage("sequential_reasoning").form["properties"])[:2] == ["steps", "answer"]
+    assert list(CHAIN_OF_THOUGHT.by_name["sequential_reasoning"].form["properties"])[:2] == [
+        "steps",
+        "answer",
+    ]
 
 
 def test_a_model_that_fails_ends_the_run_with_its_code() -> None:

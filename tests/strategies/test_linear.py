@@ -376,5 +376,5 @@ def test_every_question_ends_with_a_form_in_json() -> None:
         ),
     )
     for one in walked.performed:
-        assert list(shown_form(one.effect.prompt)) == list(LINEAR.stage(one.stage).form["properties"])
+        assert list(shown_form(one.effect.prompt)) == list(LINEAR.by_name[one.stage].form["properties"])
     assert len({one.facts["kind"] for one in walked.asks}) == 8

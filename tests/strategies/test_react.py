@@ -364,7 +364,7 @@ def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached
 
 
 def test_the_reply_form_is_a_plain_json_schema() -> None:
-    form = REACT.stage("reasoning_update").form
+    form = REACT.by_name["reasoning_update"].form
     assert form is not None
     assert form["required"] == ["thought", "actions", "answer"], "providers want every property"
     assert "$ref" not in json.dumps(form)

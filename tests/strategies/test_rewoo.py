@@ -101,7 +101,7 @@ def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -
     assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy"})
     assert (walked.conclusion.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
     for stage, first in (("solving_phase", "reasoning"), ("working_phase", "thought")):
-        form = REWOO.stage(stage).form
+        form = REWOO.by_name[stage].form
         assert form is not None
         assert next(iter(form["properties"])) == first
 

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from ..errors import IllegalTransitionError, InvalidStrategyError
 from ..reading.fit import Unreadable
-from ..reading.names import did_you_mean, find_name
 from .bodies import Body, Conclusion, Move, go
 from .details import Details
 from .effects import Ask
@@ -309,31 +308,13 @@ class Strategy(Generic[S, O]):
             return phase
         return "completed" if status == "done" else "error"
 
-    def stage(self, name: str) -> Stage[S]:
-        """Return the row called `name`.
-
-        Raises:
-            IllegalTransitionError: There is no such stage.
-        """
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise IllegalTransitionError(
-                f"{self.name} has no stage {name!r}.{did_you_mean(name, self.by_name)}",
-                choices=list(self.by_name),
-            ) from None
-
-    def find_stage(self, name: str) -> str:
-        """Return the stage that a name spells, whatever its case, spaces and dashes; the name itself if it is none."""
-        return name if name in self.by_name else find_name(name, self.by_name) or name
-
     def check_move(self, stage: str, to: str) -> None:
         """Check that the table has an edge.
 
         Raises:
             IllegalTransitionError: It has not; `choices` has the legal stages.
         """
-        legal = self.stage(stage).ways
+        legal = self.by_name[stage].ways
         if to not in legal:
             choices = ", ".join(legal) if legal else "none: it is the last stage"
             raise IllegalTransitionError(

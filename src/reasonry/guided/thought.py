@@ -214,7 +214,7 @@ def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[st
     Args:
         already: Stages whose guidance is not repeated.
     """
-    names = (stage, *strategy.stage(stage).to)
+    names = (stage, *strategy.by_name[stage].to)
     return {name: strategy.by_name[name].guidance for name in names if name not in already}
 
 
@@ -256,7 +256,7 @@ def settle_fields(
     """
     if call.stage is None and call.data is None and not others:
         return call, []
-    names = [strategy.find_stage(name) for name in stages_named(call)]
+    names = [find_name(name, strategy.by_name) or name for name in stages_named(call)]
     stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
     fields = _fields_of(stages if names else strategy.stages)
     data = _by_stage(call.data or {}, stages)

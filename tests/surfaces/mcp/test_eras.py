@@ -77,7 +77,7 @@ async def _walk(client: Any, name: str) -> None:
         session = reply["sessionId"]
         assert reply["stage"] == stage
         nexts = [one["name"] for one in reply["nextStages"]]
-        assert nexts == list(strategy.stage(stage).to)
+        assert nexts == list(strategy.by_name[stage].to)
         far = [one.name for one in strategy.stages if one.name not in (*nexts, stage)]
         illegal = next((one for one in far if not _is_filled(strategy, stage, one)), None)
         if illegal is not None:
@@ -96,16 +96,18 @@ def _is_filled(strategy: Strategy[Any, Any], stage: str, to: str) -> bool:
     ways = [[stage]]
     while ways and not any(way[-1] == to for way in ways):
         passed = {name for way in ways for name in way}
-        ways = [[*way, after] for way in ways for after in strategy.stage(way[-1]).to if after not in passed]
+        ways = [
+            [*way, after] for way in ways for after in strategy.by_name[way[-1]].to if after not in passed
+        ]
     shortest = [way for way in ways if way[-1] == to]
-    between = [field for way in shortest for name in way[1:-1] for field in strategy.stage(name).fields]
+    between = [field for way in shortest for name in way[1:-1] for field in strategy.by_name[name].fields]
     return len(shortest) == 1 and not any(field.required for field in between)
 
 
 async def _think(
     client: Any, name: str, stage: str, session: str | None, number: int, **more: Any
 ) -> dict[str, Any]:
-    fields = {one.name: sample(one.schema) for one in STRATEGIES[name].stage(stage).fields if one.required}
+    fields = {one.name: sample(one.schema) for one in STRATEGIES[name].by_name[stage].fields if one.required}
     if "planning" in fields:
         fields["planning"] = [{"description": "Conclusion", "status": "Done"}]
     begin = {"strategy": name} if session is None else {"sessionId": session}
