@@ -40,9 +40,9 @@ born]
 ```"""
     )
     assert calls == (
-        PlannedCall("#E1", "search", "who wrote Emma", "Find the author."),
-        PlannedCall("#E2", "search", "where was #E1\nborn", "Find her birthplace."),
-        PlannedCall("#E3", "search", "population of #E2"),
+        PlannedCall(id="#E1", tool="search", input="who wrote Emma", plan="Find the author."),
+        PlannedCall(id="#E2", tool="search", input="where was #E1\nborn", plan="Find her birthplace."),
+        PlannedCall(id="#E3", tool="search", input="population of #E2"),
     )
 
 
@@ -197,11 +197,20 @@ def test_evidence_is_put_in_once() -> None:
 
 def test_a_deeply_nested_input_is_a_fault_and_no_crash() -> None:
     deep = '{"q": ' + "[" * 400 + "]" * 400 + "}"
-    assert plan_fault([PlannedCall("#E1", "search", deep)], [CARD]) == "#E1: the input is nested too deeply"
+    assert (
+        plan_fault([PlannedCall(id="#E1", tool="search", input=deep)], [CARD])
+        == "#E1: the input is nested too deeply"
+    )
 
 
 def test_an_input_is_the_one_argument_or_an_object() -> None:
-    assert call_arguments(CARD, PlannedCall("#E1", "search", "cats"), {}) == {"q": "cats"}
-    assert call_arguments(CARD, PlannedCall("#E1", "search", '{"q": "cats"}'), {}) == {"q": "cats"}
-    assert call_arguments(CARD, PlannedCall("#E1", "search", '{"cats": 1}'), {}) == {"q": '{"cats": 1}'}
-    assert call_arguments(CARD, PlannedCall("#E1", "search", {"q": "#E2"}), {"#E2": "x"}) == {"q": "x"}
+    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input="cats"), {}) == {"q": "cats"}
+    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input='{"q": "cats"}'), {}) == {
+        "q": "cats"
+    }
+    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input='{"cats": 1}'), {}) == {
+        "q": '{"cats": 1}'
+    }
+    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input={"q": "#E2"}), {"#E2": "x"}) == {
+        "q": "x"
+    }

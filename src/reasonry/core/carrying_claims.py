@@ -85,37 +85,27 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
     weighed: list[tuple[int, int, str, int]] = []
     known, last = set[str](), len(thoughts) - 1
     revised = {thought.revises for thought in thoughts}
-    later = _later_figures(thoughts)
+    named = [
+        frozenset[str]() if _is_beside(each, thoughts[last]) else _figures(each.text).keys()
+        for each in thoughts
+    ]
     for place, thought in enumerate(thoughts):
         if thought.number in revised:
             continue
-        is_beside, is_problem = _is_beside(thought, thoughts[last]), place == 0 < last
-        if thought.evidence != "ran" and not is_problem:
+        if thought.evidence != "ran" and not place == 0 < last:
+            is_beside = _is_beside(thought, thoughts[last])
             weight = 4 * (thought.evidence == "assumed") + (place == last) - 4 * is_beside
-            weighed += [
-                (weight + own, place, clause, thought.number)
-                for clause, own in _weigh_clauses(thought.text, known, later[place])
-            ]
-        known |= set[str]() if is_beside else _figures(thought.text).keys()
-    taken, counts, named = list[tuple[str, int]](), Counter[int](), set[str]()
+            clauses = _weigh_clauses(thought.text, known, set[str]().union(*named[place + 1 :]))
+            weighed += [(weight + own, place, clause, thought.number) for clause, own in clauses]
+        known |= named[place]
+    taken, counts, shown = list[tuple[str, int]](), Counter[int](), set[str]()
     for _, place, clause, number in sorted(weighed, key=lambda found: (-found[0], -found[1])):
         figures = _figures(clause).keys()
-        if counts[place] < MAX_OF_A_THOUGHT and len(taken) < count and named.isdisjoint(figures):
+        if counts[place] < MAX_OF_A_THOUGHT and len(taken) < count and shown.isdisjoint(figures):
             counts[place] += 1
-            named |= figures
+            shown |= figures
             taken.append((clause, number))
     return taken
-
-
-def _later_figures(thoughts: Sequence[QuotedThought]) -> list[Set[str]]:
-    """Return the figures that the thoughts after each one name, without those on branches left aside."""
-    later: list[Set[str]] = []
-    named: Set[str] = frozenset()
-    for thought in reversed(thoughts):
-        later.append(named)
-        if not _is_beside(thought, thoughts[-1]):
-            named = named | _figures(thought.text).keys()
-    return later[::-1]
 
 
 def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
@@ -126,20 +116,21 @@ def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
 def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[str, int]]:
     """Return the clauses of a thought that claim something, each with what it carries."""
     found = [clause.strip() for clause in _CLAUSE_END.split(text)]
-    pieces = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
-    clauses = [piece.strip().rstrip(",;") for split in pieces for piece in split if piece.strip()]
-    clauses = [clause for clause in clauses if not clause.endswith("?")]
-    figures = [_figures(clause) for clause in clauses]
-    used = [own.keys() & later - known for own in figures]
-    totals = {figures[place][figure][1] for place, found in enumerate(used) for figure in found}
-    parts = [
-        max((value for value, unit in own.values() if unit in totals), default=0.0) if not found else 0.0
-        for own, found in zip(figures, used, strict=True)
-    ]
-    weighed = []
-    for clause, own, found, part in zip(clauses, figures, used, parts, strict=True):
-        weight = 2 * bool(own.keys() - known) + 2 * bool(found) + bool(_STRONG.search(clause))
-        weight += (1 + (part == max(parts))) * bool(part)
+    split = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
+    pieces = [piece.strip().rstrip(",;") for parts in split for piece in parts]
+    clauses = {piece: _figures(piece) for piece in pieces if not piece.endswith("?")}
+    carried = later - known
+    units = {own[figure][1] for own in clauses.values() for figure in own.keys() & carried}
+    parts = {
+        clause: max((value for value, unit in own.values() if unit in units), default=0.0)
+        for clause, own in clauses.items()
+        if not own.keys() & carried
+    }
+    weighed: list[tuple[str, int]] = []
+    for clause, own in clauses.items():
+        part = parts.get(clause, 0.0)
+        weight = 2 * bool(own.keys() - known) + 2 * (clause not in parts) + bool(_STRONG.search(clause))
+        weight += (1 + (part == max(parts.values()))) if part else 0
         if weight and len(clause.split()) >= _LEAST_WORDS:
             weighed.append((clause, weight))
     return weighed

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
 from ..reading.fit import Unreadable, list_items
@@ -40,14 +41,13 @@ _WHY_KEYS = ("plan", *SYNONYMS["plan"])
 _LINE_END = lazy_pattern(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
-class PlannedCall(Struct, frozen=True, omit_defaults=True):
-    """One line of a plan: what is to be found out, and the call that finds it."""
+class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of the plan."""
 
-    id: str
-    """`#E1`, `#E2`, …"""
-    tool: str
-    input: str | dict[str, Any] = ""
-    plan: str = ""
+    id: Annotated[str, Meta(description="#E1, #E2, …")]
+    plan: Annotated[str, Meta(description="What this finds out.")] = ""
+    tool: Annotated[str, Meta(description="Name of a tool from the list.")]
+    input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
 
 
 def evidence_id(written: str) -> str | None:
@@ -81,7 +81,8 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
         if tool is None or end is None:
             return Unreadable(_head_fault(text, head, name, has_tool=tool is not None))
         why = _PLAN.split(text[start : head.start()])[-1].strip(" \n\t-*`_>")
-        calls.append(PlannedCall(name, tool["tool"], text[tool.end() : end].strip(), " ".join(why.split())))
+        inside = text[tool.end() : end].strip()
+        calls.append(PlannedCall(id=name, plan=" ".join(why.split()), tool=tool["tool"], input=inside))
         start = end + 1
     return tuple(calls)
 
@@ -112,48 +113,40 @@ def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, .
 
 def numbered_plan(text: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
     """Read a plan of numbered lines, each with one call, `2. Its county: search[county of #E1]`; None: it is none."""
-    calls: list[PlannedCall] = []
+    lines: list[str] = []
     for number, item in enumerate(list_items(text), 1):
-        heads = [match for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"])]
-        end = closing_bracket(item[heads[0].end() :]) if heads else None
-        if end is None:
+        start = next(
+            (match.start() for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"])), None
+        )
+        if start is None:
             return None
-        inside = item[heads[0].end() : heads[0].end() + end].strip()
-        why = item[: heads[0].start()].strip(" \n\t-*`_>:")
-        calls.append(PlannedCall(f"#E{number}", heads[0]["tool"], inside, why))
-    return tuple(calls) or None
+        lines.append(f"Plan: {item[:start].rstrip(' :')} #E{number} = {item[start:]}")
+    calls = parse_plan("\n".join(lines))
+    return None if isinstance(calls, Unreadable) else calls
 
 
 def _read_item(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
     """Return the calls of one item of a plan."""
-    if isinstance(item, Mapping):
-        plain = {plain_name(str(key)): value for key, value in item.items()}
-        why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")
-        named = [(key, value) for key, value in item.items() if re.fullmatch(r"#?E\d+", str(key))]
-        own, inner = named[0] if len(named) == 1 else (plain.get("id") or plain.get("evidence") or name, item)
-        texts = (value for value in plain.values() if isinstance(value, str) and _HEAD.search(value))
-        text = f"{evidence_id(str(own))} = {inner}" if isinstance(inner, str) else next(texts, None)
-        if text is None:
-            call = call_data(cards, inner)
-            if not isinstance(call, Written) or call.fault:
-                return ()
-            return (PlannedCall(evidence_id(str(own)) or str(own), call.tool, call.arguments, why),)
-        item = f"Plan: {why}\n{text}"
-    found = parse_plan(item) if isinstance(item, str) else None
-    return () if found is None or isinstance(found, Unreadable) else found
+    item = item if isinstance(item, Mapping) else {"": item}
+    plain = {plain_name(str(key)): value for key, value in item.items()}
+    why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")
+    text = next((value for value in plain.values() if isinstance(value, str) and _HEAD.search(value)), None)
+    if text is not None:
+        found = parse_plan(f"Plan: {why}\n{text}")
+        return () if isinstance(found, Unreadable) else found
+    named = [(key, value) for key, value in item.items() if re.fullmatch(r"#?E\d+", str(key))]
+    own, inner = named[0] if len(named) == 1 else (plain.get("id") or plain.get("evidence") or name, item)
+    call = call_data(cards, inner)
+    if not isinstance(call, Written) or call.fault:
+        return ()
+    own = evidence_id(str(own)) or str(own)
+    return (PlannedCall(id=own, plan=why, tool=call.tool, input=call.arguments),)
 
 
 def references(value: Any) -> tuple[str, ...]:
     """Return the evidence a call's input refers to, each once, in order."""
-    if isinstance(value, str):
-        found = [f"#E{int(match[1])}" for match in _REFERENCE.finditer(value)]
-    elif isinstance(value, Mapping):
-        found = [reference for item in value.values() for reference in references(item)]
-    elif isinstance(value, list | tuple):
-        found = [reference for item in value for reference in references(item)]
-    else:
-        found = []
-    return tuple(dict.fromkeys(found))
+    found = _REFERENCE.finditer(msgspec.json.encode(value).decode())
+    return tuple(dict.fromkeys(f"#E{int(match[1])}" for match in found))
 
 
 def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
@@ -230,22 +223,25 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
         for reference in wanted:
             if reference not in needs:
                 return f"{name} refers to {reference}, which is not in the plan ({', '.join(needs)})"
-    settled: set[str] = set()
-    while len(settled) < len(needs):
-        free = [name for name, wanted in needs.items() if name not in settled and settled.issuperset(wanted)]
-        if not free:
-            circle = ", ".join(name for name in needs if name not in settled)
-            return f"these calls wait for one another in a circle: {circle}"
-        settled.update(free)
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        circle = ", ".join(name for name in needs if name in error.args[1])
+        return f"these calls wait for one another in a circle: {circle}"
     return None
 
 
 def call_arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call that has no fault, with evidence put in."""
-    arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
-    if not isinstance(arguments, Unreadable):
-        arguments = matched_arguments(card, substitute(arguments, evidence))
+    arguments = _arguments(card, call, evidence)
     return {} if isinstance(arguments, Unreadable) else arguments
+
+
+def _arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
+    arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
+    if isinstance(arguments, Unreadable):
+        return arguments
+    return matched_arguments(card, substitute(arguments, evidence))
 
 
 def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
@@ -254,9 +250,7 @@ def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
     card = card_named(cards, call.tool)
     if card is None:
         return no_such_tool(cards, call.tool)
-    arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
-    if not isinstance(arguments, Unreadable):
-        arguments = matched_arguments(card, arguments)
+    arguments = _arguments(card, call, {})
     if isinstance(arguments, Unreadable):
         return arguments.reason
     return "the input is nested too deeply" if _is_deep(arguments) else None

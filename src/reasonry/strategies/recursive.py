@@ -18,13 +18,13 @@ nothing twice. Programs and questions have limits, which the model is told.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import ast
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
-from ..core.asking_programs import asking_program, last_signal, piece_of
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -54,6 +54,37 @@ PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
 """As much is shown of the problem, of a longer one its beginning and end, and of what a program printed."""
 MAX_CONTEXT_CHARS = 500_000
+
+_SIGNAL: Final = "<<signal>>"
+"""What begins the line in which a program asks, or ends with the answer."""
+_PROLOGUE: Final = """context = {context!r}
+_known, _asked = {known!r}, [0]
+
+def _locate(piece):
+    text = str(piece)
+    start = context.find(text)
+    return [start, len(text)] if text and start >= 0 else text[:{max_chars}]
+
+def ask_all(question, pieces):
+    pieces = list(pieces)
+    first = _asked[0]
+    _asked[0] = first + len(pieces)
+    if _asked[0] <= len(_known):
+        return _known[first:_asked[0]]
+    missing = [_locate(piece) for piece in pieces[max(0, len(_known) - first):]]
+    _signal("ask", str(question), missing)
+    raise RuntimeError("it waits for answers")
+
+def ask(question, piece=""):
+    return ask_all(question, [piece])[0]
+
+def final(answer):
+    _signal("final", str(answer))
+
+def _signal(*data):
+    print("\\n{signal}" + repr(data))
+
+"""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -110,12 +141,12 @@ def _question(s: State, task: str) -> Ask:
 
 def execute(s: State) -> Body:
     """o_t = run(c_t, C), with the answers to its questions so far."""
-    program = asking_program(s.programs[-1], s.context, s.known, PIECE_CHARS)
-    (output,) = yield from run_programs(s, {f"program-{len(s.programs)}": program})
-    printed, signal = last_signal(output.printed)
+    prologue = _PROLOGUE.format(context=s.context, known=list(s.known), max_chars=PIECE_CHARS, signal=_SIGNAL)
+    (output,) = yield from run_programs(s, {f"program-{len(s.programs)}": prologue + s.programs[-1]})
+    printed, signal = _last_signal(output.printed)
     match signal:
         case ("ask", str(question), [*pieces]):
-            waiting = tuple((question, piece_of(s.context, place, PIECE_CHARS)) for place in pieces)
+            waiting = tuple((question, _piece(s.context, place)) for place in pieces)
             return go(replace(s, waiting=waiting), "sub_questions")
         case ("final", str(answer)) if answer.strip():
             s, shown = replace(s, final=s.final.propose(answer.strip())), printed
@@ -125,6 +156,24 @@ def execute(s: State) -> Body:
     s = replace(s, outputs=(*s.outputs, shown))
     is_over = s.final.text is not None or len(s.programs) >= s.options.programs
     return go(s, "answer_formulation" if is_over else "exploration", Thought(shown or str(s.final.text)))
+
+
+def _last_signal(printed: str) -> tuple[str, Any]:
+    """Return what a program printed before its last signal, and that signal; None: it gave none."""
+    before, _, last = printed.rpartition(f"\n{_SIGNAL}")
+    try:
+        return before, ast.literal_eval(last.partition("\n")[0])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return printed, None
+
+
+def _piece(context: str, place: Any) -> str:
+    """Return a piece that a program asks about: a place of the context, or a text of its own."""
+    match place:
+        case [int(start), int(length)]:
+            return cut(context[start : start + length], PIECE_CHARS)
+        case _:
+            return cut(str(place), PIECE_CHARS)
 
 
 def answer_sub_questions(s: State) -> Body:

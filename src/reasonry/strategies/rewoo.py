@@ -100,19 +100,10 @@ class Options(AnswerOptions, frozen=True):
     max_evidence_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 8_000
 
 
-class CallReply(Struct, frozen=True, kw_only=True):
-    """One call of the plan."""
-
-    id: Annotated[str, Meta(description="#E1, #E2, …")]
-    plan: Annotated[str, Meta(description="What this finds out.")] = ""
-    tool: Annotated[str, Meta(description="Name of a tool from the list.")]
-    input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
-
-
 class CallPlan(Struct, frozen=True):
     """The plan."""
 
-    calls: Annotated[tuple[CallReply, ...], Meta(min_length=1, description="All calls.")]
+    calls: Annotated[tuple[PlannedCall, ...], Meta(min_length=1, description="All calls.")]
 
 
 class WorkerReply(Struct, frozen=True, kw_only=True):
@@ -177,8 +168,10 @@ def _plans(
         return
     reading = parse.read_form(text, CallPlan)
     if not isinstance(reading, Unreadable):
-        named = [(evidence_id(call.id) or call.id, call) for call in reading[0].calls]
-        yield tuple(PlannedCall(name, call.tool, call.input, call.plan) for name, call in named), reading[1]
+        yield (
+            tuple(replace(call, id=evidence_id(call.id) or call.id) for call in reading[0].calls),
+            reading[1],
+        )
     for value, rung in json_values(text):
         if calls := planned_calls(value, cards):
             yield calls, rung
