@@ -184,13 +184,25 @@ def quotation(answer: str) -> str:
 
 
 def conclude_answer(
-    final: FinalAnswer, document: dict[str, Any], reason: str = "success", detail: str = ""
+    final: FinalAnswer,
+    document: dict[str, Any],
+    *,
+    so_far: str | None = None,
+    cut: tuple[str, str] | None = None,
 ) -> Conclusion:
-    """Return the conclusion that rests on an answer; where it is doubted, it says that its repairs are used up."""
-    if final.verification == "doubted" and reason == "success":
-        reason, detail = "max_repairs", final.objections[-1]
-    certainty = "proved" if final.verification == "proved" else "given"
-    return Conclusion(final.text, reason, detail, document, certainty=certainty)
+    """Return the conclusion that rests on an answer; where it is doubted, it says that its repairs are used up.
+
+    Args:
+        so_far: What to give before there is an answer, if anything.
+        cut: The reason and the detail of a strategy that was cut short, which do not count where its answer is proved.
+    """
+    if final.text is None and not final.objections:
+        return Conclusion(so_far, document=document)
+    if final.verification == "proved":
+        return Conclusion(final.text, document=document, certainty="proved")
+    if final.verification == "doubted":
+        cut = "max_repairs", final.objections[-1]
+    return Conclusion(final.text, *(cut or ("success", "")), document, certainty="given")
 
 
 def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:
@@ -262,35 +274,42 @@ def settle_checked_answer(
 
 def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:
     """Ask for an answer; where no reply can be read, take the best there is."""
-    try:
-        (reply,) = yield request(state, question)
-    except EffectFailed as lost:
-        final = None
-        if lost.failure.code == UNREADABLE:
-            final = state.final.fall_back(
-                best, f"no reply to the last question could be read: {lost.failure.message}"
-            )
-        if final is None:
-            raise
-        return replace(state, final=final), (Thought(final.unchecked, data={"answer": final.text}),)
-    found: AnswerReply | CheckReply = reply.value
+    state, found = yield from ask_or_fall_back(state, question, best, "the last question")
+    if found is None:
+        return state, (Thought(state.final.unchecked, data={"answer": state.final.text}),)
     why = found.reason if isinstance(found, CheckReply) else found.reasoning
     thought = Thought(why or found.text, data={"answer": found.text})
     return replace(state, final=state.final.propose(found.text)), (thought,)
+
+
+def ask_or_fall_back(
+    state: Any, question: Ask, best: str | None, name: str, *thoughts: Thought
+) -> Generator[Request, Any, tuple[Any, Any]]:
+    """Ask, and return the state with what was read; where no reply can be read, with the best answer, and None.
+
+    Args:
+        best: What the strategy has worked out so far, if that is an answer.
+        name: What was asked, as the reason for the answer's being unchecked has it.
+        thoughts: To record.
+    """
+    try:
+        (reply,) = yield request(state, *thoughts, question)
+    except EffectFailed as lost:
+        why = f"no reply to {name} could be read: {lost.failure.message}"
+        final = state.final.fall_back(best, why) if lost.failure.code == UNREADABLE else None
+        if final is None:
+            raise
+        return replace(state, final=final), None
+    return state, reply.value
 
 
 def _review_answer(
     state: Any, question: Ask, thoughts: tuple[Thought, ...]
 ) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
     """Have the author look at the answer; where no reply can be read, it stays as it is, unchecked."""
-    try:
-        (reply,) = yield request(state, *thoughts, question)
-    except EffectFailed as lost:
-        if lost.failure.code != UNREADABLE:
-            raise
-        why = f"no reply to its check could be read: {lost.failure.message}"
-        return replace(state, final=state.final.leave_unchecked(why)), (Thought(f"Unchecked: {why}"),)
-    found: CheckReply = reply.value
+    state, found = yield from ask_or_fall_back(state, question, state.final.text, "its check", *thoughts)
+    if found is None:
+        return state, (Thought(f"Unchecked: {state.final.unchecked}"),)
     final = state.final.apply_review(found, state.options.max_repairs)
     data: dict[str, Any] = {"correct": final.verification == "reviewed"}
     if final.verification == "unchecked":

@@ -183,12 +183,8 @@ def conclude(state: State) -> Conclusion:
     """Return the answer and how it was checked; before there is one, the last step."""
     final = state.final
     document = {"steps": list(state.steps), **final.document}
-    if final.text is None and not final.objections:
-        return Conclusion(state.steps[-1] if state.steps else None, document=document)
-    if not state.done and final.verification not in ("doubted", "proved"):
-        detail = f"the reasoning was cut after {len(state.steps)} steps"
-        return conclude_answer(final, document, "max_steps", detail)
-    return conclude_answer(final, document)
+    cut = None if state.done else ("max_steps", f"the reasoning was cut after {len(state.steps)} steps")
+    return conclude_answer(final, document, so_far=state.steps[-1] if state.steps else None, cut=cut)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

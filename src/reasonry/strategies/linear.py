@@ -32,15 +32,15 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import (
-    UNREADABLE,
     AnswerOptions,
     AnswerReply,
     AnswerState,
     FinalAnswer,
+    ask_or_fall_back,
     conclude_answer,
     settle_answer,
 )
-from ..core.bodies import Body, Conclusion, EffectFailed, Move, Thought, go, request
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
 from ..core.strategy import (
@@ -320,15 +320,11 @@ def test(s: State) -> Body:
         if ruled.text is None:
             refuted = HypothesisTest(holds=False, reason=ruled.objections[-1])
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
-    try:
-        (reply,) = yield request(s, _question(s, "test", TEST))
-    except EffectFailed as lost:
-        if lost.failure.code != UNREADABLE:
-            raise
-        why = f"no reply to the test of the hypothesis could be read: {lost.failure.message}"
-        final = s.final.fall_back(s.answer or s.hypothesis, why)
-        return _record(replace(s, final=final, holds=None), "solution_finalization", f"Unchecked: {why}")
-    return _record_test(s, reply.value)
+    best, question = s.answer or s.hypothesis, _question(s, "test", TEST)
+    s, found = yield from ask_or_fall_back(s, question, best, "the test of the hypothesis")
+    if found is None:
+        return _record(replace(s, holds=None), "solution_finalization", f"Unchecked: {s.final.unchecked}")
+    return _record_test(s, found)
 
 
 def _record_test(s: State, found: HypothesisTest) -> Move:
@@ -365,12 +361,10 @@ def conclude(state: State) -> Conclusion:
     final = state.final
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
-    if final.text is None and not final.objections:
-        return Conclusion(state.answer or state.hypothesis or _latest_thought(state), document=document)
-    if state.holds is False and final.verification != "proved":
-        detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
-        return conclude_answer(final, document, "max_hypotheses", detail)
-    return conclude_answer(final, document)
+    so_far = state.answer or state.hypothesis or _latest_thought(state)
+    detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
+    cut = ("max_hypotheses", detail) if state.holds is False else None
+    return conclude_answer(final, document, so_far=so_far, cut=cut)
 
 
 def _latest_thought(state: State) -> str | None:

@@ -27,15 +27,15 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.answering import (
-    UNREADABLE,
     AnswerOptions,
     AnswerReply,
     AnswerState,
+    ask_or_fall_back,
     conclude_answer,
     repair_or_fail,
     verify_answer,
 )
-from ..core.bodies import Body, Conclusion, EffectFailed, Request, Thought, go, request, stay
+from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.plan import (
@@ -235,17 +235,11 @@ def conclusion_so_far(state: State) -> Conclusion:
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
-    try:
-        (reply,) = yield request(state, question)
-    except EffectFailed as lost:
-        final = None
-        if lost.failure.code == UNREADABLE and any(step.result for _, step in number_steps(state.plan)):
-            why = f"the plan was not worked off; no reply to the next thought could be read: {lost.failure.message}"
-            final = state.final.fall_back(state.thoughts[-1].current_thinking, why)
-        if final is None:
-            raise
-        return replace(state, final=final), Thought(f"Unchecked: {final.unchecked}")
-    thought: PlannedThought = reply.value
+    has_result = any(step.result for _, step in number_steps(state.plan))
+    best = state.thoughts[-1].current_thinking if has_result else None
+    state, thought = yield from ask_or_fall_back(state, question, best, "the next thought")
+    if thought is None:
+        return state, Thought(f"Unchecked: {state.final.unchecked}")
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:
         state = replace(state, final=state.final.propose(_solution(state)))

@@ -151,9 +151,7 @@ class Profile(Struct, frozen=True):
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         so_far = "\n\n".join(state.worked) if self.joins else state.draft
-        if state.final.text is None and so_far and not state.final.objections:
-            return Conclusion(so_far, document=document)
-        return conclude_answer(state.final, document)
+        return conclude_answer(state.final, document, so_far=so_far)
 
     def _task(self, row: int, *below: str) -> str:
         """Return what a stage asks: its guidance, with what it is about and the form of the reply below."""

@@ -249,10 +249,10 @@ class ReactDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    if state.answered_at_limit:
-        detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-        return conclude_answer(state.final, document, "max_steps", detail)
-    return conclude_answer(state.final, document)
+    detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
+    return conclude_answer(
+        state.final, document, cut=("max_steps", detail) if state.answered_at_limit else None
+    )
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:

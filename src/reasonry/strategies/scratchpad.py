@@ -165,13 +165,10 @@ def conclude(state: State) -> Conclusion:
     """Return the result; before there is one, the variables as they stand."""
     final = state.final
     document = {"steps": state.steps, "state_variables": state.variables, **final.document}
-    answer = final.text
-    if answer is None and state.steps and state.variables and not final.objections:
-        answer = _format_variables(state.variables)
-    if state.steps >= state.options.max_steps and not (state.finished or final.verification == "proved"):
-        detail = f"the computation was cut after {state.steps} steps"
-        return conclude_answer(replace(final, text=answer), document, "max_steps", detail)
-    return conclude_answer(replace(final, text=answer), document)
+    so_far = _format_variables(state.variables) if state.steps and state.variables else None
+    is_cut = state.steps >= state.options.max_steps and not state.finished
+    cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None
+    return conclude_answer(final, document, so_far=so_far, cut=cut)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

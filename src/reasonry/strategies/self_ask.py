@@ -234,12 +234,9 @@ def conclude(state: State) -> Conclusion:
     final = state.final
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **final.document}
-    if final.text is None and not final.objections:
-        return Conclusion(state.thought if state.hops and state.thought else None, document=document)
-    if state.question is not None and final.verification != "proved":
-        detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
-        return conclude_answer(final, document, "max_questions", detail)
-    return conclude_answer(final, document)
+    detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
+    cut = None if state.question is None else ("max_questions", detail)
+    return conclude_answer(final, document, so_far=state.thought if state.hops else None, cut=cut)
 
 
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
