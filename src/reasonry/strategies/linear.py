@@ -25,7 +25,7 @@ hypotheses used up to a solution. A hypothesis whose test cannot be read is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -180,6 +180,8 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     options: Options
     log: tuple[Thought, ...] = ()
     """Everything recorded; thought n of the session is `log[n - 1]`."""
+    lines: tuple[str, ...] = ()
+    """What a question shows of it: thoughts with their numbers, and what was said of them; no bookkeeping."""
     places: tuple[int, ...] = ()
     """Where in the session each thought stands that was generated, by its number; one that was replaced, its successor.
 
@@ -212,7 +214,7 @@ def plan(s: State) -> Body:
     (answer,) = yield request(s, _question(s, "plan", PLAN))
     reply: Approach = answer.value
     s = replace(s, expected=_count(reply.total_thoughts) or 1)
-    return _record(s, "thought_generation", reply.approach, data={"totalThoughts": s.expected})
+    return _record(s, "thought_generation", reply.approach, "Approach", data={"totalThoughts": s.expected})
 
 
 def think(s: State) -> Body:
@@ -221,7 +223,8 @@ def think(s: State) -> Body:
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
     (reply,) = yield request(s, _question(s, "think", THINK, left=left))
     s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
-    return _record(s, "thought_evaluation", reply.value.thought)
+    name = " ".join(["Thought", str(s.latest), *([f"({s.branch})"] if s.branch else [])])
+    return _record(s, "thought_evaluation", reply.value.thought, name)
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
@@ -251,7 +254,7 @@ def evaluate(s: State) -> Body:
     s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
     to = "continuation_decision" if reply.sound else "thought_revision"
     text = reply.reason or ("It holds." if reply.sound else "It does not hold.")
-    return _record(s, to, text, data={"sound": reply.sound})
+    return _record(s, to, text, "Evaluation", data={"sound": reply.sound})
 
 
 def revise(s: State) -> Body:
@@ -261,7 +264,9 @@ def revise(s: State) -> Body:
     replaced = s.places[s.revising - 1]
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
     s = replace(s, places=places, latest=s.revising, decision=_decision(reply))
-    return _record(s, "continuation_decision", reply.thought, revises=replaced)
+    notes = ", ".join([*([s.branch] if s.branch else []), "replaced"])
+    name = f"Thought {s.latest} ({notes})"
+    return _record(s, "continuation_decision", reply.thought, name, revises=replaced)
 
 
 def decide(s: State) -> Body:
@@ -274,8 +279,9 @@ def decide(s: State) -> Body:
         (reply,) = yield request(s, _question(s, "decide", DECIDE))
         decision = reply.value
     assert decision is not None
-    text = decision.reason or f"Next: {decision.next}."
-    return _record(replace(s, decision=decision), decision.next, text, data={"next": decision.next})
+    text, name = decision.reason or f"Next: {decision.next}.", "Decision" if decision.reason else ""
+    s = replace(s, decision=decision)
+    return _record(s, decision.next, text, name, data={"next": decision.next})
 
 
 def adjust(s: State) -> Move:
@@ -304,7 +310,7 @@ def hypothesize(s: State) -> Body:
     text, alone = reply.hypothesis, None if reply.final_answer is None else str(reply.final_answer).strip()
     s = replace(s, hypothesis=text, answer=alone or None, hypotheses=s.hypotheses + 1, decision=None)
     data = {"hypothesis": text, **({"answer": alone} if alone else {})}
-    return _record(s, "hypothesis_verification", text, data=data)
+    return _record(s, "hypothesis_verification", text, "Hypothesis", data=data)
 
 
 def test(s: State) -> Body:
@@ -323,7 +329,8 @@ def test(s: State) -> Body:
     best, question = s.answer or s.hypothesis, _question(s, "test", TEST)
     s, found = yield from ask_or_fall_back(s, question, best, "the test of the hypothesis")
     if found is None:
-        return _record(replace(s, holds=None), "solution_finalization", f"Unchecked: {s.final.unchecked}")
+        s, text = replace(s, holds=None), f"Unchecked: {s.final.unchecked}"
+        return _record(s, "solution_finalization", text, "Test")
     return _record_test(s, found)
 
 
@@ -335,7 +342,7 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
         s = replace(s, final=s.final.propose(s.answer))
     to = "solution_finalization" if ends else "continuation_decision"
     s = replace(s, holds=found.holds, decision=None if ends else _decision(found))
-    return _record(s, to, text, data={"holds": found.holds})
+    return _record(s, to, text, "Test", data={"holds": found.holds})
 
 
 def finalize(s: State) -> Body:
@@ -384,41 +391,26 @@ def _count(written: Number) -> int | None:
 
 
 def _record(
-    state: State, to: str, text: str, revises: int | None = None, data: dict[str, Any] | None = None
+    state: State,
+    to: str,
+    text: str,
+    name: str = "",
+    *,
+    revises: int | None = None,
+    data: dict[str, Any] | None = None,
 ) -> Move:
+    """Return the move with a thought recorded; later questions show it by its name, if it has one."""
+    lines = (*state.lines, f"{name}: {text}") if name else state.lines
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
-    return go(replace(state, log=(*state.log, thought)), to, thought)
+    return go(replace(state, log=(*state.log, thought), lines=lines), to, thought)
 
 
 def _question(state: State, kind: str, task: str, left: str = "") -> Ask:
     count = state.generated
     task = task.format(number=state.revising, count=count, next=count + 1, left=left)
-    prompt = "\n\n".join([f"Problem: {state.problem}", *_lines(state), *state.final.objections, task])
+    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
     return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
-
-
-_KINDS = {"sound": "Evaluation", "hypothesis": "Hypothesis", "holds": "Test"}
-"""What an entry of the log is called that is no thought, by a field of its data."""
-
-
-def _lines(state: State) -> Iterator[str]:
-    """Yield what was thought so far: thoughts with their numbers, and what was said of them; no bookkeeping."""
-    numbers: dict[int, int] = {}
-    for place, entry in enumerate(state.log, 1):
-        kind = next((_KINDS[name] for name in _KINDS if name in entry.data), None)
-        if place == 1:
-            yield f"Approach: {entry.text}"
-        elif kind:
-            yield f"{kind}: {entry.text}"
-        elif not entry.data:
-            earlier = numbers.get(entry.revises or 0)
-            numbers[place] = earlier or len(set(numbers.values())) + 1
-            notes = [*([entry.branch] if entry.branch else []), *(["replaced"] if earlier else [])]
-            shown = f" ({', '.join(notes)})" if notes else ""
-            yield f"Thought {numbers[place]}{shown}: {entry.text}"
-        elif "next" in entry.data and not entry.text.startswith("Next: "):
-            yield f"Decision: {entry.text}"
 
 
 _HYPOTHESIS = {"type": "string", "minLength": 1, "description": "The proposed solution, in one sentence."}
