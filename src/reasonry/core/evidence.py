@@ -231,13 +231,10 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
     return None
 
 
-def call_arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call that has no fault, with evidence put in."""
-    arguments = _arguments(card, call, evidence)
-    return {} if isinstance(arguments, Unreadable) else arguments
-
-
-def _arguments(card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
+def call_arguments(
+    card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]
+) -> dict[str, Any] | Unreadable:
+    """Return the arguments of a call, with evidence put in."""
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
     if isinstance(arguments, Unreadable):
         return arguments
@@ -250,7 +247,7 @@ def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
     card = card_named(cards, call.tool)
     if card is None:
         return no_such_tool(cards, call.tool)
-    arguments = _arguments(card, call, {})
+    arguments = call_arguments(card, call, {})
     if isinstance(arguments, Unreadable):
         return arguments.reason
     return "the input is nested too deeply" if _is_deep(arguments) else None

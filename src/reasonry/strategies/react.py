@@ -182,7 +182,7 @@ def _most_agreed(s: State, replies: Answers) -> TurnRead:
 def act(s: State) -> Body:
     """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
-    resolved = [_resolve(s, action) for action in turn.actions]
+    resolved = [resolve_action(s.cards, action) for action in turn.actions]
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
@@ -261,13 +261,9 @@ def _question(state: State, kind: str, tail: str = "") -> Ask:
     return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.cards)), facts)
 
 
-def _resolve(state: State, action: Written) -> Action | Unreadable:
-    return resolve_action(state.cards, action)
-
-
 def _key(state: State, action: Written) -> str:
     """Return what is the same for actions that come down to the same call."""
-    call = _resolve(state, action)
+    call = resolve_action(state.cards, action)
     return call.text if isinstance(call, Action) else action.text
 
 

@@ -250,6 +250,7 @@ def _effect(state: State, call: PlannedCall) -> Effect:
     card = card_named(_cards(state), call.tool)
     assert card is not None, "checked when the plan was read"
     arguments = call_arguments(card, call, state.evidence)
+    assert not isinstance(arguments, Unreadable), "checked when the plan was read"
     if card is not LLM:
         return CallTool(card.name, arguments)
     prompt = "\n".join(evidence_text(value) for value in arguments.values())

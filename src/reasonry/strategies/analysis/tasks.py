@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
-from ...core.events import Failed, ToolReturned
+from ...core.events import Failed
 from ...core.json_schema import faults
+from ...core.programs import output_of
 from ...core.strategy import inlined_schema
 from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
@@ -289,7 +290,8 @@ def _compute(state: State, task: Task) -> Attempt:
     written = yield from _require(_performance(state, task))
     task = replace(task, program=written["code"])
     returned = yield CallTool("py_executor", {"code": task.program}, about=task.id)
-    if fault := _execution_fault(returned):
+    if error := output_of(returned).error:
+        fault = returned if isinstance(returned, Failed) else Failed("tool_error", error)
         return _book_failure(state, task, fault)
     return _hand_over(task, {**written, "output": returned.value})
 
@@ -304,17 +306,6 @@ def _call(state: State, task: Task) -> Attempt:
 
 ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
 """How a built-in resource is used; any other is a tool."""
-
-
-def _execution_fault(returned: ToolReturned | Failed) -> Failed | None:
-    """What went wrong; a sandbox may say so in its document."""
-    if isinstance(returned, Failed):
-        return returned
-    value = returned.value
-    if not isinstance(value, dict) or value.get("status") in (None, "ok"):
-        return None
-    error = value.get("error") or value.get("stdout") or msgspec.json.encode(value).decode()
-    return Failed("tool_error", f"{value['status']}: {error}")
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
