@@ -72,17 +72,12 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
-    """Return what each revision left open: neither confirmed nor revised since."""
+    """Return what each revision left open, neither confirmed nor revised since; of several, the latest counts."""
     places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
-    if not any(kept.record.revises_seq in places for kept in thoughts):
-        return []
-    # Until where each thought is revised, by its seq, and confirmed, by its number.
-    revised_at = {record.revises_seq: place for place, (_, record) in enumerate(thoughts)}
-    confirmed_at = {
-        number: place for place, (_, record) in enumerate(thoughts) for number in _read_confirms(record)
-    }
-    counted, found = set[int](), list[Consequence]()
-    for place, (row, record) in enumerate(thoughts):
+    settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
+    for place, (row, record) in reversed([*enumerate(thoughts)]):
+        settled.add(record.revises_seq)
+        confirmed.update(_read_confirms(record))
         start = places.get(record.revises_seq or 0)
         if start is None:
             continue
@@ -90,17 +85,16 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
         resting = [
             kept.row
             for kept in thoughts[start + 1 : place]
-            if kept.row.seq not in counted
-            and revised_at.get(kept.row.seq, -1) < place
-            and confirmed_at.get(kept.row.number, -1) < place
+            if kept.row.seq not in settled
+            and kept.row.number not in confirmed
             and not 0 < (kept.record.revises_seq or 0) <= revised.seq
             and _is_downstream(head, kept.row.branch, revised)
         ]
-        counted |= {thought.seq for thought in resting}
+        settled |= {thought.seq for thought in resting}
         if resting:
             numbers = tuple(thought.number for thought in resting)
             found.append(Consequence(revised.number, row.number, numbers))
-    return found
+    return found[::-1]
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
@@ -115,12 +109,10 @@ def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
     return True
 
 
-def _read_confirms(record: ThoughtRecord) -> Iterator[int]:
-    """Yield the numbers of the thoughts that a thought says hold, in `data.confirms`."""
+def _read_confirms(record: ThoughtRecord) -> list[int]:
+    """Return the numbers of the thoughts that a thought says hold, in `data.confirms`."""
     written = record.said.get("confirms", ())
-    yield from (
-        number for number in (written if isinstance(written, list) else [written]) if type(number) is int
-    )
+    return [number for number in (written if isinstance(written, list) else [written]) if type(number) is int]
 
 
 def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
@@ -222,14 +214,11 @@ def branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
     """Return the thoughts that put another right and after which their line did not continue."""
-    waiting: list[Kept] = []
-    for kept in thoughts:
-        waiting = [earlier for earlier in waiting if not _follows(kept, earlier)]
-        if kept.record.is_revision:
-            waiting.append(kept)
     return [
-        f"revision {row.number}" + ("" if record.revises_thought is None else f" of {record.revises_thought}")
-        for row, record in waiting
+        f"revision {kept.row.number}" + (f" of {revised}" if (revised := kept.record.revises_thought) else "")
+        for place, kept in enumerate(thoughts, 1)
+        if kept.record.is_revision
+        and not any(_follows(later, kept) for later in islice(thoughts, place, None))
     ]
 
 
@@ -247,18 +236,19 @@ def _follows(kept: Kept, correction: Kept) -> bool:
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> list[int]:
     """Return the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
-    waiting: list[tuple[Kept, str]] = []
-    for kept in thoughts:
-        for name in kept.record.stages:
-            tested = [pair for pair in waiting if pair[1] == name]
-            own = [pair for pair in tested if pair[0].row.branch == kept.row.branch]
-            for pair in (own or tested)[-1:]:
-                waiting.remove(pair)
-            own = [pair for pair in waiting if pair[0].row.branch == kept.row.branch]
+    waiting: dict[str | None, tuple[int, str]] = {}
+    """Of each line, the number of its claim, and the stage that tests it."""
+    for row, record in thoughts:
+        branch = row.branch
+        for name in record.stages:
+            tested = [line for line, (_, test) in waiting.items() if test == name]
+            if tested:
+                del waiting[branch if branch in tested else tested[-1]]
             # A thought that stays in the stage continues the claim; with data it makes it again.
-            if tested_by.get(name) and (kept.record.data or not own):
-                waiting = [*(pair for pair in waiting if pair not in own), (kept, tested_by[name])]
-    return [earlier.row.number for earlier, _ in waiting]
+            if (test := tested_by.get(name)) and (record.data or branch not in waiting):
+                waiting.pop(branch, None)
+                waiting[branch] = (row.number, test)
+    return [number for number, _ in waiting.values()]
 
 
 def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
@@ -300,18 +290,19 @@ def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
 
 
 def _open_steps(thoughts: Sequence[Kept]) -> list[str]:
-    """Return what is open in the latest plan, and what an earlier plan had open and the latest has no more."""
-    plans = [plan for kept in thoughts if isinstance(plan := kept.record.said.get("planning"), list)]
-    if not plans:
-        return []
-    steps = [[step for step in plan if isinstance(step, dict)] for plan in plans]
-    names = [{str(step.get("description")): str(step.get("status")) for step in plan} for plan in steps]
-    conclusion = next(reversed(names[-1]), "")
-    pending = [name for name, status in names[-1].items() if status != "Done" and name != conclusion]
-    gone = [name for name, status in names[-2].items() if status != "Done"] if len(names) > 1 else []
+    """Return what is open in the latest plan, and what the plan before had open and the latest has no more."""
+    plans = [
+        {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
+        for kept in thoughts
+        if isinstance(plan := kept.record.said.get("planning"), list)
+    ]
+    before, latest = [{}, {}, *plans][-2:]
+    conclusion = next(reversed(latest), "")
+    pending = [name for name, status in latest.items() if status != "Done" and name != conclusion]
+    gone = [name for name, status in before.items() if status != "Done" and name not in latest]
     return [
         *(f"{_short(name)} is not done" for name in pending),
-        *(f"{_short(name)} was dropped while open" for name in gone if name not in names[-1]),
+        *(f"{_short(name)} was dropped while open" for name in gone),
     ]
 
 

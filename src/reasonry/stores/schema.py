@@ -100,7 +100,6 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             "CREATE INDEX session_owner ON session (owner, key)",
             "CREATE INDEX session_active ON session (used_at_ms) WHERE pinned = 0 AND status = 'active'",
-            "CREATE INDEX session_in_journal ON session (key) WHERE run_id IS NOT NULL AND last_thought < thoughts",
             """
             CREATE TABLE thought (
               place {integer} PRIMARY KEY,

@@ -96,8 +96,11 @@ class _ThoughtMembers(TypedDict, total=False):
     from_stage: str
     branch_id: str
     branch_from_thought: int
+    branch_from_seq: int
     is_revision: bool
     revises_thought: int
+    revises_seq: int
+    needs_more_thoughts: bool
     merge_branch: str
     data: Document
     score: float
