@@ -55,6 +55,8 @@ class RunContinuations(NamedTuple):
         _, notice = await self.begin(own_id, turn.now_ms, turn.decide)
         taken = await self.store.change(target, turn.decide)
         taken.notices.append(notice)
+        if turn.thinker is not None and target not in turn.thinker.ids:
+            taken.choice = taken.choice._replace(session=None)
         return taken
 
     async def begin(

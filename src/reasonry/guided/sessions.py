@@ -57,11 +57,11 @@ from .replies import (
     thought_document,
 )
 from .settings import SessionSettings
-from .thinking_tool import Notice, ThinkingCall, actions_schema
+from .thinking_tool import Notice, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
 from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
-from .which_session import Seen, Thinker, no_session
+from .which_session import Thinker, no_session
 
 Arguments = Mapping[str, Any]
 
@@ -197,7 +197,7 @@ class Sessions:
             message = "This tool thinks in one session of its own, whatever session a call names."
             taken.notices.append(Notice("bound", message, call.session_id))
         if thinker is not None and taken.placed.head is not taken.earlier:
-            _learn(thinker, call, taken)
+            thinker.learn(call, taken.row.session_id, taken.placed.head, taken.choice)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
@@ -586,13 +586,3 @@ class Sessions:
         if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
             raise no_session(session_id)
         return view.row
-
-
-def _learn(thinker: Thinker, call: ThinkingCall, taken: Taken) -> None:
-    """Have a caller keep in mind where a thought went."""
-    session_id, head, choice = taken.row.session_id, taken.placed.head, taken.choice
-    is_copy = session_id not in thinker.ids and any(
-        notice.reason == "run_continued" for notice in taken.notices
-    )
-    now = Seen(not head.ended, head.thoughts == 1 < taken.thought.number)
-    thinker.learn(call, session_id, now, leads=choice.session is None or is_copy, pairs=choice.pairs)

@@ -8,7 +8,7 @@ Rule 2: think-strategies lets its thinkers break the rules, and a run passes thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -166,24 +166,33 @@ def read_session(
         UsageError: It is no session, or breaks its rules; `thought` says where.
         TooLargeError: It is over the limits.
     """
-    document = _document(content)
-    if document.get("kind") != KIND:
-        return _read_foreign(document, find, settings, now_ms)
-    if document.get("version") != VERSION:
+    document, notices = _document(content), list[Notice]()
+    is_own = document.get("kind") == KIND
+    if not is_own:
+        document = _own_form(document)
+    elif document.get("version") != VERSION:
         raise UsageError(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
     about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
-    walk = _Walk(find(about.strategy), settings, now_ms)
-    walk.take_all(thoughts, walk.take)
+    try:
+        strategy = find(about.strategy)
+    except UsageError:
+        if is_own:
+            raise
+        strategy, named = find(None), show_value(about.strategy)
+        message = f"Strategy {named} is not known here; the session was imported as {strategy.name}."
+        notices.append(Notice("strategy", message))
+    walk = _Walk(strategy, settings, now_ms)
+    walk.take_all(thoughts, walk.take if is_own else walk.take_loosely)
     row = walk.row(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
         purpose=about.purpose[:PURPOSE_CHARS],
     )
-    return Transcript(row, walk.view.rows)
+    return Transcript(row, walk.view.rows, notices)
 
 
 def _document(content: str | bytes | Document) -> Document:
@@ -207,43 +216,33 @@ def _objects(document: Document, name: str) -> list[dict[str, Any]]:
     thoughts = document.get(name)
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
-    return thoughts
+    return [*thoughts]
 
 
-def _read_foreign(document: Document, find: Find, settings: SessionSettings, now_ms: int) -> Transcript:
-    thoughts = [_own_form(thought, place) for place, thought in enumerate(_foreign_thoughts(document), 1)]
-    named = document.get("strategy") or next(
-        filter(None, (thought["strategy"] for thought in thoughts)), None
+def _own_form(document: Document) -> Document:
+    """Return a session file of think-strategies in the form of our own exports.
+
+    Behind the history come the branches whose thoughts it lacks.
+    """
+    thoughts, branches, at = (
+        _objects(document, "thoughtHistory"),
+        document.get("branches"),
+        document.get("timestamp"),
     )
-    notices = list[Notice]()
-    try:
-        strategy = find(str(named))
-    except UsageError:
-        strategy = find(None)
-        message = (
-            f"Strategy {show_value(named)} is not known here; the session was imported as {strategy.name}."
-        )
-        notices.append(Notice("strategy", message))
-    ended_at = instant_ms(document.get("timestamp"), now_ms)
-    walk = _Walk(strategy, settings, ended_at)
-    walk.take_all(thoughts, walk.take_loosely)
-    purpose = document.get("sessionPurpose") or (thoughts[0]["thought"] if thoughts else "")
-    row = walk.row(
-        session_id="",
-        created_at_ms=min([instant_ms(thought["at"], ended_at) for thought in thoughts], default=ended_at),
-        purpose=first_words(str(purpose), PURPOSE_CHARS),
-    )
-    return Transcript(replace(row, used_at_ms=now_ms), walk.view.rows, notices)
-
-
-def _foreign_thoughts(document: Document) -> Iterator[Document]:
-    """Yield the history, and behind it the branches whose thoughts it lacks."""
-    history, branches = _objects(document, "thoughtHistory"), document.get("branches")
-    yield from history
-    there = [thought.get("branchId") for thought in history]
+    there = [thought.get("branchId") for thought in thoughts]
     for name, own in (branches if isinstance(branches, dict) else {}).items():
         if name not in there and isinstance(own, list):
-            yield from ({"branchId": name, **thought} for thought in own if isinstance(thought, dict))
+            thoughts += [{"branchId": name, **thought} for thought in own if isinstance(thought, dict)]
+    strategies = [document.get("strategy"), *(thought.get("strategy") for thought in thoughts)]
+    purpose = document.get("sessionPurpose") or next((thought.get("thought") for thought in thoughts), "")
+    return {
+        "strategy": str(next(filter(None, strategies), "")),
+        "purpose": first_words(str(purpose), PURPOSE_CHARS),
+        "created_at": next((thought["timestamp"] for thought in thoughts if "timestamp" in thought), at),
+        "thoughts": [
+            _own_thought({"timestamp": at, **thought}, place) for place, thought in enumerate(thoughts, 1)
+        ],
+    }
 
 
 def _positive(value: Any) -> int | None:
@@ -251,7 +250,7 @@ def _positive(value: Any) -> int | None:
     return int(value) if is_number and 1 <= value <= MAX_INT else None
 
 
-def _own_form(thought: Document, place: int) -> Document:
+def _own_thought(thought: Document, place: int) -> Document:
     """Return a thought of think-strategies in the form of our own exports."""
     number = _positive(thought.get("thoughtNumber")) or place
     branch, stage = thought.get("branchId"), thought.get("currentStage") or thought.get("stage")
@@ -266,8 +265,7 @@ def _own_form(thought: Document, place: int) -> Document:
         "branch_id": branch if isinstance(branch, str) else None,
         "stage": stage if isinstance(stage, str) else None,
         "data": {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None} or None,
-        "at": thought.get("timestamp"),
-        "strategy": thought.get("strategy"),
+        "at": thought["timestamp"],
     }
 
 

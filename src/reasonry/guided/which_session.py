@@ -11,7 +11,7 @@ Rule 3: of several sessions that a thought may continue, the branch, the estimat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -82,35 +82,23 @@ class Thinker:
             return named
         return self.begun_for.get(named, named)
 
-    def learn(
-        self,
-        call: ThinkingCall,
-        session_id: str,
-        now: Seen,
-        *,
-        leads: bool = False,
-        pairs: Iterable[Pair] = (),
-    ) -> None:
-        """Keep in mind where a thought went.
-
-        Args:
-            leads: Whether the session becomes the current one, even where the call names it.
-            pairs: The sessions that its notices named together.
-        """
+    def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
+        """Keep in mind where a thought went: a session that stands at `head`, and was chosen so."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
         elif named is not None and before.is_stray and self.current != session_id:
             self.forget(self.current)
-        if named is None or leads or self.current is None or not before.is_open or before.is_stray:
+        is_lone = self.current is None or not before.is_open or before.is_stray
+        if named is None or choice.session is None or is_lone:
             self.bind(session_id)
         elif session_id not in self.ids:
             self.ids.append(session_id)
         if named not in (None, session_id, LAST) and not call.clear_session:
             self.begun_for[named] = session_id
-        self.pairs.update(pairs)
+        self.pairs.update(choice.pairs)
         if self.seen is not None:
-            self.seen[session_id] = now
+            self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
     def bind(self, session_id: str) -> None:
         """Make a session the current one; of the others those stay that have not ended."""

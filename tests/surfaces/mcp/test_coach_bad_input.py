@@ -13,7 +13,7 @@ from reasonry.app.agent_calls import COACH_ACTIONS
 from reasonry.app.wiring import App
 from reasonry.errors import UsageError
 from reasonry.surfaces.mcp.driven import RunWork, run_tools
-from reasonry.surfaces.mcp.tools import CallContext, CurrentRuns
+from reasonry.surfaces.mcp.tools import CallContext
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TEXTS = st.text(max_size=20) | st.sampled_from(
@@ -38,13 +38,11 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
     async def play() -> None:
         async with App("memory", environ={"REASONRY_MODEL": "offline"}) as app:
             tools = {tool.name: tool for tool in run_tools(RunWork(AgentApp(app)))}
-            runs = CurrentRuns()
-            begun = await tools["coach"].call(
-                {"action": "start", "problem": PUZZLE}, CallContext(runs=CurrentRuns())
-            )
+            context = CallContext()
+            begun = await tools["coach"].call({"action": "start", "problem": PUZZLE}, CallContext())
             for name, arguments in calls:
                 try:
-                    document = await tools[name].call(arguments, CallContext(runs=runs))
+                    document = await tools[name].call(arguments, context)
                 except UsageError:
                     continue
                 assert isinstance(document, dict)
@@ -60,7 +58,7 @@ def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
     async def play() -> None:
         async with App("memory", environ={}) as app:
             (coach,) = run_tools(RunWork(AgentApp(app)))
-            context = CallContext(runs=CurrentRuns())
+            context = CallContext()
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
             before = await app.coach().status(begun["run_id"])
             try:

@@ -19,7 +19,15 @@ from ...errors import ReasonryError, UsageError, WorldError
 from ...guided.which_session import Thinker
 from . import frames
 from .frames import RefusedError, read_params
-from .mcp_server import CACHE_HINTS, CAPABILITIES, INSTRUCTIONS, McpServer, note_abilities, server_info
+from .mcp_server import (
+    CACHE_HINTS,
+    CAPABILITIES,
+    INSTRUCTIONS,
+    McpServer,
+    note_abilities,
+    protocol_error,
+    server_info,
+)
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
 from .tools import CallContext, Document, error_document, tool_result
 
@@ -78,21 +86,22 @@ class Connection:
             return
         if "id" not in message or "method" not in message:
             self._on_notification(message)
-        else:
-            id = message["id"]
-            try:
-                self._on_request(id, message["method"], message.get("params") or {})
-            except RefusedError as refusal:
-                self._send(frames.error(id, refusal.code, refusal.message, refusal.data))
+            return
+        try:
+            self._on_request(message["id"], message["method"], message.get("params") or {})
+        except RefusedError as refusal:
+            self._send(frames.error(message["id"], refusal))
 
     def refuse(self, error: frames.UnreadableError) -> None:
         """Answer a line that could not be read; for a tool call, as a tool's error."""
         if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
-            document = error_document(error.cause or UsageError(error.message))
-            result = tool_result(document, is_error=True)
-            self._send(frames.result(error.id, self._encode(error.method, result)))
+            self._send_tool_error(error.id, error.cause or UsageError(error.message))
         else:
-            self._send(frames.error(error.id, error.code, error.message))
+            self._send(frames.error(error.id, error))
+
+    def _send_tool_error(self, id: Any, error: ReasonryError) -> None:
+        result = tool_result(error_document(error), is_error=True)
+        self._send(frames.result(id, self._encode("tools/call", result)))
 
     async def finish(self) -> None:
         """Return once every request that was read is answered."""
@@ -109,10 +118,9 @@ class Connection:
         for task, (id, name) in list(self._working.items()):
             task.cancel()
             if name.startswith("tools/call"):
-                result = tool_result(error_document(error), is_error=True)
-                self._send(frames.result(id, self._encode("tools/call", result)))
+                self._send_tool_error(id, error)
             else:
-                self._send(frames.error(id, frames.INTERNAL_ERROR, why, error.document()))
+                self._send(frames.error(id, RefusedError(frames.INTERNAL_ERROR, why, error.document())))
             left.append(f"{id} ({name})")
         return left
 
@@ -150,21 +158,19 @@ class Connection:
         Raises:
             RefusedError: It is another one, or none.
         """
-        meta = params.get("_meta")
+        meta, why = params.get("_meta"), ""
         if not isinstance(meta, dict | None):
-            raise RefusedError(frames.INVALID_PARAMS, "Invalid params: `_meta` must be an object")
-        meta = meta or {}
-        if not frames.is_id(meta.get("progressToken", 0)):
-            message = "Invalid params: `progressToken` must be a string or an integer"
-            raise RefusedError(frames.INVALID_PARAMS, message)
-        if _VERSION_KEY in meta:
+            why = "`_meta` must be an object"
+        elif meta and not frames.is_id(meta.get("progressToken", 0)):
+            why = "`progressToken` must be a string or an integer"
+        elif meta and _VERSION_KEY in meta:
             self._open_stateless(meta)
         elif self._is_stateless:
-            message = f"Invalid params: `_meta` must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}"
-            raise RefusedError(frames.INVALID_PARAMS, message)
+            why = f"`_meta` must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}"
         elif self._is_stateless is None and method != "ping":
-            message = f"Invalid params: send `initialize` first, or {_VERSION_KEY} in `_meta`"
-            raise RefusedError(frames.INVALID_PARAMS, message)
+            why = f"send `initialize` first, or {_VERSION_KEY} in `_meta`"
+        if why:
+            raise RefusedError(frames.INVALID_PARAMS, f"Invalid params: {why}")
 
     def _open_stateless(self, meta: Document) -> None:
         if self._is_stateless is False:
@@ -221,13 +227,8 @@ class Connection:
     async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
         try:
             line = frames.result(id, await work)
-        except RefusedError as refusal:
-            line = frames.error(id, refusal.code, refusal.message, refusal.data)
-        except ReasonryError as error:
-            line = frames.error(id, frames.INVALID_PARAMS, error.message, error.document())
         except Exception as error:
-            document = error_document(error)["error"]
-            line = frames.error(id, frames.INTERNAL_ERROR, document["message"], document)
+            line = frames.error(id, protocol_error(error))
         self._send(line)
 
     async def _fetch(self, method: str, params: Document) -> bytes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -49,8 +48,23 @@ _STEPS: Final = ("answered", "failed", "tool_returned", "verified")
 """The events that a run's steps come of."""
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
-_STRING = {"type": "string"}
-_OBJECTS = {"type": "array", "items": {"type": "object"}}
+_STRING, _OBJECT = {"type": "string"}, {"type": "object"}
+_OBJECTS = {"type": "array", "items": _OBJECT}
+_COACH_OUTPUT = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("run_id", "status", "note"), _STRING),
+        **dict.fromkeys(("shared", "progress", "result"), _OBJECT),
+        **dict.fromkeys(("questions", "refuted", "runs", "thoughts"), _OBJECTS),
+        "next_cursor": {"type": ["string", "null"]},
+    },
+    "required": [],
+}
+_SOLVE_OUTPUT = {
+    "type": "object",
+    "properties": {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": _OBJECT},
+    "required": ["answer", "status", "termination"],
+}
 _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
 """Actions after which a run is one of the connection's."""
 
@@ -155,62 +169,34 @@ class RunWork:
 
 def run_tools(work: RunWork) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured."""
-    return [coach_tool(work), *([solve_tool(work)] if work.app.has_model else [])]
-
-
-def coach_tool(work: RunWork) -> McpTool:
-    """Return the tool of coached runs."""
-    schema = work.app.complete(actions_schema(COACH_ACTIONS))
-    return McpTool(
+    coach_schema = work.app.complete(actions_schema(COACH_ACTIONS))
+    coach = McpTool(
         name="coach",
         title="Coached Run",
         description=COACH_DESCRIPTION,
-        input_schema=schema,
-        output_schema=_object(
-            {
-                "run_id": _STRING,
-                "status": _STRING,
-                "shared": {"type": "object"},
-                "questions": _OBJECTS,
-                "progress": {"type": "object"},
-                "note": _STRING,
-                "refuted": _OBJECTS,
-                "result": {"type": "object"},
-                "runs": _OBJECTS,
-                "thoughts": _OBJECTS,
-                "next_cursor": {"type": ["string", "null"]},
-            },
-            [],
-        ),
+        input_schema=coach_schema,
+        output_schema=_COACH_OUTPUT,
         annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, context: _coach(work, schema, arguments, context),
+        call=lambda arguments, context: _coach(work, coach_schema, arguments, context),
     )
-
-
-def solve_tool(work: RunWork) -> McpTool:
-    """Return the tool of driven runs."""
-    schema = work.app.complete(tool_schema(SolveCall))
-    return McpTool(
+    if not work.app.has_model:
+        return [coach]
+    solve_schema = work.app.complete(tool_schema(SolveCall))
+    solve = McpTool(
         name="solve",
         title="Solve",
         description=SOLVE_DESCRIPTION,
-        input_schema=schema,
-        output_schema=_object(
-            {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": {"type": "object"}},
-            ["answer", "status", "termination"],
-        ),
+        input_schema=solve_schema,
+        output_schema=_SOLVE_OUTPUT,
         annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, context: _solve(work, schema, arguments, context),
+        call=lambda arguments, context: _solve(work, solve_schema, arguments, context),
     )
-
-
-def _object(properties: Mapping[str, Any], required: list[str]) -> Document:
-    return {"type": "object", "properties": dict(properties), "required": required}
+    return [coach, solve]
 
 
 async def _coach(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
     arguments = name_known_arguments("coach", arguments, schema)
-    app, engine, runs = work.app, work.app.engine, context.runs
+    app, engine, runs = work.app, work.app.engine, [*context.runs]
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
@@ -224,9 +210,9 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
             document = await _begin(app, call, context)
         case OneRun() | OpenedRun():
             only_open = action in ("answer", "cancel")
-            named = call.run_id and await app.run_id(call.run_id, runs.ids)
-            run_id = named or await find_run(engine, runs.ids, only_open=only_open)
-            is_new = context.thinker is not None and run_id not in runs.ids
+            named = call.run_id and await app.run_id(call.run_id, runs)
+            run_id = named or await find_run(engine, runs, only_open=only_open)
+            is_new = context.thinker is not None and run_id not in runs
             if isinstance(call, AnswerCoached):
                 document = await app.coach_answer(
                     run_id, call.answers, call.participants(), brief=True, says_all=is_new
@@ -238,7 +224,7 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
             else:
                 document = await _on_run(app, run_id, call)
     if action in _WORKS_ON:
-        runs.add(document["run_id"])
+        context.add_run(document["run_id"])
     return document
 
 
@@ -277,16 +263,16 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
         if tasks is None:
             return await work.solve(*await app.receive(call.request()), context)
         document = await tasks.start(call.request(), can_ask=context.can_ask)
-        runs.add(document["taskId"])
+        context.add_run(document["taskId"])
         return document
     for name in ("problem", "session_id", "strategy", "options"):
         if getattr(call, name) != getattr(SolveCall(), name):
             raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
-    run_id = await app.run_id(call.run_id, runs.ids)
+    run_id = await app.run_id(call.run_id, runs)
     source = await app.engine.recorded_run(run_id)
     participants = await app.participants_again(source, call, call.model)
     budget = call.budget_after(source.budget)
-    runs.add(run_id)
+    context.add_run(run_id)
     if tasks is None:
         return await work.resume(run_id, participants, budget, context)
     return await tasks.resume(run_id, participants, budget)

@@ -150,11 +150,11 @@ def result(id: Any, encoded: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
 
 
-def error(id: Any, code: int, message: str, data: Any = None) -> bytes:
+def error(id: Any, refusal: RefusedError) -> bytes:
     """Return the line that refuses a request."""
-    body: dict[str, Any] = {"code": code, "message": SECRETS.mask(message)}
-    if data is not None:
-        body["data"] = SECRETS.mask_data(data)
+    body: dict[str, Any] = {"code": refusal.code, "message": SECRETS.mask(refusal.message)}
+    if refusal.data is not None:
+        body["data"] = SECRETS.mask_data(refusal.data)
     return _encode({"jsonrpc": "2.0", "id": id, "error": body}) + b"\n"
 
 

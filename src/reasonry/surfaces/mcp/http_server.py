@@ -18,8 +18,8 @@ from mcp.shared.exceptions import MCPError
 from ...errors import ReasonryError
 from ...masking import SECRETS
 from .connection import STATELESS_VERSION
-from .frames import INVALID_PARAMS, RefusedError
-from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, server_info
+from .frames import RefusedError
+from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, protocol_error, server_info
 from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
 from .tools import CallContext, Document
 
@@ -118,7 +118,6 @@ def _protocol_errors() -> Generator[None]:
     try:
         yield
     except (RefusedError, ReasonryError) as error:
-        is_ours = isinstance(error, ReasonryError)
-        code, data = (INVALID_PARAMS, error.document()) if is_ours else (error.code, error.data)
-        message = SECRETS.mask(error.message)
-        raise MCPError(code=code, message=message, data=SECRETS.mask_data(data)) from error
+        refusal = protocol_error(error)
+        message, data = SECRETS.mask(refusal.message), SECRETS.mask_data(refusal.data)
+        raise MCPError(code=refusal.code, message=message, data=data) from error

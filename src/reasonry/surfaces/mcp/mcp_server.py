@@ -18,9 +18,9 @@ from msgspec import Struct
 from ...core.describe import describe_stage
 from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
-from ...errors import NotFoundError
+from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
-from .frames import read_params
+from .frames import INTERNAL_ERROR, INVALID_PARAMS, RefusedError, read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
 from .run_tasks import TASK_METHODS, TASKS, RunTasks
 from .tools import (
@@ -277,3 +277,12 @@ def _stage_lesson(stage: Stage[Any]) -> str:
         lines.append(f"  - `data.{field.name}` ({need}): {about}")
     lines.append(f"  - next: {', '.join(stage.ways)}" if stage.to else "  - the end")
     return "\n".join(lines)
+
+
+def protocol_error(error: Exception) -> RefusedError:
+    """Return an error of a request as one of the protocol; an unexpected one goes to the log, not to the client."""
+    if isinstance(error, RefusedError):
+        return error
+    code = INVALID_PARAMS if isinstance(error, ReasonryError) else INTERNAL_ERROR
+    document = error_document(error)["error"]
+    return RefusedError(code, document["message"], document)

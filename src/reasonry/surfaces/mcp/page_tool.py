@@ -91,7 +91,7 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
     from ..web.page import DEFAULT_BOUNDS, PageBounds
 
     # A call that names nothing means what the connection worked on last, else the last of all.
-    runs, own = context.runs.ids, context.thinker and context.thinker.current
+    runs, own = context.runs, context.thinker and context.thinker.current
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
     page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)

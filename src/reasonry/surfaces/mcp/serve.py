@@ -24,7 +24,7 @@ from .connection import Connection
 from .driven import RunWork
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
-from .stdio_transport import StdioTransport
+from .stdio_transport import StdioTransport, write_whole
 from .tools import Document, McpTool
 
 MAX_LINE_BYTES = 32 << 20
@@ -168,7 +168,7 @@ class ThoughtLog:
         wants_colour = os.isatty(sink) or bool(environ.get("FORCE_COLOR"))
         self._colour = wants_colour and not environ.get("NO_COLOR")
         self._sink = sink
-        self._waiting = queue.Queue[bytes | None](maxsize=_MAX_WAITING)
+        self._waiting = queue.Queue[str | None](maxsize=_MAX_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -177,25 +177,20 @@ class ThoughtLog:
         if tool == "sequentialthinking":
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
-    def write(self, text: str) -> None:
-        """Write a text, unless too much waits already."""
-        self._hand_over(text.encode("utf-8", "backslashreplace"))
+    def write(self, text: str | None) -> None:
+        """Write a text, unless too much waits already; None: there are no more."""
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(text)
 
     def finish(self) -> None:
         """Give what was written a moment to be read."""
-        self._hand_over(None)
+        self.write(None)
         self._thread.join(_FINISH_S)
-
-    def _hand_over(self, data: bytes | None) -> None:
-        with contextlib.suppress(queue.Full):
-            self._waiting.put_nowait(data)
 
     def _work(self) -> None:
         with contextlib.suppress(OSError):
-            while (data := self._waiting.get()) is not None:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(self._sink, view) :]
+            while (text := self._waiting.get()) is not None:
+                write_whole(self._sink, text.encode("utf-8", "backslashreplace"))
 
 
 def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool) -> str:

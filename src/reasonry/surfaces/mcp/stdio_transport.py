@@ -91,10 +91,8 @@ class StdioTransport:
 
     def _write(self) -> None:
         while (line := self._outgoing.get()) is not None:
-            view = memoryview(line)
             try:
-                while view:
-                    view = view[os.write(self._sink, view) :]
+                write_whole(self._sink, line)
             except OSError:
                 self._loop.call_soon_threadsafe(self._lose_sink)
                 return
@@ -133,3 +131,10 @@ class StdioTransport:
             self._on_long_line(line[:_READ])
         elif line.strip():
             self._on_line(line.removesuffix(b"\n"))
+
+
+def write_whole(sink: int, data: bytes) -> None:
+    """Write all of the data to a descriptor, however long that takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]

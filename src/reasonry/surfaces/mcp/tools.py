@@ -6,7 +6,7 @@ A tool takes the arguments as they came and returns a document or raises; it kno
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,18 +24,6 @@ Report = Callable[[float, float | None, str | None], Awaitable[None]]
 MAX_RUNS = 100
 
 
-class CurrentRuns:
-    """The runs that a connection has begun, taken up or answered; the oldest are forgotten beyond `MAX_RUNS`."""
-
-    def __init__(self) -> None:
-        self.ids: Sequence[str] = ()
-        """The latest last."""
-
-    def add(self, run_id: str) -> None:
-        """Take a run as the latest of the connection."""
-        self.ids = [*(known for known in self.ids if known != run_id), run_id][-MAX_RUNS:]
-
-
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Who calls.
@@ -43,7 +31,7 @@ class CallContext:
     Args:
         thinker: The sessions of the connection; None: calls share none.
         report: Takes word of progress.
-        runs: The runs of the connection.
+        runs: The runs that the connection has begun, taken up or answered, the latest last.
         shows_pages: Whether the client shows the pages of tools.
         page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
         ends_when_left: Whether a call that the client gives up ends the run that it began.
@@ -54,13 +42,17 @@ class CallContext:
 
     thinker: Thinker | None = None
     report: Report | None = None
-    runs: CurrentRuns = field(default_factory=CurrentRuns)
+    runs: list[str] = field(default_factory=list[str])
     shows_pages: bool = False
     page_url: str | None = None
     ends_when_left: bool = True
     patience_s: float | None = None
     takes_tasks: bool = False
     can_ask: bool = False
+
+    def add_run(self, run_id: str) -> None:
+        """Take a run as the latest of the connection; the oldest are forgotten beyond `MAX_RUNS`."""
+        self.runs[:] = [*(known for known in self.runs if known != run_id), run_id][-MAX_RUNS:]
 
 
 class TaskDocument(Document):
