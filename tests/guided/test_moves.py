@@ -366,8 +366,8 @@ def test_a_refusal_names_the_lines_where_each_stands_and_the_argument_that_would
         session.think(10, stage="branch_selection")
     assert caught.value.message == (
         "Invalid transition from approach_exploration to branch_selection. Legal next stages: branch_creation. "
-        'Where the lines stand: main line at approach_exploration, branch "A" at branch_evaluation, '
-        'branch "B" at branch_evaluation, branch "C" at approach_exploration; '
+        "Where the lines stand: main line at approach_exploration, branch 'A' at branch_evaluation, "
+        "branch 'B' at branch_evaluation, branch 'C' at approach_exploration; "
         "the latest thought at approach_exploration."
     )
     assert caught.value.details["instead"] == {"branch_id": "B"}

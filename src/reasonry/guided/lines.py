@@ -6,7 +6,6 @@ left, up to the thought it left where the numbers tell, then anywhere.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -15,13 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import StoreError, UsageError
+from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView, ThoughtRow
 
 MAIN = "main"
 """Means the main line, like the empty text, where no branch has this name."""
 _SHOWN_SPANS = 20
 _SHOWN_LINES = 8
-_SHOWN_NAME_CHARS = 40
 
 T = TypeVar("T")
 
@@ -290,12 +289,6 @@ def show_lines(head: Head) -> str:
     names = list(head.branches)
     hidden = len(names) - _SHOWN_LINES
     stages = {name: head.branches[name].stage or "no stage" for name in names[-_SHOWN_LINES:]}
-    shown = [f"branch {show_name(name)} at {stage}" for name, stage in stages.items()]
+    shown = [f"branch {show_value(name)} at {stage}" for name, stage in stages.items()]
     more = [f"{hidden} more"] if hidden > 0 else []
     return ", ".join([f"main line at {head.main.stage or 'no stage'}", *more, *shown])
-
-
-def show_name(branch: str) -> str:
-    """Return a branch's name as an error shows it."""
-    short = branch if len(branch) <= _SHOWN_NAME_CHARS else branch[:_SHOWN_NAME_CHARS] + "…"
-    return json.dumps(short, ensure_ascii=False)

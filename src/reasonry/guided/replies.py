@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
 from .findings import digest, keep, scoreboard
-from .lines import Head, ThoughtLine, decode_head, decode_record
+from .lines import Head, decode_head, decode_record
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
 from .thought import guidance_due
 from .turn import Taken
@@ -52,11 +52,11 @@ def reply_document(taken: Taken) -> Document:
 def _place(taken: Taken) -> Document:
     """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
     strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
-    due = guidance_due(strategy, record.stage, () if taken.recalls else earlier.guided)
     line = earlier.main if taken.placed.branch is None else earlier.branches.get(taken.placed.branch)
     had_no_stage = line is not None and not line.stage
-    entered = bool(due) or record.from_stage is not None or bool(record.path) or had_no_stage
-    members = _stage_members(strategy, head, record.stage, due, entered=entered, chosen=record.merge_branch)
+    entered = record.from_stage is not None or bool(record.path) or had_no_stage
+    guided = () if taken.recalls else earlier.guided
+    members = _stage_members(strategy, head, record.stage, guided, entered, record.merge_branch)
     members["branch_id"] = taken.placed.branch or ""
     if not earlier.has_stage or taken.recalls:
         members["strategy"] = strategy.name
@@ -67,24 +67,24 @@ def _stage_members(
     strategy: Strategy[Any, Any],
     head: Head,
     name: str,
-    due: Mapping[str, str],
-    *,
-    entered: bool,
+    guided: Container[str] = (),
+    entered: bool = False,
     chosen: str | None = None,
 ) -> Document:
     """Return what is said of a stage and of those that may follow, in table order.
 
     Args:
-        due: The guidance to give, by stage.
-        entered: Whether to tell the required fields of those that may follow.
+        guided: The stages whose guidance is not given again.
+        entered: Whether to tell the required fields of those that may follow, even where no guidance is due.
         chosen: The branch that the thought took in.
     """
+    due = guidance_due(strategy, name, guided)
     stage = strategy.by_name[name]
     following = [
         NextStage(
             then.name,
             due.get(then.name, "") if then.name != name else "",
-            required_fields(then) if entered else {},
+            required_fields(then) if entered or due else {},
         )
         for then in map(strategy.by_name.__getitem__, stage.to)
     ]
@@ -115,8 +115,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
     """Return what a thinker needs to continue: what the thoughts have come to, and where a stage was named, that."""
     members: Document = {"digest": digest(head, strategy, keep(thoughts))}
     if head.stage in strategy.by_name:
-        due = guidance_due(strategy, head.stage)
-        members |= _stage_members(strategy, head, head.stage, due, entered=True)
+        members |= _stage_members(strategy, head, head.stage)
     return {name: value for name, value in msgspec.to_builtins(members).items() if value not in ("", {})}
 
 
@@ -144,35 +143,33 @@ def position_document(row: SessionRow) -> Document:
         return {}
     head = decode_head(row)
     line = head.line(head.latest)
-    return {
-        **_stage_member(line),
+    branches = [
+        {
+            "branch_id": name,
+            "stage": branch.stage,
+            "branch_from_thought": branch.left,
+            "parent_branch_id": branch.parent,
+            "thoughts": branch.thoughts,
+            "latest_thought_number": branch.number,
+        }
+        for name, branch in head.branches.items()
+    ]
+    document: Document = {
+        "stage": line.stage,
         "ended": head.ended,
         "latest_thought": {
             "thought_number": line.number,
             "total_thoughts": line.total,
             "branch_id": head.latest,
         },
-        "branches": [
-            {
-                "branch_id": name,
-                **_stage_member(branch),
-                "branch_from_thought": branch.left,
-                "parent_branch_id": branch.parent,
-                "thoughts": branch.thoughts,
-                "latest_thought_number": branch.number,
-            }
-            for name, branch in head.branches.items()
-        ],
-        **(
-            {"verdicts": [dict(zip(_VERDICT, astuple(each), strict=False)) for each in head.verdicts]}
-            if head.verdicts
-            else {}
-        ),
+        "branches": [_without_empty(branch, "stage") for branch in branches],
+        "verdicts": [dict(zip(_VERDICT, astuple(each), strict=False)) for each in head.verdicts],
     }
+    return _without_empty(document, "stage", "verdicts")
 
 
-def _stage_member(line: ThoughtLine) -> Document:
-    return {"stage": line.stage} if line.stage else {}
+def _without_empty(document: Document, *names: str) -> Document:
+    return {name: value for name, value in document.items() if value or name not in names}
 
 
 # -- thoughts

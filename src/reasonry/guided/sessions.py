@@ -393,11 +393,9 @@ class Sessions:
         found = await self.store.search_thoughts(
             query, session_id=session_id, after=after, limit=call.limit + 1
         )
-        matches, message = (
-            found[: call.limit],
-            "No thought has these words in just this order; try one of them.",
-        )
+        matches = found[: call.limit]
         has_words = not matches and after == 0 and len(query.split()) > 1
+        message = "No thought has these words in just this order; try one of them."
         notices = [Notice("no_match", message)] if has_words else []
         return {
             "matches": [match_document(owner, thought, query) for _, owner, thought in matches],
@@ -447,13 +445,9 @@ class Sessions:
     async def export(self, arguments: Arguments | ExportSession) -> Document:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
         call = read.read_call(ExportSession, arguments)
-        row = await self._row(call.session_id)
-        thoughts = await self._thoughts(row.session_id)
-        whole = {
-            **await self._document(replace(row, thoughts=len(thoughts))),
-            **position_document(row),
-            "thoughts": [thought_document(thought) for thought in thoughts],
-        }
+        document, shown = await self.get_all(GetSession(session_id=call.session_id))
+        thoughts = [*shown]
+        whole = {**document, "thought_history_length": len(thoughts), "thoughts": thoughts}
         return export.export(whole, call.format)
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:

@@ -31,7 +31,6 @@ from .lines import (
     ancestry,
     find_thought,
     show_lines,
-    show_name,
     without_stages,
 )
 from .moves import Submission, stages_named
@@ -196,7 +195,7 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
             choices=list(head.branches),
         )
     if call.merge_branch == branch:
-        name, parent = show_name(call.merge_branch), head.branches[call.merge_branch].parent or head.main_name
+        name, parent = show_value(branch), head.branches[call.merge_branch].parent or head.main_name
         raise UsageError(
             f"A thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
             f"Where the lines stand: {show_lines(head)}.",

@@ -15,7 +15,7 @@ from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
 from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from .findings import Kept, before_the_end, consequences, false_claims, keep, left_open
+from .findings import before_the_end, consequences, false_claims, keep, left_open
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way
 from .settings import SessionSettings
@@ -141,7 +141,16 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             taken.history = cut_history(rows, count, chars)
         thoughts = keep(rows if is_end or revises or asks else ())
         if revises:
-            taken.notices += revision_notices(head, thoughts)
+            # Only what this revision leaves, not what earlier ones left.
+            taken.notices += [
+                Notice(
+                    "stands_on_revised",
+                    f"{spans(found.numbers)} came after {found.revised} on its line. Say whether they hold: revise "
+                    "them, or name those that do in data.confirms.",
+                )
+                for found in consequences(head, thoughts)
+                if found.revision == taken.thought.number
+            ]
         if asks:
             taken.before_end = before_the_end(head, () if is_end else thoughts)
         if is_end:
@@ -225,12 +234,8 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 
 def placed_notices(taken: Taken) -> Iterator[Notice]:
     """Yield what a thinker is told of a thought that was taken: stages, what was expected, what others found."""
-    strategy, placed, earlier, stages = (
-        taken.strategy,
-        taken.placed,
-        taken.earlier,
-        taken.placed.record.stages,
-    )
+    strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
+    stages = placed.record.stages
     if placed.filled:
         yield Notice(
             "stages_filled", f"Passed through {', '.join(placed.filled)} on the way to {stages[-1]}."
@@ -250,19 +255,6 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
             yield Notice(verdict.verdict, f'{about}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
     if new and all(verdict.verdict == "confirmed" for verdict in new):
         yield Notice("confirmed", f"Other eyes confirmed all of {len(new)} claims.")
-
-
-def revision_notices(head: Head, thoughts: Sequence[Kept]) -> list[Notice]:
-    """Return what a thinker is told of the latest thought, a revision, where others stand on what it revises."""
-    found = [found for found in consequences(head, thoughts) if found.revision == thoughts[-1].row.number]
-    return [
-        Notice(
-            "stands_on_revised",
-            f"{spans(consequence.numbers)} came after {consequence.revised} on its line. Say whether they hold: revise "
-            "them, or name those that do in data.confirms.",
-        )
-        for consequence in found
-    ]
 
 
 def call_notices(

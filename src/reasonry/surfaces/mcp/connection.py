@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -235,16 +236,15 @@ class Connection:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
-            context = replace(context, report=self._reporter(token))
+            context = replace(context, report=partial(self._report, token))
         return self._encode(method, await self._server.answer(method, params, context))
 
-    def _reporter(self, token: Any) -> Callable[[float, float | None, str | None], Awaitable[None]]:
-        async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
-            params = {"progressToken": token, "progress": progress, "total": total, "message": message}
-            known = {key: value for key, value in params.items() if value is not None}
-            self._send(frames.notification("notifications/progress", known))
-
-        return report
+    async def _report(
+        self, token: Any, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        params = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        known = {key: value for key, value in params.items() if value is not None}
+        self._send(frames.notification("notifications/progress", known))
 
     async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
         """Tell the client of its tasks, until all of them have ended."""
