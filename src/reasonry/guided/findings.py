@@ -19,7 +19,7 @@ from ..core.text import clip, first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
-from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, decode_record, spans
+from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
 """Characters of all that is said before the end; with the refuter that a surface names, 100 tokens."""
@@ -99,14 +99,8 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
     """Whether a line goes on from a thought: it is the thought's own, or left that at the thought or later."""
-    while branch != revised.branch:
-        line = None if branch is None else head.branches.get(branch)
-        if line is None:
-            return False
-        if line.parent == revised.branch:
-            return line.left is not None and line.left >= revised.number
-        branch = line.parent
-    return True
+    lines = dict(ancestry(head, branch))
+    return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
 
 def _read_confirms(record: ThoughtRecord) -> list[int]:
@@ -133,7 +127,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
     own = thoughts[head.from_run :]
     return "; ".join(
         [
-            *_label("not merged", [_short(name) for name, _ in branches_beside(head)]),
+            *_label("not merged", [_short(name) for name, _ in _branches_beside(head)]),
             *_label("nothing was built on", _unused_corrections(own)),
             *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, own)]),
             *(_stands_on(found) for found in consequences(head, own)),
@@ -153,7 +147,7 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
         *(f"{verdict.number} was refuted" for verdict in _refutations(head, own)),
         *(_stands_on(found) for found in consequences(head, own)),
         *_unrevised_faults(own),
-        *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in branches_beside(head)]),
+        *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in _branches_beside(head)]),
         *_label("assumed", _assumptions(own)),
         *_open_steps(own)[:1],
         *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
@@ -203,12 +197,9 @@ def _stands_on(found: Consequence) -> str:
     )
 
 
-def branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
+def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
     """Return the open branches, without the one that the last thought is on and those it goes back to."""
-    followed, line = set[str | None](), head.latest
-    while line is not None and line not in followed:
-        followed.add(line)
-        line = head.branches[line].parent
+    followed = dict(ancestry(head, head.latest))
     return [(name, line) for name, line in head.branches.items() if not line.merged and name not in followed]
 
 
@@ -363,26 +354,18 @@ def scoreboard(head: Head, chosen: str | None = None) -> str:
     """
     chosen = chosen if head.latest is None else None
     lines = [(name, line) for name, line in head.branches.items() if not line.merged or name == chosen]
-    lines += [] if chosen is not None else [("main line", head.main)]
-    valued = sorted(
-        (pair for pair in lines if pair[1].score is not None), key=lambda pair: -(pair[1].score or 0)
-    )
-    if not head.branches or not valued:
-        return ""
+    lines += [("main line", head.main)] if head.branches and chosen is None else []
+    valued = [(name, line) for name, line in lines if line.score is not None]
+    valued.sort(key=lambda pair: -(pair[1].score or 0))
     return _join(
         [f"{_short(name)}{_show_score(line)}{' (chosen)' * (name == chosen)}" for name, line in valued], " · "
     )
 
 
 def _show_score(line: ThoughtLine) -> str:
-    if line.score is None:
-        return ""
-    before = line.score_before
-    return f" {'' if before in (None, line.score) else f'{_score(before)} → '}{_score(line.score)}"
-
-
-def _score(score: float) -> str:
-    return f"{score:.2f}" if abs(score) <= 1 else f"{score:g}"
+    scores = [score for score in dict.fromkeys((line.score_before, line.score)) if score is not None]
+    shown = [f"{score:.2f}" if abs(score) <= 1 else f"{score:g}" for score in scores]
+    return f" {' → '.join(shown)}" if line.score is not None else ""
 
 
 def _join(items: Sequence[str], between: str = ", ") -> str:
