@@ -98,7 +98,7 @@ class Mind:
 
     def _reply(self, stage: str, ask: Ask) -> dict[str, Any]:
         tables = (self.strategy, *STRATEGIES.values())
-        examples = (table.stage(stage).example for table in tables if stage in table.by_name)
+        examples = (table.by_name[stage].example for table in tables if stage in table.by_name)
         example = next((example for example in examples if example is not None), None)
         data = dict(example or fill(ask.form or {}, random.Random(1), whole=True))
         revise = REVISIONS.get((self.strategy.name, stage))
