@@ -67,9 +67,11 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
     queries = dict.fromkeys(each.query for _, each in operations)
     kinds = dict.fromkeys(kind for _, each in operations for kind in (each.body, each.reply))
     named = [*queries, *(kind for kind in kinds if kind is not None), ErrorDocument]
-    references, parts = msgspec.json.schema_components(named, ref_template=_NAMED + "{name}")
-    schema_of = {kind: _public(reference) for kind, reference in zip(named, references, strict=True)}
-    components = {_public_name(name): _public(part) for name, part in parts.items()}
+    found = msgspec.json.schema_components(named, ref_template=_NAMED + "{name}")
+    # Clients know the parts without the end that sets their names apart here.
+    written = re.sub(rb'Document"', b'"', msgspec.json.encode(found))
+    references, components = _public(msgspec.json.decode(written))
+    schema_of = dict(zip(named, references, strict=True))
     query_of = {kind: components.pop(schema_of[kind]["$ref"].removeprefix(_NAMED)) for kind in queries}
     paths: dict[str, Schema] = {}
     for tag, operation in operations:
@@ -86,22 +88,13 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
     }
 
 
-def _public_name(name: str) -> str:
-    return name.removesuffix("Document")
-
-
 def _public(schema: Any) -> Any:
-    """Return a schema with the names that its parts have for clients."""
+    """Return a schema as generators of clients know it."""
     match schema:
-        case {"$ref": reference}:
-            return {**schema, "$ref": _public_name(reference)}
-        case {"properties": properties}:
-            members = {name: _public(member) for name, member in properties.items()}
-            return {**schema, "title": _public_name(schema["title"]), "properties": members}
         case {"prefixItems": [first, *_], **bounds}:
             # Not every generator of clients knows tuples; those here are of one type.
             return {**bounds, "items": first}
-        case {"type": "array" | "object" as kind} if _MEMBERS[kind] not in schema:
+        case {"type": "array" | "object" as kind} if schema.keys().isdisjoint(("properties", _MEMBERS[kind])):
             return {**schema, _MEMBERS[kind]: {}}
         case dict():
             return {name: _public(part) for name, part in schema.items()}

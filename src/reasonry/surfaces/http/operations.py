@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, get_type_hints
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ class NoQuery(Struct, frozen=True):
     """The query of an operation that takes no parameters."""
 
 
-class Operation(Struct, dict=True):
+class Operation(Struct):
     """What one method of an address does.
 
     Attributes:
@@ -34,6 +33,9 @@ class Operation(Struct, dict=True):
         reads: What makes the body of the document that a request brings.
         media_type: Of what it returns.
         checks_query: Whether a query that it does not take is refused.
+        query: The form of its query.
+        body: The type of its body; None: it takes none.
+        needs_body: Whether a request must bring one: not where all of its members may be left out.
     """
 
     method: str
@@ -46,24 +48,16 @@ class Operation(Struct, dict=True):
     reads: Callable[[Any, Any], Any] = read_form
     media_type: str = "application/json"
     checks_query: bool = True
+    query: type[Struct] = NoQuery
+    body: Any = None
+    needs_body: bool = False
 
-    @cached_property
-    def query(self) -> type[Struct]:
-        """The form of its query."""
-        return get_type_hints(self.answer).get("query", NoQuery)
-
-    @cached_property
-    def body(self) -> Any:
-        """The type of its body; None: it takes none."""
-        return get_type_hints(self.answer).get("body")
-
-    @cached_property
-    def needs_body(self) -> bool:
-        """Whether a request must bring one: not where all of its members may be left out."""
-        form = self.body
-        if not isinstance(form, type) or not issubclass(form, Struct):
-            return form is not None
-        return any(field.required for field in fields(form))
+    def __post_init__(self) -> None:
+        """Read from the signature of `answer` what it takes."""
+        takes = get_type_hints(self.answer)
+        self.query, self.body = takes.get("query", NoQuery), takes.get("body")
+        is_form = isinstance(self.body, type) and issubclass(self.body, Struct)
+        self.needs_body = any(each.required for each in fields(self.body)) if is_form else bool(self.body)
 
     async def arguments(self, request: Request) -> dict[str, Any]:
         """Return what `answer` takes, besides the context.
