@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,8 +43,11 @@ from .run_nodes import add_thoughts, first_nodes, is_active, read_part, votes_of
 
 Entry = Mapping[str, Any]
 
-_ALIKE = ("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms")
-"""Members that a result has too."""
+_RECORDED = (
+    *("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
+    *("warnings", "problem", "stage", "budget", "budgets", "forked_from"),
+)
+"""Members that the result or the head of a record has too."""
 _NOISE_USD = 1e-12
 """Differences this small come from float arithmetic."""
 
@@ -62,7 +66,7 @@ def run_page(
     """
     result, head, document = record.result, record.head, record.result.document()
     maker = _Maker(record, document)
-    usage, begun = result.usage, head.get("created_at_ms") or 0
+    usage, begun, recorded = result.usage, head["created_at_ms"], {**head, **structs.asdict(result)}
     counts: dict[str, float | None] = {
         **{"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd},
         **{"seconds": result.duration_ms / 1000, "thoughts": len(maker.thoughts)},
@@ -72,29 +76,23 @@ def run_page(
         kind="run",
         id=result.run_id,
         title=first_words(str(document.get("title") or head["problem"]), TITLE_CHARS),
-        problem=head["problem"],
         strategy_title=strategy.title if strategy else result.strategy,
         mode="coached" if result.model == CALLER else "driven",
-        stage=head["stage"],
         termination=document["termination"],
-        warnings=[*result.warnings],
         created_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
         table=table_of(strategy),
         path=[*(edge[0] for edge in record.entries("path")), head["stage"]],
         used=counts,
         cost_of_dropped=cost_of_dropped(maker.nodes.values()),
-        budget=head.get("budget") or {},
-        budgets=head.get("budgets") or [],
         votes=read_part(lambda: votes_of(document), []),
-        **{name: getattr(result, name) for name in _ALIKE},
+        **{name: recorded[name] for name in _RECORDED if name in recorded},
         **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
         nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
         outline=outline(document),
-        forked_from=head.get("forked_from"),
         reused=PageCost(**head["reused"]) if "reused" in head else None,
     )
     maker.lines.put_on(page)
@@ -114,7 +112,6 @@ class _Maker:
         self.document = document
         self.effects: dict[str, Entry] = {effect["id"]: effect for effect in record.entries("effects")}
         self.thoughts: list[Thought] = [*record.thoughts()]
-        self.begun = {name: effect.get("at_ms", 0) for name, effect in self.effects.items()}
         self.last: dict[str, Entry] = {}
         self.places: dict[str, int] = {}
         """The latest event of each effect, and how many came before it."""
@@ -134,8 +131,8 @@ class _Maker:
         origins: list[str] = [*record.entries("origins")]
         self.owners = self._add_chain() if is_chain else []
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
-        self.sources: list[tuple[str, str]] = []
-        """Nodes, each with an effect that was about it or that it came of."""
+        self.sources = defaultdict[str, list[bool]](list)
+        """Of each node, whether what was about it or it came of was taken over, one by one."""
         self.lines, self.questions = PromptLines(), list[PageQuestion]()
         self.calls, self.notes = list[PageCall](), list[PageNote]()
         for number, thought in enumerate(self.thoughts, 1):
@@ -145,7 +142,8 @@ class _Maker:
         for effect in self.effects.values():
             if effect["kind"] != "ask":
                 self._attach_call(effect)
-        self._settle_nodes()
+        for name, reused in self.sources.items():
+            self.nodes[name].reused = all(reused)
         usage = record.result.usage
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
@@ -164,7 +162,7 @@ class _Maker:
             own.stage, own.branch = thought.stage, thought.branch or ""
             own.round = self.effects.get(origin, {}).get("round")
             own.text, own.origin = own.text or thought.text, origin
-            self.sources.append((own.id, origin))
+            self._note_source(own, origin)
         if own is None or thought.text != own.text:
             node = own or self._node_of(origin)
             name, text, score = f"t{number}", thought.text, thought.score
@@ -192,17 +190,25 @@ class _Maker:
         """Add what an effect took to its node; return what the page says of any effect."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
-        self.sources.append((node.id, effect_id))
         is_failure = last.get("type") == "failed"
         return {
             "id": effect_id,
             "node": node.id,
             "stage": stage,
-            "begun_at_ms": self.begun.get(effect_id),
-            "ended_at_ms": last.get("at_ms", 0) if last else None,
             "error": PageReason(str(last.get("code")), str(last.get("message"))) if is_failure else None,
-            "reused": self._is_reused(effect_id),
+            **self._note_source(node, effect_id),
         }
+
+    def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
+        """Stretch a node's time over that of an effect; return when that was, and whether it was taken over."""
+        effect, last = self.effects.get(effect_id), self.last.get(effect_id)
+        reused = self.places.get(effect_id, self.forked_at) < self.forked_at
+        begun = None if effect is None else effect.get("at_ms", 0)
+        ended = None if last is None else last.get("at_ms", 0)
+        self.sources[node.id].append(reused)
+        node.begun_at_ms = min((at for at in (begun, node.begun_at_ms) if at is not None), default=None)
+        node.ended_at_ms = max((at for at in (ended, node.ended_at_ms) if at is not None), default=None)
+        return {"begun_at_ms": begun, "ended_at_ms": ended, "reused": reused}
 
     def _attach_question(self, asked: Entry) -> None:
         effect, last = self.effects.get(asked["id"], {}), self.last.get(asked["id"], {})
@@ -239,23 +245,6 @@ class _Maker:
             result=_result_text(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
-
-    # -- times
-
-    def _is_reused(self, effect_id: str) -> bool:
-        """Whether what came of an effect was taken over from another run."""
-        return self.places.get(effect_id, self.forked_at) < self.forked_at
-
-    def _settle_nodes(self) -> None:
-        """Give nodes the time from their first question to what came of their last one; mark those taken over."""
-        own = {name for name, effect_id in self.sources if not self._is_reused(effect_id)}
-        for name, effect_id in self.sources:
-            node, last, begun = self.nodes[name], self.last.get(effect_id, {}), self.begun.get(effect_id)
-            node.reused = name not in own
-            if begun is not None:
-                node.begun_at_ms = begun if node.begun_at_ms is None else min(begun, node.begun_at_ms)
-            if last:
-                node.ended_at_ms = max(last.get("at_ms", 0), node.ended_at_ms or 0)
 
 
 def _event_cost(event: Entry) -> PageCost:
