@@ -1,8 +1,7 @@
 """What followers of a run are told: each line of its journal as a document, and what passes between the lines.
 
 Lines are read from the journal. What passes between them (pieces of answers) the feed of a drive tells to any number of
-readers at their own pace: it is kept for each, up to a bound; beyond it the oldest is left out, and the reader is told
-how much.
+readers at their own pace: it is kept for each, up to a bound; beyond it the oldest is left out.
 """
 
 from __future__ import annotations
@@ -246,8 +245,7 @@ class Feed(Observer):
     def admit(self, reader: FeedReader) -> None:
         """Tell a reader what passes from now on; the first who reads text also what has passed before."""
         if reader.text and self._early is not None:
-            reader.take_over(self._early)
-            self._early = None
+            reader.passing, self._early = self._early.passing, None
         self._readers.add(reader)
 
     def wake(self) -> None:
@@ -262,7 +260,8 @@ class Feed(Observer):
     def _pass(self, event: RunEvent) -> None:
         for reader in self._readers:
             if reader.text or event.kind != "text":
-                reader.add(self.seq, event)
+                reader.passing.append((self.seq, event))
+                reader.news.set()
 
 
 class FeedReader:
@@ -270,18 +269,7 @@ class FeedReader:
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()
-        self._passing: deque[tuple[int, RunEvent]] = deque(maxlen=KEPT_PIECES)
-        self._skipped = 0
-
-    def add(self, at: int, event: RunEvent) -> None:
-        """Keep an event until it is read; the oldest is left out where there are many."""
-        self._skipped += len(self._passing) == KEPT_PIECES
-        self._passing.append((at, event))
-        self.news.set()
-
-    def take_over(self, other: FeedReader) -> None:
-        """Continue with what another reader has not read."""
-        self._passing, self._skipped = other._passing, other._skipped
+        self.passing: deque[tuple[int, RunEvent]] = deque(maxlen=KEPT_PIECES)
 
     def tell(self, events: Sequence[RunEvent]) -> Iterator[RunEvent]:
         """Yield events of the journal, each behind what came before it."""
@@ -291,8 +279,5 @@ class FeedReader:
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
         """Yield, once, what came before the line after this one."""
-        if self._skipped:
-            skipped, self._skipped = self._skipped, 0
-            yield RunEvent(None, "skipped", {"pieces": skipped})
-        while self._passing and self._passing[0][0] <= after:
-            yield self._passing.popleft()[1]
+        while self.passing and self.passing[0][0] <= after:
+            yield self.passing.popleft()[1]

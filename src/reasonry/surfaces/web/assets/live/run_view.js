@@ -133,7 +133,7 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
     else if (kind === "idle" || kind === "ended") {
       isIdle = kind === "idle";
       void refresh();
-    } else if (kind !== "sent" && kind !== "skipped") {
+    } else if (kind !== "sent") {
       isIdle = false;
       refreshSoon();
     }
