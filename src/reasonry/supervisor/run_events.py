@@ -67,7 +67,7 @@ class Follower:
         self._store, self._strategies, self._row, self._after = store, strategies, row, after
         self._chain = journal.Chain(row.run_id)
         self._run: Run | None = None
-        self._misfits = False
+        """None before the first line, and from the first that does not fit on."""
 
     @property
     def seq(self) -> int:
@@ -89,12 +89,10 @@ class Follower:
         return await journal.aside(lines, lambda: [*filter(None, map(self._note, read()))])
 
     def _note(self, entry: Entry) -> RunEvent | None:
-        came: Data = {}
-        if not self._misfits:
-            try:
-                came = self._fold(entry)
-            except (ReasonryError, msgspec.ValidationError):
-                self._misfits = True
+        try:
+            came = self._fold(entry)
+        except (ReasonryError, msgspec.ValidationError):
+            self._run, came = None, {}
         if self.seq <= self._after:
             return None
         record = record_of(entry)
@@ -106,13 +104,14 @@ class Follower:
 
     def _fold(self, entry: Entry) -> Data:
         """Fold an entry in; return where the run then stands, and what came of the entry."""
-        run, thoughts, edges, step = self._run, 0, 0, None
+        thoughts, edges, step = 0, 0, None
         if isinstance(entry, Begun):
             run = self._run = Run(entry, self._strategies)
-        else:
-            assert run is not None, "the first line of a journal begins the run"
+        elif run := self._run:
             thoughts, edges = len(run.thoughts), len(run.edges)
             step = run.apply(entry)
+        else:
+            return {}
         # After these all that the run waits for is wanted again.
         begins = isinstance(entry, Begun | Resumed)
         asked = run.open_effects if begins else step.effects if step else ()

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import reasonry
 from reasonry.app.wiring import App
@@ -25,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
-from reasonry.surfaces.web.page import EVERYTHING, PageBounds, PageDocument, PromptLines
+from reasonry.surfaces.web.page import EVERYTHING, PageDocument, PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -121,7 +122,7 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
 ) -> None:
     _, record = play(strategy, seed, 40)
     whole = run_page(record, strategy)
-    cut = run_page(record, strategy, None, PageBounds(chars, None, limit, limit))
+    cut = run_page(record, strategy, None, replace(EVERYTHING, text_chars=chars, nodes=limit, entries=limit))
     for name in ("nodes", "questions", "calls", "notes"):
         assert len(getattr(cut, name)) <= limit
         assert len(getattr(whole, name)) == len(getattr(cut, name)) + getattr(cut.cuts, name)
@@ -131,7 +132,7 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
     assert all(len(text) <= chars + 60 for text in cut.texts)
     assert run_page(record, strategy, None, EVERYTHING) == whole
     room = 2 * sum(len(text) for text in whole.texts)
-    squeezed = run_page(record, strategy, None, PageBounds(None, room, None, None))
+    squeezed = run_page(record, strategy, None, replace(EVERYTHING, all_chars=room))
     assert sum(map(len, squeezed.texts)) <= room or squeezed.cuts.texts
 
 

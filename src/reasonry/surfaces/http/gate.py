@@ -5,11 +5,10 @@ A request that is let in (`admission`) is read, and answered. Nothing is read or
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -54,8 +53,20 @@ class RequestGate:
         # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
-        with _trace(scope, request_id) as note_reply:
-            note_reply(await self._answer(scope, receive, send))
+        # A request is traced in the trace of whoever sent it.
+        carried = {
+            name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED
+        }
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+        facts = {"http.request.method": method, "reasonry.request_id": request_id}
+        with trace_work(method, "SERVER", facts, carried) as traced:
+            status = await self._answer(scope, receive, send)
+            # The address itself may be anything.
+            route = route_of(scope)
+            name = method if route == UNKNOWN else f"{method} {route}"
+            traced.note({"http.route": route, "http.response.status_code": status or None}, name)
+            if status >= 500:
+                traced.note_failure(str(status))
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
         """Answer a request; return with what status, 0 if with none."""
@@ -128,22 +139,3 @@ def _complete(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
     if not any(name == b"cache-control" for name, _ in headers):
         complete.append(_NOT_KEPT)
     return complete
-
-
-@contextlib.contextmanager
-def _trace(scope: Any, request_id: str) -> Generator[Callable[[int], None]]:
-    """Trace a request, in the trace of whoever sent it; what is yielded takes the status of the answer, or 0."""
-    carried = {name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED}
-    method = scope["method"] if scope["method"] in METHODS else "_OTHER"
-    facts = {"http.request.method": method, "reasonry.request_id": request_id}
-    with trace_work(method, "SERVER", facts, carried) as traced:
-
-        def note_reply(status: int) -> None:
-            # The address itself may be anything.
-            route = route_of(scope)
-            name = method if route == UNKNOWN else f"{method} {route}"
-            traced.note({"http.route": route, "http.response.status_code": status or None}, name)
-            if status >= 500:
-                traced.note_failure(str(status))
-
-        yield note_reply

@@ -249,19 +249,19 @@ def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
 
 
 class PageBounds(Struct, frozen=True):
-    """What a page may hold; None: all of it."""
+    """What a page may hold."""
 
-    text_chars: int | None = 20_000
+    text_chars: int = 20_000
     """Of one text."""
-    all_chars: int | None = 12_000_000
+    all_chars: int = 12_000_000
     """Of all texts together; where they are more, the longest are cut first."""
-    nodes: int | None = 5_000
-    entries: int | None = 10_000
+    nodes: int = 5_000
+    entries: int = 10_000
     """Of each of the lists of questions, calls and notes."""
 
 
 DEFAULT_BOUNDS = PageBounds()
-EVERYTHING = PageBounds(text_chars=None, all_chars=None, nodes=None, entries=None)
+EVERYTHING = PageBounds(*[sys.maxsize] * 4)
 _LEAST_CHARS = 80
 _TEXTS = {
     *("title", "problem", "strategy", "strategy_title", "model", "stage", "path", "termination", "answer"),
@@ -273,13 +273,13 @@ _TEXTS = {
 
 def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
     """Return a page with each text inert, cut to its bounds, the lists first; `cuts` says what was left out."""
-    page = _with_nodes(page, bounds.nodes)
+    if len(page.nodes) > bounds.nodes:
+        _keep_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
         entries: list[Any] = getattr(page, name)
-        over = 0 if bounds.entries is None else max(0, len(entries) - bounds.entries)
+        over = max(0, len(entries) - bounds.entries)
         setattr(page.cuts, name, over)
-        if bounds.entries is not None and over:
-            del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # the first and the last stay
+        del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # the first and the last stay
     if page.cuts.questions:
         lines = PromptLines()
         for question in page.questions:
@@ -327,10 +327,8 @@ def _change_texts(part: Any, change: Callable[[str], str], *, is_text: bool = Fa
             return part
 
 
-def _with_nodes(page: PageDocument, limit: int | None) -> PageDocument:
-    """Return the page with the nodes of its path and the oldest others, so that each keeps its parent."""
-    if limit is None or len(page.nodes) <= limit:
-        return page
+def _keep_nodes(page: PageDocument, limit: int) -> None:
+    """Keep the nodes of the page's path and the oldest others, so that each keeps its parent."""
     path = [node for node in page.nodes if node.state in ("answer", "on_path")]
     kept = {page.nodes[0].id}
     for node in (*path, *page.nodes):
@@ -343,16 +341,14 @@ def _with_nodes(page: PageDocument, limit: int | None) -> PageDocument:
     page.nodes = [node for node in page.nodes if node.id in kept]
     for entry in (*page.questions, *page.calls, *page.notes):
         entry.node = homes[entry.node]
-    return page
 
 
 def _chars_of_one(lengths: list[int], bounds: PageBounds) -> int:
     """Return how long a text may be, so that one keeps its bound and all together keep theirs."""
-    limit = sys.maxsize if bounds.text_chars is None else bounds.text_chars
-    left = sys.maxsize if bounds.all_chars is None else bounds.all_chars
+    left = bounds.all_chars
     for place, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - place)
         if length > share:
-            return min(limit, max(share, _LEAST_CHARS))
+            return min(bounds.text_chars, max(share, _LEAST_CHARS))
         left -= length
-    return limit
+    return bounds.text_chars
