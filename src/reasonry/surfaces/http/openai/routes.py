@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any, Literal, TypedDict
 from uuid import UUID
@@ -97,8 +97,7 @@ class DeletedResponseDocument(TypedDict):
 async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
     completion = await begin(context, body, ChatFields, background=False)
-    scope = context.request.scope
-    return await _answer(completion, tell_chat(completion), lambda error: error_body(error, scope))
+    return await _answer(completion, tell_chat(completion))
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
@@ -109,21 +108,16 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
     if body.background and not body.stream:
         response.status = "queued"
         return reply(response, headers={RUN: completion.run_id})
-    events = tell_response(completion, response)
-    return await _answer(completion, events, lambda error: fail_response(response, error))
+    return await _answer(completion, tell_response(completion, response), response)
 
 
 async def _answer(
-    completion: Completion, events: Events, fail: Callable[[ReasonryError], Document]
+    completion: Completion, events: Events, response: ResponseDocument | None = None
 ) -> Response:
-    """Return the reply to a request: as a stream, or whole once its run has ended.
-
-    Args:
-        fail: Returns the last event of a stream of which nothing comes.
-    """
+    """Return the reply to a request: as a stream, or whole once its run has ended."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
-        return EventStream(context, _lines(context, events, fail), headers)
+        return EventStream(context, _lines(context, events, response), headers)
     whole = asyncio.ensure_future(_whole(events))
     # The body has been read, so a message is that the client hung up.
     hung_up = asyncio.ensure_future(context.request.receive())
@@ -136,10 +130,10 @@ async def _answer(
 
 
 async def _lines(
-    context: RequestContext, events: Events, fail: Callable[[ReasonryError], Document]
+    context: RequestContext, events: Events, response: ResponseDocument | None
 ) -> AsyncGenerator[bytes]:
     """Yield events as a stream has them: numbered where they have a type; the whole chat is but a mark at its end."""
-    numbers = itertools.count()
+    numbers, scope = itertools.count(), context.request.scope
 
     def line_of(event: Document) -> bytes:
         if event.get("object") == "chat.completion":
@@ -154,7 +148,8 @@ async def _lines(
             async for event in events:
                 yield line_of(event)
     except Exception as error:
-        yield line_of(fail(note_error(error, context.request.scope)))
+        known = note_error(error, scope)
+        yield line_of(fail_response(response, known) if response else error_body(known, scope))
 
 
 async def _whole(events: Events) -> Any:
