@@ -127,9 +127,11 @@ class _Maker:
         abouts = [effect.get("about", "") for effect in self.effects.values()]
         self.nodes = first_nodes(document, record.head["problem"], abouts)
         self.root = next(iter(self.nodes))
-        is_chain = len(self.nodes) == 1
         origins: list[str] = [*record.entries("origins")]
-        self.owners = self._add_chain() if is_chain else []
+        self.is_chain = len(self.nodes) == 1 and bool(self.thoughts)
+        """Whether each thought is a node."""
+        if self.is_chain:
+            self._add_chain()
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.sources = defaultdict[str, list[bool]](list)
         """Of each node, whether what was about it or it came of was taken over, one by one."""
@@ -148,24 +150,23 @@ class _Maker:
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
-    def _add_chain(self) -> list[str]:
-        """Add a node for each thought, and mark the way to the last of the main line; return their ids."""
+    def _add_chain(self) -> None:
+        """Add a node for each thought, and mark the way to the last of the main line."""
         end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
             has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
             mark_path(self.nodes, end, "open" if is_open else "answer" if has_answer else "on_path")
-        return [*self.nodes][1:]
 
     def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
-        own = self.nodes.get(self.owners[number - 1] if self.owners else str(thought.data.get("node_id", "")))
-        if own is not None and (self.owners or not own.stage):
+        name, text, score = f"t{number}", thought.text, thought.score
+        own = self.nodes.get(name if self.is_chain else str(thought.data.get("node_id", "")))
+        if own is not None and (self.is_chain or not own.stage):
             own.stage, own.branch = thought.stage, thought.branch or ""
             own.round = self.effects.get(origin, {}).get("round")
-            own.text, own.origin = own.text or thought.text, origin
+            own.text, own.origin = own.text or text, origin
             self._note_source(own, origin)
-        if own is None or thought.text != own.text:
+        if own is None or text != own.text:
             node = own or self._node_of(origin)
-            name, text, score = f"t{number}", thought.text, thought.score
             note = PageNote(id=name, node=node.id, stage=thought.stage, text=text, score=score, origin=origin)
             self.notes.append(note)
 
@@ -174,11 +175,10 @@ class _Maker:
 
         Of a chain it is the first thought that was recorded after the effect.
         """
-        if self.owners:
-            last, place = len(self.owners) - 1, self.places.get(effect_id)
-            return self.nodes[
-                self.owners[last if place is None else min(bisect_left(self.recorded, place), last)]
-            ]
+        if self.is_chain:
+            last, place = len(self.thoughts), self.places.get(effect_id)
+            number = last if place is None else min(bisect_left(self.recorded, place) + 1, last)
+            return self.nodes[f"t{number}"]
         about = str(self.effects.get(effect_id, {}).get("about", ""))
         while about and about not in self.nodes:
             about = about.rpartition("/")[0]
