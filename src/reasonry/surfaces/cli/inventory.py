@@ -81,7 +81,7 @@ def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     rows = describe_plugins()
     none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
-    return output.show_rows({"plugins": rows}, columns, rows, none=none)
+    return output.show_rows({"plugins": rows}, columns, rows, "" if rows else none)
 
 
 # -- tools

@@ -44,6 +44,7 @@ from .solve import await_drive, resume_command, show_result
 from .watch import watching
 
 _COLUMNS = (
+    Column("ID", "run_id"),
     Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time, rank=2),
     Column("OUTCOME", lambda row: row["outcome"] or row["status"], rank=1),
     Column("STRATEGY", "strategy", rank=3),
@@ -72,23 +73,14 @@ def list_(
         before: Continue after this run, the last of the page before.
     """
 
-    async def work(app: App) -> tuple[list[RunHead], dict[str, str]]:
+    async def work(app: App) -> dict[str, Any]:
         last = None if before is None else await app.run_id(before)
-        which = filters.read(app)
-        rows = await app.store.runs(
-            status=status, outcome=outcome, model=model, limit=limit, before=last, **which
-        )
-        return await app.heads(rows), await shorten_ids([row.run_id for row in rows], app.store.run_ids)
+        named = {"status": status, "outcome": outcome, "model": model, "limit": limit, "before": last}
+        rows = await app.store.runs(**named, **filters.read(app))
+        return {"runs": await app.heads(rows), "next": rows[-1].run_id if len(rows) == limit else None}
 
-    rows, short = common.do(work)
-    more = rows[-1]["run_id"] if len(rows) == limit else None
-    return common.show_rows(
-        {"runs": rows, "next": more},
-        [Column("ID", "run_id", lambda value: short.get(value, value)), *_COLUMNS],
-        rows,
-        none="no such runs",
-        more=f"--before {short[more]}" if more else "",
-    )
+    common.show_page(work, "runs", _COLUMNS, none="no such runs")
+    return 0
 
 
 def _answer_or_end(row: RunHead) -> str:

@@ -16,7 +16,6 @@ from ...core.text import clip
 from ...errors import ConflictError, UsageError
 from ...guided.directory import Following
 from ...guided.which_session import Thinker
-from ...ids import shorten_ids
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .draw import draw_session
@@ -24,6 +23,7 @@ from .output import Column, local_time, print_document, print_line, print_note, 
 from .settings import Common
 
 _COLUMNS = (
+    Column("ID", "session_id", narrowest=36),
     Column("USED", "used_at", local_time, rank=2),
     Column("STATUS", lambda row: _status(row), rank=1),
     Column("THOUGHTS", "thought_history_length", rank=4, align_right=True),
@@ -31,6 +31,7 @@ _COLUMNS = (
     Column("PURPOSE", "purpose", narrowest=20),
 )
 _MATCHES = (
+    Column("SESSION", "session_id", narrowest=36),
     Column("THOUGHT", "thought_number", rank=1, align_right=True),
     Column("TEXT", "excerpt", narrowest=20, wraps=True),
 )
@@ -55,32 +56,19 @@ def list_(
         cursor: Continue after this session, the last of the page before.
     """
 
-    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
+    async def work(app: App) -> dict[str, Any]:
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
         call = {"status": status, "limit": limit, "cursor": last}
-        document = await sessions.list(call, **filters.read(app))
-        return document, await _shorten(app, document["sessions"])
+        return await sessions.list(call, **filters.read(app))
 
-    document, short = common.do(work)
-    more = document["next_cursor"]
-    return common.show_rows(
-        document,
-        [Column("ID", "session_id", lambda value: short.get(value, value), narrowest=36), *_COLUMNS],
-        document["sessions"],
-        none="no such sessions",
-        more=f"--cursor {short[more]}" if more else "",
-    )
+    common.show_page(work, "sessions", _COLUMNS, none="no such sessions")
+    return 0
 
 
 def _status(row: dict[str, Any]) -> str:
     status = "ended" if row.get("ended") and row["status"] == "active" else row["status"]
     return f"{status}, pinned" if row.get("pinned") else status
-
-
-async def _shorten(app: App, rows: list[dict[str, Any]]) -> dict[str, str]:
-    ids = dict.fromkeys(row["session_id"] for row in rows)
-    return await shorten_ids([*ids], app.store.session_ids)
 
 
 def show_(
@@ -126,19 +114,8 @@ def search_(
         session: Only in this session.
     """
     call = {"query": query, "session_id": session, "limit": limit, "cursor": cursor}
-
-    async def work(app: App) -> tuple[dict[str, Any], dict[str, str]]:
-        document = await app.sessions().search(call)
-        return document, await _shorten(app, document["matches"])
-
-    document, short = common.do(work)
-    more = document["next_cursor"]
-    common.show_rows(
-        document,
-        [Column("SESSION", "session_id", lambda value: short.get(value, value), narrowest=36), *_MATCHES],
-        document["matches"],
-        none="nothing found",
-        more=f"--cursor {more}" if more else "",
+    document = common.show_page(
+        lambda app: app.sessions().search(call), "matches", _MATCHES, none="nothing found"
     )
     if not common.as_data:
         _print_notices(document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Group, Parameter
@@ -20,6 +20,7 @@ from ...core.registry import Registry
 from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
 from ...errors import UsageError
+from ...ids import shorten_ids
 from ..signals import on_ending
 from .arguments import ABOVE_0, Count, read_pairs, read_prompts
 from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
@@ -70,17 +71,9 @@ class OutputOptions:
         document: Any,
         columns: Sequence[Column],
         rows: Sequence[Any],
-        *,
-        none: str = "",
-        more: str = "",
+        note: str = "",
     ) -> int:
-        """Print a document, or its rows as a table for people.
-
-        Args:
-            none: The note where there are no rows.
-            more: The options that show the next page, if there is one.
-        """
-        note = f"next page: {more}" if more else "" if rows else none
+        """Print a document, or its rows as a table for people, and a note below."""
 
         def draw() -> None:
             print_table(columns, rows)
@@ -123,6 +116,36 @@ class Common(OutputOptions):
                 return await work(app)
 
         return run_async(main(), make_loop)
+
+    def show_page(
+        self,
+        work: Callable[[App], Awaitable[dict[str, Any]]],
+        name: str,
+        columns: Sequence[Column],
+        *,
+        none: str,
+    ) -> dict[str, Any]:
+        """Print and return a document with a page of `runs`, `sessions` or `matches`, for people with short ids.
+
+        Args:
+            columns: The first one has the ids.
+            none: The note where there are no rows.
+        """
+        id_column, *others = columns
+        option, member = ("before", "next") if name == "runs" else ("cursor", "next_cursor")
+
+        async def find(app: App) -> tuple[dict[str, Any], dict[str, str]]:
+            document, store = await work(app), app.store
+            begins_with = store.run_ids if name == "runs" else store.session_ids
+            ids = dict.fromkeys(map(id_column.read, document[name]))
+            return document, await shorten_ids(ids, begins_with)
+
+        document, short = self.do(find)
+        more = document[member]
+        note = f"next page: --{option} {short.get(more, more)}" if more else "" if document[name] else none
+        shown = replace(id_column, in_terminal=short.__getitem__)
+        self.show_rows(document, [shown, *others], document[name], note)
+        return document
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
         """Do the same on a run, named by its id, how that begins, or `last`; return its id, too."""
