@@ -407,13 +407,11 @@ def _rehearse(app: App, order: Begun) -> Usage:
     """Return what a run takes in which everybody says what the stages show."""
     stages = [stage for strategy in reversed(app.strategies_in(order)) for stage in strategy.stages]
     shown = {stage.name: dict(stage.example) for stage in stages if stage.example}
-    taken, run, limit = NOTHING, Run(order, app.strategies), order.budget.calls or inf
-    while run.open_effects and taken.calls < limit:
+    run, limit = Run(order, app.strategies), order.budget.calls or inf
+    while run.open_effects and run.usage.calls < limit:
         asked = run.open_effects[0]
-        event = _answer(asked.effect, shown.get(asked.stage, {"answer": "4"}))
-        taken += event.usage if isinstance(event, Answered) else NOTHING
-        run.take(Settled(asked.id, event))
-    return taken
+        run.take(Settled(asked.id, _answer(asked.effect, shown.get(asked.stage, {"answer": "4"}))))
+    return run.usage
 
 
 def _answer(effect: Effect, shown: Mapping[str, Any]) -> Event:

@@ -172,15 +172,15 @@ def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     write("codex", "[mcp_servers\n")
     write("claude", '{"mcpServers": {"r": {"command": "reasonry", "cwd": "/x"}}}', for_project=True)
     found = find_entries(machine)
-    entries = {(part.agent.name, part.name): part for part in found if not part.fault}
+    entries = {(part.agent.name, part.name): part for part in found if part.name}
     assert set(entries) == {
         *(("cursor", name) for name in ("thinking", "windows", "off", "filled in", "reasonry")),
         *(("opencode", "r"), ("goose", "r"), ("claude", "r")),
     }
-    assert entries["cursor", "off"].note == entries["goose", "r"].note == "it is switched off"
-    assert "variables" in entries["cursor", "filled in"].note
+    assert entries["cursor", "off"].known == entries["goose", "r"].known == {"note": "it is switched off"}
+    assert "variables" in entries["cursor", "filled in"].known["note"]
     assert entries["cursor", "reasonry"].launch is None
     assert entries["opencode", "r"].launch == Launch("reasonry", ("mcp",), {"A": "b"})
     assert entries["claude", "r"].folder == Path("/x")
     assert entries["claude", "r"].for_project
-    assert [part.agent.name for part in found if part.fault] == ["codex"]
+    assert [part.agent.name for part in found if not part.name] == ["codex"]

@@ -40,8 +40,7 @@ class SetUpEntry(Struct, frozen=True):
 
     Args:
         launch: None: it starts no server as far as can be read.
-        note: Why it is not tried out; empty if it is.
-        fault: Why the file cannot be read; then no more is known of it.
+        known: What there is to say of it without trying it out, as `try_entries` returns it; empty: it is tried out.
     """
 
     agent: Agent
@@ -50,8 +49,7 @@ class SetUpEntry(Struct, frozen=True):
     name: str = ""
     launch: Launch | None = None
     folder: Path | None = None
-    note: str = ""
-    fault: str = ""
+    known: Mapping[str, str] = {}
 
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
@@ -71,41 +69,40 @@ def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetU
     try:
         servers = find_entry(read_data(agent.format, read_config(file) or ""), agent.keys)
     except (ReasonryError, ValueError) as error:
-        yield SetUpEntry(agent, file, for_project, fault=str(error))
+        remedy = f"put the file right; {agent.title} cannot read it either"
+        known = {"problem": f"it cannot be read: {error}", "remedy": remedy}
+        yield SetUpEntry(agent, file, for_project, known=known)
         return
     for name, entry in servers.items() if isinstance(servers, dict) else ():
         launch = read_launch(entry, agent.entry_shape(for_project=for_project))
         if name == NAME or (launch is not None and starts_reasonry(launch)):
             cwd = entry.get("cwd") if isinstance(entry, dict) else None
             folder = Path(cwd).expanduser() if isinstance(cwd, str) else None
-            note = _why_not_tried(entry, launch)
-            yield SetUpEntry(agent, file, for_project, str(name)[:100], launch, folder, note)
+            known = _why_not_tried(entry, launch)
+            yield SetUpEntry(agent, file, for_project, str(name)[:100], launch, folder, known)
 
 
-def _why_not_tried(entry: Any, launch: Launch | None) -> str:
+def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
     if isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False):
-        return "it is switched off"
-    words = () if launch is None else (launch.command, *launch.args, *launch.env.values())
-    return "it has variables that only the agent fills in" if any("${" in word for word in words) else ""
+        return {"note": "it is switched off"}
+    if launch is None:
+        remedy = "take it out, or set it up again with --force"
+        return {"problem": "the entry names no command", "remedy": remedy}
+    has_variables = any("${" in word for word in (launch.command, *launch.args, *launch.env.values()))
+    return {"note": "it has variables that only the agent fills in"} if has_variables else {}
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
     """Start the server of each entry as its agent would, a few side by side.
 
     Returns:
-        The `note` of an entry that has one, else as `check_server`.
+        A `note` why an entry is not tried out, or as `check_server`.
     """
     places = asyncio.Semaphore(4)
 
     async def try_out(entry: SetUpEntry) -> dict[str, Any]:
-        if entry.note:
-            return {"note": entry.note}
-        if entry.fault:
-            remedy = f"put the file right; {entry.agent.title} cannot read it either"
-            return {"problem": f"it cannot be read: {entry.fault}", "remedy": remedy}
-        if entry.launch is None:
-            remedy = "take it out, or set it up again with --force"
-            return {"problem": "the entry names no command", "remedy": remedy}
+        if entry.launch is None or entry.known:
+            return {**entry.known}
         async with places:
             environ, folder = surroundings(entry.agent, machine)
             return await check_server(entry.launch, environ, entry.folder or folder)
