@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
-from ..reading.fit import Unreadable, list_items
+from ..reading.fit import Unreadable
 from ..reading.names import SYNONYMS, plain_name
 from .actions import Written, call_data, closing_bracket
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
@@ -88,9 +88,10 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
 
 
 def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
-    """Read a plan from JSON that is not of the form asked for; None: it is none.
+    """Read a plan from the items of a list, or from JSON that is not of the form asked for; None: it is none.
 
-    Its calls may be texts (`Plan: why #E1 = tool[input]`), have their id as a key, or have none and stand in order.
+    Its calls may be texts (`Plan: why #E1 = tool[input]`, `Its county: search[county of #E1]`), have their id as a key,
+    or have none and stand in order.
     """
     if isinstance(value, Mapping):
         lists = [
@@ -111,22 +112,12 @@ def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, .
     return tuple(calls) or None
 
 
-def numbered_plan(text: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
-    """Read a plan of numbered lines, each with one call, `2. Its county: search[county of #E1]`; None: it is none."""
-    lines: list[str] = []
-    for number, item in enumerate(list_items(text), 1):
-        start = next(
-            (match.start() for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"])), None
-        )
-        if start is None:
-            return None
-        lines.append(f"Plan: {item[:start].rstrip(' :')} #E{number} = {item[start:]}")
-    calls = parse_plan("\n".join(lines))
-    return None if isinstance(calls, Unreadable) else calls
-
-
 def _read_item(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
     """Return the calls of one item of a plan."""
+    if isinstance(item, str) and not _HEAD.search(item):
+        calls = (match.start() for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"]))
+        at = next(calls, len(item))
+        item = f"Plan: {item[:at].rstrip(' :')} {name} = {item[at:]}"
     item = item if isinstance(item, Mapping) else {"": item}
     plain = {plain_name(str(key)): value for key, value in item.items()}
     why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")

@@ -37,7 +37,6 @@ from ..core.evidence import (
     evidence_id,
     evidence_text,
     is_plan_text,
-    numbered_plan,
     parse_plan,
     plan_fault,
     planned_calls,
@@ -55,7 +54,7 @@ from ..core.strategy import (
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
 from ..reading import parse
-from ..reading.fit import Unreadable
+from ..reading.fit import Unreadable, list_items
 from ..reading.json_in_text import json_values
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
@@ -175,7 +174,7 @@ def _plans(
     for value, rung in json_values(text):
         if calls := planned_calls(value, cards):
             yield calls, rung
-    if calls := numbered_plan(text, cards):
+    if calls := planned_calls(list_items(text), cards):
         yield calls, "lines"
     if isinstance(reading, Unreadable):
         yield reading, ""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.strategies.tree_of_thoughts.state import Frontier, Open, Traversal
-from reasonry.strategies.tree_of_thoughts.traversal import has_converged, push, take, trim
+from reasonry.strategies.tree_of_thoughts.traversal import has_converged, push, trim
 
 
 def opened(**scores: float) -> Frontier:
@@ -45,12 +45,6 @@ def test_on_a_tie_a_beam_keeps_the_older_node_wherever_it_stands() -> None:
 
 def test_without_a_beam_all_is_kept() -> None:
     assert trim(OLD + NEW, None, "abcde") == OLD + NEW
-
-
-def test_several_nodes_may_be_taken_at_once() -> None:
-    assert take(OLD + NEW, 2) == (("a", "b"), NEW)
-    assert take(OLD, 5) == (("a", "b"), ())
-    assert take((), 1) == ((), ())
 
 
 scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=12)

@@ -109,11 +109,6 @@ def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Fro
     return tuple(node for node in frontier if node.id in names)
 
 
-def take(frontier: Frontier, width: int) -> tuple[tuple[str, ...], Frontier]:
-    """Return the ids of the next `width` nodes to expand, and the rest."""
-    return tuple(node.id for node in frontier[:width]), frontier[width:]
-
-
 def has_converged(best_scores: Sequence[float], window: int, least_gain: float) -> bool:
     """Whether the best score so far gained less than `least_gain` over the last `window` rounds.
 
@@ -135,7 +130,8 @@ def choose_next(state: State) -> State:
         marks = {each.id: "" if each in kept else "beam" for each in frontier}
         marked = {name: replace(state.nodes[name], dropped=mark) for name, mark in marks.items()}
         state = replace(state, nodes=state.nodes | marked)
-    following, rest = take(kept, state.options.expand_width)
+    width = state.options.expand_width
+    following, rest = tuple(each.id for each in kept[:width]), kept[width:]
     if not following and not _promising(state):
         following = _highest_open(state)
     if not following:
