@@ -7,8 +7,7 @@ from typing import Any
 
 from ..patterns import lazy_pattern
 from .json_schema import describe_schema
-from .options import describe_options
-from .strategy import Stage, Strategy
+from .strategy import Stage, Strategy, inlined_schema
 
 _PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = {
@@ -18,7 +17,11 @@ _RESERVED = {
 
 
 def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
-    """Return name, source, stages and options of a strategy, as JSON data."""
+    """Return name, source, stages and options of a strategy, as JSON data.
+
+    An option is `{name, default, description, …}`; what else there is (`type`, `minimum`, `enum`) is JSON schema.
+    """
+    options = inlined_schema(strategy.options).get("properties", {})
     return {
         "name": strategy.name,
         "title": strategy.title,
@@ -27,8 +30,8 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
         "aliases": list(strategy.aliases),
         "driven": strategy.is_driven,
         "calls": strategy.calls,
-        "stages": [{**describe_stage(stage), **describe_form(stage)} for stage in strategy.stages],
-        "options": describe_options(strategy),
+        "stages": [{**describe_stage(stage), **_describe_form(stage)} for stage in strategy.stages],
+        "options": [{"name": name, "default": None, "description": "", **options[name]} for name in options],
     }
 
 
@@ -48,14 +51,9 @@ def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
     }
 
 
-def describe_form(stage: Stage[Any]) -> dict[str, Any]:
-    """Return the form of the replies to what a stage asks, as data; nothing for a stage that asks nothing."""
-    if stage.form is None:
-        return {}
-    return {
-        "reply_schema": stage.form,
-        "reply_example": None if stage.example is None else dict(stage.example),
-    }
+def _describe_form(stage: Stage[Any]) -> dict[str, Any]:
+    example = None if stage.example is None else dict(stage.example)
+    return {"reply_schema": stage.form, "reply_example": example} if stage.form else {}
 
 
 def required_fields(stage: Stage[Any]) -> dict[str, str]:

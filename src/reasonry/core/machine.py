@@ -456,21 +456,19 @@ class _Execution:
         self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
     ) -> Pending:
         replies = (*waiting.replies, event)
+        answered, spent = replace(waiting, replies=replies), _spent(replies)
         if recorded is None:
             reading = read_reply(self.stage, self.state, ask, replies)
         else:
             reading = convert_reading(self.stage, recorded)
         self.reading, refusal = reading, reading.refusal
         if refusal is None:
-            tries = len(replies)
-            spent = event.usage if tries == 1 else _spent(replies)
-            reply = Reply(reading.value, event.text, reading.mode, tries, event.at_ms, spent)
-            return replace(waiting, replies=replies, settled=reply)
-        answered = replace(waiting, replies=replies)
+            reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
+            return replace(answered, settled=reply)
         times_cut = sum(reply.truncated for reply in replies[waiting.before :])
         if answered.tries > ask.retries or times_cut > 1:
             texts = tuple(reply.text for reply in replies)
-            lost = Failed("output_invalid", refusal, event.at_ms, _spent(replies), replies=texts)
+            lost = Failed("output_invalid", refusal, event.at_ms, spent, replies=texts)
             return replace(answered, settled=lost)
         re_ask = next_try(answered, refusal)
         self.effects += (re_ask,)

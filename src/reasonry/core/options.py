@@ -1,4 +1,4 @@
-"""A strategy's options: read from what a user wrote, and described for those who want to know them.
+"""A strategy's options, read from what a user wrote.
 
 The options Struct is the only place where defaults, ranges and descriptions stand. One with an option `preset` says in
 a class variable `presets`, by name, which values the options have that are not given; in a class variable `coached`,
@@ -107,9 +107,3 @@ def _from_text(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
-
-
-def describe_options(strategy: Strategy[Any, Any]) -> list[dict[str, Any]]:
-    """Return `[{name, default, description, …}]`; what else there is (`type`, `minimum`, `enum`) is JSON schema."""
-    schemas: dict[str, dict[str, Any]] = inlined_schema(strategy.options).get("properties", {})
-    return [{"name": name, "default": None, "description": "", **schema} for name, schema in schemas.items()]
