@@ -83,28 +83,15 @@ def meter(
         reasoning: What came besides; providers may or may not count it.
         price: What calls to this model cost.
     """
-    reply = "".join(replies)
-    figures = (
-        (_plausible_count(stated.input_tokens, prompt), estimate_tokens(prompt)),
-        (
-            _plausible_count(stated.output_tokens, reply, reasoning, max(1, len(replies))),
-            estimate_tokens(reply + reasoning),
-        ),
-    )
-    taken, made = (guessed if figure is None else figure for figure, guessed in figures)
-    estimates = [guessed for figure, guessed in figures if figure is None]
-    cached = 0 if figures[0][0] is None else _cached_count(stated.cached_input_tokens, taken)
-    listed = price(taken, made, cached) if taken + made else None
-    usd = dollars(stated.usd)
-    if usd is None or (listed is not None and (estimates or not _is_near(usd, listed))):
+    taken, guessed = _count_or_guess(stated.input_tokens, prompt)
+    parts = max(1, len(replies))
+    made, guessed_reply = _count_or_guess(stated.output_tokens, "".join(replies), reasoning, parts)
+    estimated = guessed + guessed_reply
+    cached = 0 if guessed else _cached_count(stated.cached_input_tokens, taken)
+    usd, listed = dollars(stated.usd), price(taken, made, cached) if taken + made else None
+    if usd is None or (listed is not None and (estimated or not _is_near(usd, listed))):
         usd = listed
-    return Usage(
-        input_tokens=taken,
-        output_tokens=made,
-        cached_input_tokens=cached,
-        usd=usd,
-        estimated_tokens=sum(estimates),
-    )
+    return Usage(1, taken, made, cached, usd, estimated)
 
 
 def estimate_usage(prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
@@ -143,11 +130,13 @@ def _is_near(usd: float, listed: float) -> bool:
     return listed == 0 or listed / MOST_OFF <= usd <= listed * MOST_OFF
 
 
-def _plausible_count(stated: Any, text: str, unseen: str = "", parts: int = 1) -> int | None:
-    figure, text = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
+def _count_or_guess(stated: Any, text: str, unseen: str = "", parts: int = 1) -> tuple[int, int]:
+    """Return a number of tokens, and how many of them are estimated: none where the stated count can be believed."""
+    count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for a long row of the same character.
-    fewest = max(min(1, len(text)), estimate_tokens(_RUN.sub(r"\1", text)) // UNDERSTATED)
-    return figure if figure is not None and figure >= fewest else None
+    fewest = max(min(1, len(shown)), estimate_tokens(_RUN.sub(r"\1", shown)) // UNDERSTATED)
+    guessed = estimate_tokens(text + unseen)
+    return (guessed, guessed) if count is None or count < fewest else (count, 0)
 
 
 def _cached_count(stated: Any, taken: int) -> int:
