@@ -148,7 +148,7 @@ def frontier(snapshot: Snapshot) -> tuple[str, ...]:
     Raises:
         UsageError: The strategy keeps no tree.
     """
-    return tuple(waiting.id for waiting in _search(snapshot).frontier)
+    return _search(snapshot).frontier
 
 
 def best(snapshot: Snapshot) -> Node | None:

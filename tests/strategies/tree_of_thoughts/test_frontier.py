@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.strategies.tree_of_thoughts.state import Frontier, Open, Traversal
+from reasonry.strategies.tree_of_thoughts.state import Node, Traversal
 from reasonry.strategies.tree_of_thoughts.traversal import has_converged, push, trim
 
 
-def opened(**scores: float) -> Frontier:
-    return tuple(Open(name, score) for name, score in scores.items())
+def opened(**scores: float) -> tuple[Node, ...]:
+    return tuple(Node(name, name, score=score) for name, score in scores.items())
 
 
-def names(frontier: Frontier) -> str:
+def names(frontier: tuple[Node, ...]) -> str:
     return "".join(one.id for one in frontier)
 
 
@@ -54,7 +54,7 @@ scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=12)
 def test_a_beam_never_drops_a_better_node_for_a_worse(
     old: list[float], new: list[float], how: Traversal, beam: int
 ) -> None:
-    nodes = [Open(f"n{n}", score) for n, score in enumerate(old + new)]
+    nodes = [Node(f"n{n}", "", score=score) for n, score in enumerate(old + new)]
     frontier = push(push((), nodes[: len(old)], how), nodes[len(old) :], how)
     assert sorted(one.id for one in frontier) == sorted(one.id for one in nodes)
     kept = trim(frontier, beam, [one.id for one in nodes])

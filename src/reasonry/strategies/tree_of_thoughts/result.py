@@ -68,7 +68,7 @@ def _document(state: State) -> dict[str, Any]:
             "max_depth": options.max_depth,
             "branching_factor": options.branching_factor,
             "root_id": ROOT,
-            "frontier": [waiting.id for waiting in state.frontier],
+            "frontier": list(state.frontier),
             "nodes": _node_documents(state),
         },
         "termination": {
@@ -81,7 +81,7 @@ def _document(state: State) -> dict[str, Any]:
 
 def _node_documents(state: State) -> dict[str, dict[str, Any]]:
     """Return the tree as a map of nodes, thoughts that are not yet valued included."""
-    waiting = set() if state.reason else {*state.expanding, *(each.id for each in state.frontier)}
+    waiting = set() if state.reason else {*state.expanding, *state.frontier}
     chosen = state.chosen
     path = [] if chosen is None else path_to(state.nodes, chosen.id)
     on_path = {ROOT, *(step.id for step in path)}

@@ -144,17 +144,6 @@ class Node(Struct, frozen=True, omit_defaults=True):
     """Whether the last reply to that said that no step is left."""
 
 
-class Open(Struct, frozen=True):
-    """A node that may be expanded."""
-
-    id: str
-    score: float
-
-
-Frontier = tuple[Open, ...]
-"""The nodes that may be expanded, next one first."""
-
-
 Tree = Mapping[str, Node]
 
 
@@ -168,7 +157,8 @@ class State(Struct, frozen=True, omit_defaults=True):
     """The nodes whose children this round proposes and values."""
     fresh: tuple[Node, ...] = ()
     """Those children, until they are valued."""
-    frontier: Frontier = ()
+    frontier: tuple[str, ...] = ()
+    """The nodes that may be expanded, next one first."""
     new_branch: bool = False
     """Whether this round left the line of the round before."""
     best_scores: tuple[float, ...] = ()

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from .asks import VALUED_0
 from .state import (
     ROOT,
-    Frontier,
     Node,
-    Open,
     State,
     Traversal,
     children,
@@ -20,6 +18,8 @@ from .state import (
     rank,
     refute,
 )
+
+Nodes = tuple[Node, ...]
 
 NOISE: Final = 1e-9
 """Differences this small come from float arithmetic, not from scores."""
@@ -74,15 +74,15 @@ def _is_success(state: State, node: Node) -> bool:
     return (node.score or 0) >= options.early_success_threshold and node.depth >= options.min_depth
 
 
-def _is_better(leaf: Node, frontier: Frontier) -> bool:
+def _is_better(leaf: Node, frontier: Nodes) -> bool:
     """Whether a leaf is at least as promising as all that could be expanded instead."""
-    return not frontier or (leaf.score or 0) >= max(open_node.score for open_node in frontier)
+    return not frontier or (leaf.score or 0) >= max(node.score or 0 for node in frontier)
 
 
 # -- which comes next
 
 
-def push(frontier: Frontier, fresh: Sequence[Open], traversal: Traversal) -> Frontier:
+def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
     """Put new nodes, given in the order they were generated, where the traversal wants them.
 
     `bfs` puts them last and `dfs` first, both in that order; `best_first` keeps all by score, older first on a tie.
@@ -90,10 +90,10 @@ def push(frontier: Frontier, fresh: Sequence[Open], traversal: Traversal) -> Fro
     if traversal == "dfs":
         return (*fresh, *frontier)
     joined = (*frontier, *fresh)
-    return joined if traversal == "bfs" else tuple(sorted(joined, key=lambda node: -node.score))
+    return joined if traversal == "bfs" else tuple(sorted(joined, key=lambda node: -(node.score or 0)))
 
 
-def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Frontier:
+def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
     """Keep the best-scoring nodes, older ones first on a tie, in the order they stood.
 
     Args:
@@ -104,7 +104,7 @@ def trim(frontier: Frontier, beam_width: int | None, ages: Sequence[str]) -> Fro
     if beam_width is None or len(frontier) <= beam_width:
         return frontier
     age = {name: number for number, name in enumerate(ages)}
-    kept = sorted(frontier, key=lambda node: (-node.score, age[node.id]))[:beam_width]
+    kept = sorted(frontier, key=lambda node: (-(node.score or 0), age[node.id]))[:beam_width]
     names = {node.id for node in kept}
     return tuple(node for node in frontier if node.id in names)
 
@@ -131,7 +131,8 @@ def choose_next(state: State) -> State:
         marked = {name: replace(state.nodes[name], dropped=mark) for name, mark in marks.items()}
         state = replace(state, nodes=state.nodes | marked)
     width = state.options.expand_width
-    following, rest = tuple(each.id for each in kept[:width]), kept[width:]
+    names = tuple(each.id for each in kept)
+    following, rest = names[:width], names[width:]
     if not following and not _promising(state):
         following = _highest_open(state)
     if not following:
@@ -169,28 +170,27 @@ def _may_be_asked(state: State, here: Node) -> bool:
     return not here.asked and here.depth < state.options.max_depth
 
 
-def _with_fresh(state: State) -> tuple[Frontier, State]:
+def _with_fresh(state: State) -> tuple[Nodes, State]:
     """Return what may be expanded once the children of this round are there, and dead ends are dealt with."""
     born = [child for parent in state.expanding for child in children(state.nodes, parent)]
-    known = {open_node.id for open_node in state.frontier}
     fresh = [
-        Open(child.id, child.score or 0.0)
+        child
         for child in born
         if not child.refuted
         and not child.asked
         and child.depth < state.options.max_depth
-        and child.id not in known
+        and child.id not in state.frontier
         and (child.score != 0 or state.options.follows_seed)
     ]
-    still_open = tuple(each for each in state.frontier if not state.nodes[each.id].refuted)
+    still_open = tuple(node for name in state.frontier if not (node := state.nodes[name]).refuted)
     frontier = push(still_open, fresh, state.options.traversal_strategy)
     state, reopened = _close_dead_ends(state, {open_node.id for open_node in frontier})
     return push(frontier, reopened, state.options.traversal_strategy), state
 
 
-def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]]:
+def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
     """Refute nodes all of whose steps are refuted; where that was proved, have them asked for others first."""
-    nodes, reopened = state.nodes, list[Open]()
+    nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
         if name in waiting or here.refuted or not steps or not all(step.refuted for step in steps):
@@ -198,7 +198,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Open]
         if here.asked > state.options.max_reasks or here.closed:
             nodes = nodes if name == ROOT else refute(nodes, name, DEAD_END, "dead_end")
         elif all(step.dropped in PROVED for step in steps):
-            reopened.append(Open(name, 1.0 if here.score is None else here.score))
+            reopened.append(here if here.score is not None else replace(here, score=1.0))
     return replace(state, nodes=nodes), reopened
 
 
@@ -224,7 +224,9 @@ def prune_best(state: State, why: str) -> State:
     complete = next(deep, None)
     if ends := success or (complete if complete and _is_better(complete, frontier) else None):
         reason = "threshold" if success else "max_depth"
-        return replace(closed, frontier=frontier, expanding=(), reason=reason, winner=ends.id)
+        return replace(
+            closed, frontier=tuple(each.id for each in frontier), expanding=(), reason=reason, winner=ends.id
+        )
     if not frontier and _promising(closed):
         return _end_with(closed, "exhausted")
     after = choose_next(state)
