@@ -16,7 +16,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -130,22 +130,18 @@ class Worker:
         await self._store.put_missing_jobs()
         queue = self._opened_app()
         async with queue.open_async():
-            worker = asyncio.create_task(
-                queue.run_worker_async(
-                    queues=self._queues,
-                    concurrency=self._concurrency,
-                    fetch_job_polling_interval=POLL_S,
-                    update_heartbeat_interval=BEAT_S,
-                    stalled_worker_timeout=DEAD_S,
-                    shutdown_graceful_timeout=GRACE_S,
-                    delete_jobs="successful",
-                    install_signal_handlers=False,
-                )
+            work = queue.run_worker_async(
+                queues=self._queues,
+                concurrency=self._concurrency,
+                fetch_job_polling_interval=POLL_S,
+                update_heartbeat_interval=BEAT_S,
+                stalled_worker_timeout=DEAD_S,
+                shutdown_graceful_timeout=GRACE_S,
+                delete_jobs="successful",
+                install_signal_handlers=False,
             )
-            tasks: list[asyncio.Task[Any]] = [
-                worker,
-                *(asyncio.create_task(each) for each in (_rescue(queue), self._ending.wait())),
-            ]
+            works: tuple[Coroutine[Any, Any, Any], ...] = (work, _rescue(queue), self._ending.wait())
+            tasks = [*map(asyncio.create_task, works)]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
