@@ -29,10 +29,6 @@ from ...app.agent_calls import (
     read_run_call,
 )
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
-from ...app.participants import Participants
-from ...core.budget import Budget
-from ...engine.journal import Begun
-from ...engine.policy import Performers
 from ...engine.result import Result
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
@@ -99,30 +95,14 @@ class RunWork:
     def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
         self.app, self.tasks = app, RunTasks(app, supervisor)
 
-    async def solve(self, order: Begun, performers: Performers, context: CallContext) -> Document:
-        """Drive a run; return its result document, or where it stands when the call has waited long enough."""
-        run_id, _ = await self.tasks.supervisor.start(self.app, order, performers)
-        return await self._see_through(run_id, context)
-
-    async def resume(
-        self, run_id: str, participants: Participants, budget: Budget | None, context: CallContext
-    ) -> Document:
-        """Resume a run; return as `solve`."""
-        await self.tasks.supervisor.resume(self.app, run_id, participants, budget)
-        return await self._see_through(run_id, context)
-
-    async def cancel(self, run_id: str) -> Document:
-        """End a run; return where it stands."""
-        await self.tasks.supervisor.cancel(self.app, run_id)
-        return await self.app.coach(brief=True).status(run_id)
-
     async def status(self, run_id: str, context: CallContext) -> Document:
         """Return where a run stands; of one that is driven here, where no call may take long, wait for its end."""
         if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
             await self._wait(run_id, context)
         return await self.app.coach(brief=True).status(run_id)
 
-    async def _see_through(self, run_id: str, context: CallContext) -> Document:
+    async def see_through(self, run_id: str, context: CallContext) -> Document:
+        """Return a run's result document, or where it stands when the call has waited long enough."""
         with self.tasks.supervisor.attending(self.app, run_id, leaves=not context.ends_when_left):
             result = await self._wait(run_id, context)
         if result is not None:
@@ -218,7 +198,8 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
                     run_id, call.answers, call.participants(), brief=True, says_all=is_new
                 )
             elif action == "cancel":
-                document = await work.cancel(run_id)
+                await work.tasks.supervisor.cancel(app, run_id)
+                document = await app.coach(brief=True).status(run_id)
             elif action == "status":
                 document = await work.status(run_id, context)
             else:
@@ -258,21 +239,23 @@ async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
 
 async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
     call = read_run_call(SolveCall, name_known_arguments("solve", arguments, schema))
-    app, runs, tasks = work.app, context.runs, work.tasks if context.takes_tasks else None
+    app, tasks = work.app, work.tasks
     if call.run_id is None:
-        if tasks is None:
-            return await work.solve(*await app.receive(call.request()), context)
-        document = await tasks.start(call.request(), can_ask=context.can_ask)
-        context.add_run(document["taskId"])
-        return document
+        if context.takes_tasks:
+            document = await tasks.start(call.request(), can_ask=context.can_ask)
+            context.add_run(document["taskId"])
+            return document
+        run_id, _ = await tasks.supervisor.start(app, *await app.receive(call.request()))
+        return await work.see_through(run_id, context)
     for name in ("problem", "session_id", "strategy", "options"):
         if getattr(call, name) != getattr(SolveCall(), name):
             raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
-    run_id = await app.run_id(call.run_id, runs)
+    run_id = await app.run_id(call.run_id, [*context.runs])
     source = await app.engine.recorded_run(run_id)
     participants = await app.participants_again(source, call, call.model)
     budget = call.budget_after(source.budget)
     context.add_run(run_id)
-    if tasks is None:
-        return await work.resume(run_id, participants, budget, context)
-    return await tasks.resume(run_id, participants, budget)
+    if context.takes_tasks:
+        return await tasks.resume(run_id, participants, budget)
+    await tasks.supervisor.resume(app, run_id, participants, budget)
+    return await work.see_through(run_id, context)

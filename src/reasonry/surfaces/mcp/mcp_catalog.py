@@ -41,21 +41,7 @@ def app_server(work: RunWork, sessions: Sessions, *, extras: Sequence[McpTool] =
 
 def open_server(sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:
     """Return all that a server over some sessions offers: thinking, without runs."""
-    return McpServer([*guided_tools(sessions, strategies), *extras], sessions, strategies)
-
-
-def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:
-    """Return the official SDK's server over the same, for one user; its calls share no session."""
-    check_extra("mcp", "MCP over HTTP")
-    from .http_server import sdk_server
-
-    server = open_server(sessions, strategies)
-    return sdk_server(lambda _: server)
-
-
-def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
-    """Return `sequentialthinking` and `sessions`."""
-    return [
+    guided = [
         McpTool(
             name=thinking.THINKING,
             title=thinking.THINKING_TITLE,
@@ -83,3 +69,13 @@ def guided_tools(sessions: Sessions, strategies: Registry) -> list[McpTool]:
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),
         ),
     ]
+    return McpServer([*guided, *extras], sessions, strategies)
+
+
+def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:
+    """Return the official SDK's server over the same, for one user; its calls share no session."""
+    check_extra("mcp", "MCP over HTTP")
+    from .http_server import sdk_server
+
+    server = open_server(sessions, strategies)
+    return sdk_server(lambda _: server)
