@@ -85,20 +85,22 @@ class Following(Struct, frozen=True):
     purpose: str = ""
 
 
-def following(call: Mapping[str, Any], head: Head | None, found: Sequence[SessionRow] = ()) -> Following:
+def following(call: Mapping[str, Any], found: Sequence[Unfinished]) -> Following:
     """Return what a command continues where it leaves that out.
 
     Args:
         call: The arguments of the thinking tool, without those that are left out.
-        head: Where the session stands that it continues; None: it begins one.
-        found: The sessions that it may continue.
+        found: The session that it names, or those that it may continue, the first before others; none: it begins one.
     """
+    head = found[0][1] if found else None
     number = 1 if head is None else _following_number(head, call)
     follows = call.get("next_thought_needed", True)
     total = max(0 if head is None else head.line(head.latest).total, number + bool(follows))
+    if "session_id" in call:
+        found = ()
     # Without a number there is nothing to tell the sessions apart by.
-    ids = [row.session_id for row in (found if "thought_number" in call else found[:1])]
-    return Following(number, total if follows else number, ids, found[0].purpose if found else "")
+    ids = [row.session_id for row, _ in (found if "thought_number" in call else found[:1])]
+    return Following(number, total if follows else number, ids, found[0][0].purpose if found else "")
 
 
 def _following_number(head: Head, call: Mapping[str, Any]) -> int:

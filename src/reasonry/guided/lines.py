@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -258,26 +259,17 @@ def find_thought(
             number=number,
             exists=exists,
         )
-    on_record = next((thought for thought in there if thought.seq == seq), None)
-    if on_record is not None:
-        return on_record
-    for branch, bound in search:
-        if bound is None or number <= bound:
-            found = next((thought for thought in there if thought.branch == branch), None)
-            if found is not None:
-                return found
-    return there[0]
+    on_record = [thought for thought in there if thought.seq == seq]
+    lines = (branch for branch, bound in search if bound is None or number <= bound)
+    nearest = (thought for branch in lines for thought in there if thought.branch == branch)
+    return next(chain(on_record, nearest), there[0])
 
 
 def spans(numbers: Iterable[int]) -> str:
     """Return numbers as a short text: `1-5, 8`."""
-    found: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in found]
+    ordered = enumerate(sorted(set(numbers)))
+    runs = [[number for _, number in run] for _, run in groupby(ordered, lambda pair: pair[1] - pair[0])]
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
     if len(texts) > _SHOWN_SPANS:
         half = _SHOWN_SPANS // 2
         texts = [*texts[:half], "…", *texts[-half:]]
@@ -286,9 +278,9 @@ def spans(numbers: Iterable[int]) -> str:
 
 def show_lines(head: Head) -> str:
     """Return where the lines stand, for an error: the main line and the latest branches."""
-    names = list(head.branches)
-    hidden = len(names) - _SHOWN_LINES
-    stages = {name: head.branches[name].stage or "no stage" for name in names[-_SHOWN_LINES:]}
-    shown = [f"branch {show_value(name)} at {stage}" for name, stage in stages.items()]
+    lines = [
+        f"branch {show_value(name)} at {line.stage or 'no stage'}" for name, line in head.branches.items()
+    ]
+    hidden = len(lines) - _SHOWN_LINES
     more = [f"{hidden} more"] if hidden > 0 else []
-    return ", ".join([f"main line at {head.main.stage or 'no stage'}", *more, *shown])
+    return ", ".join([f"main line at {head.main.stage or 'no stage'}", *more, *lines[-_SHOWN_LINES:]])

@@ -26,13 +26,7 @@ from ..records import SessionChange, SessionFilters, SessionRow, SessionView, St
 from . import export
 from . import read_calls as read
 from .continuation import RunContinuations
-from .directory import (
-    Following,
-    begun_here,
-    find_unfinished,
-    following,
-    list_unfinished,
-)
+from .directory import Following, Unfinished, begun_here, find_unfinished, following, list_unfinished
 from .findings import with_verdicts
 from .lines import decode_head, encode
 from .read_calls import (
@@ -218,20 +212,20 @@ class Sessions:
             call: The arguments of the thinking tool as they came, without those that are left out.
             begins: Whether a new session is wanted.
         """
+        found = list[Unfinished]()
         if "session_id" in call:
-            head = None
             with contextlib.suppress(NotFoundError, StoreError):
                 row = await self.store.session(await self._id_of_guided(call["session_id"]))
-                head = decode_head(row) if row.run_id is None else None
-            return following(call, head)
-        found = [
-            (row, head)
-            for row, head in ([] if begins else await begun_here(self.store, self._directory))
-            if row.status == "active" and not is_over(row, self.settings, self._clock())
-        ]
-        if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
-            found = found if self.strategy(strategy).name == found[0][0].strategy else []
-        return following(call, found[0][1] if found else None, [row for row, _ in found])
+                found = [(row, decode_head(row))] if row.run_id is None else []
+        elif not begins:
+            found = [
+                (row, head)
+                for row, head in await begun_here(self.store, self._directory)
+                if row.status == "active" and not is_over(row, self.settings, self._clock())
+            ]
+            if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
+                found = found if self.strategy(strategy).name == found[0][0].strategy else []
+        return following(call, found)
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
