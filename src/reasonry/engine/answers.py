@@ -89,19 +89,17 @@ def _name_answer(whole: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
 
 def _entries(whole: Any) -> list[tuple[str, Any]]:
     mappings = [whole] if isinstance(whole, Mapping) else whole
-    if not isinstance(mappings, list | tuple):
+    if not isinstance(mappings, list | tuple) or not all(isinstance(part, Mapping) for part in mappings):
         raise _ShapeError
-    return [entry for mapping in mappings for entry in _from_mapping(mapping)]
-
-
-def _from_mapping(mapping: Any) -> list[tuple[str, Any]]:
-    if not isinstance(mapping, Mapping):
+    pairs: list[tuple[Any, Any]] = []
+    for mapping in mappings:
+        names = [name for name in _ID_NAMES if name in mapping]
+        if names and "answer" not in mapping:
+            raise _ShapeError
+        pairs += [(mapping[names[0]], mapping["answer"])] if names else mapping.items()
+    if not all(isinstance(effect_id, str) and effect_id.strip() for effect_id, _ in pairs):
         raise _ShapeError
-    if set(_ID_NAMES).isdisjoint(mapping):
-        return [(_id(effect_id), answer) for effect_id, answer in mapping.items()]
-    if "answer" not in mapping:
-        raise _ShapeError
-    return [(_id(next(mapping[name] for name in _ID_NAMES if name in mapping)), mapping["answer"])]
+    return [(effect_id.strip(), answer) for effect_id, answer in pairs]
 
 
 def _unwrap(raw: Any) -> Any:
@@ -119,12 +117,6 @@ def _decode(data: Any) -> Any:
     except (ValueError, RecursionError):
         return data
     return value if isinstance(value, dict | list) else data
-
-
-def _id(raw: Any) -> str:
-    if not isinstance(raw, str) or not raw.strip():
-        raise _ShapeError
-    return raw.strip()
 
 
 def _single_answers(name: str, answer: Any) -> list[tuple[str, Any]]:
@@ -149,20 +141,15 @@ def _split_id(name: str) -> list[str]:
 
 
 def _text_of(effect_id: str, answer: Any) -> str:
+    subject = f"the answer to {effect_id[:60]}"
     try:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"the answer to {effect_id[:60]} is neither text nor JSON data: {error}", option="answers"
-        ) from None
+        raise UsageError(f"{subject} is neither text nor JSON data: {error}", option="answers") from None
     if len(text) > MAX_ANSWER_CHARS:
-        raise TooLargeError(
-            f"the answer to {effect_id[:60]} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}",
-            limit=MAX_ANSWER_CHARS,
-        )
+        message = f"{subject} has {len(text):,} characters; the limit is {MAX_ANSWER_CHARS:,}"
+        raise TooLargeError(message, limit=MAX_ANSWER_CHARS)
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise UsageError(
-            f"the answer to {effect_id[:60]} holds a lone surrogate, so it is not valid Unicode text",
-            option="answers",
-        )
+        message = f"{subject} holds a lone surrogate, so it is not valid Unicode text"
+        raise UsageError(message, option="answers")
     return text

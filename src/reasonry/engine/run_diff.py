@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import UsageError
@@ -99,7 +99,7 @@ def _fork(first: Record, second: Record) -> Document | None:
 
 
 def _effects(run: Record) -> dict[str, Document]:
-    """Return what was asked and what came of it, by the ids of the effects, in the order asked."""
+    """Return what was asked and what came of it, by the ids of the effects."""
     found = {
         entry["id"]: {"stage": entry["stage"], "prompt": entry["prompt"]}
         for entry in run.entries("questions")
@@ -108,7 +108,7 @@ def _effects(run: Record) -> dict[str, Document]:
         if event["id"] is not None:
             content = {name: value for name, value in event.items() if name not in (*NO_DIFFERENCE, "id")}
             found.setdefault(event["id"], {}).update(outcome=content)
-    return {effect_id: found[effect_id] for effect_id in sorted(found, key=_place)}
+    return found
 
 
 def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
@@ -121,40 +121,33 @@ def _part(
 ) -> tuple[int, Document | None]:
     """Return how many effects are alike, and what the first difference is."""
     (a, b), results = asked, [run.result for run in runs]
+    nowhere = {"id": None, "stage": None}
     if results[0].strategy != results[1].strategy:
-        return 0, {"what": "strategy", "id": None, "stage": None, **_sides([run.strategy for run in results])}
+        return 0, {"what": "strategy", **nowhere, **_sides([run.strategy for run in results])}
     every = sorted({*a, *b}, key=_place)
     for alike, effect_id in enumerate(every):
-        mine, other = a.get(effect_id), b.get(effect_id)
-        difference = next(_differences(mine, other), None)
-        if difference is not None and effect_id not in shared:
-            stage = (mine or other or {}).get("stage")
-            sides = [_side(effect, difference) for effect in (mine, other)]
-            return alike, {"what": difference, "id": effect_id, "stage": stage, **_sides(sides)}
-    ends = [[run.outcome, run.termination.reason, run.answer] for run in results]
-    if ends[0] == ends[1]:
+        sides = [a.get(effect_id), b.get(effect_id)]
+        difference = None if effect_id in shared else _difference(*sides)
+        if difference is not None:
+            stage = (sides[0] or sides[1] or {}).get("stage")
+            shown = [_side(effect, difference) for effect in sides]
+            return alike, {"what": difference, "id": effect_id, "stage": stage, **_sides(shown)}
+    if len({(run.outcome, run.termination.reason, run.answer) for run in results}) == 1:
         return len(every), None
-    return len(every), {
-        "what": "end",
-        "id": None,
-        "stage": None,
-        **_sides([f"{run.outcome or run.status}: {run.termination.reason}" for run in results]),
-    }
+    ends = [f"{run.outcome or run.status}: {run.termination.reason}" for run in results]
+    return len(every), {"what": "end", **nowhere, **_sides(ends)}
 
 
-def _differences(a: Document | None, b: Document | None) -> Iterator[str]:
+def _difference(a: Document | None, b: Document | None) -> str | None:
     if a is None or b is None:
-        yield "only_b" if a is None else "only_a"
-        return
+        return "only_b" if a is None else "only_a"
     # A run that is shown from its events alone has no questions.
-    if "prompt" in a and "prompt" in b and (a["stage"], a["prompt"]) != (b["stage"], b["prompt"]):
-        yield "question"
-    kinds = {(effect.get("outcome") or {}).get("type") for effect in (a, b)} - {None, "failed"}
-    if len(kinds) > 1:
-        # A model was asked, and a tool called.
-        yield "question"
-    if a.get("outcome") != b.get("outcome"):
-        yield "outcome"
+    asks = [(effect["stage"], effect["prompt"]) for effect in (a, b) if "prompt" in effect]
+    # Of different kinds: a model was asked, and a tool called.
+    kinds = {effect.get("outcome", {}).get("type") for effect in (a, b)} - {None, "failed"}
+    if len({*asks}) > 1 or len(kinds) > 1:
+        return "question"
+    return "outcome" if a.get("outcome") != b.get("outcome") else None
 
 
 def _side(effect: Document | None, difference: str) -> Any:
