@@ -148,15 +148,17 @@ class UseCases:
         levels, why = self._levels(
             asked, request.strategy, request.options, lambda: self._at_hand(request, participants, asked)
         )
-        chosen = levels[0][0]
-        participants = self.pool.attach_built_in(participants, [level for level, _ in levels])
+        used = [level for level, _ in levels]
+        participants = self.pool.attach_built_in(participants, used)
         if not request.coached:
             participants = replace(participants, seats=self._seats(levels) or participants.seats)
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers, names = self.pool.open(replace(participants, record=None), asked)
         nested = self._read_options(levels, performers)
         checked = nested[0]
-        prompts = self._read_prompts(request.prompts, levels, nested)
+        check_rewordings(request.prompts)
+        inside = [self.strategy(nested[-1].over)] if isinstance(nested[-1], DraftOptions) else []
+        prompts = read_prompts(request.prompts, [*used, *inside])
         budget = request.budget
         if budget is None:
             is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
@@ -171,10 +173,10 @@ class UseCases:
         verifies = getattr(checked, "verify", False)
         idle = [
             idle_verifier_warning(performers.verifier, asked) if verifies else "",
-            f"tools: {chosen.name} calls no tools" if participants.tools and not cards else "",
+            f"tools: {used[0].name} calls no tools" if participants.tools and not cards else "",
         ]
         order = Begun(
-            strategy=chosen.name,
+            strategy=used[0].name,
             problem=problem,
             options=plain,
             budget=budget,
@@ -267,39 +269,20 @@ class UseCases:
         return name
 
     def _read_options(self, levels: Levels, performers: Performers) -> list[Any]:
-        """Return the options of the strategies of a composition, outermost first."""
+        """Return the options of a composition, outermost first, with what follows from the performers."""
         checked: list[Any] = []
         for strategy, written in reversed(levels):
-            inside = {"over_options": to_builtins(checked[0])} if checked else {}
-            complete = self._with_defaults({**written, **inside}, strategy, performers)
+            complete = dict(written)
+            if checked:
+                complete["over_options"] = to_builtins(checked[0])
+            if isinstance(performers.model, Caller):
+                complete = with_coached_defaults(strategy, complete)
+            if performers.verifier is not None and _has_option(strategy, "verify"):
+                complete.setdefault("verify", True)
+            if performers.tools is not None and _has_option(strategy, "tools"):
+                complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
             checked.insert(0, read_options(strategy, complete))
         return checked
-
-    def _read_prompts(
-        self,
-        written: Mapping[str, str],
-        levels: Levels,
-        nested: Sequence[Any],
-    ) -> dict[str, str]:
-        """Return what stages of a composition ask in place of their own words; raises as `read_prompts`."""
-        check_rewordings(written)
-        used = [level for level, _ in levels]
-        if isinstance(nested[-1], DraftOptions):
-            used.append(self.strategy(nested[-1].over))
-        return read_prompts(written, used)
-
-    def _with_defaults(
-        self, options: Mapping[str, Any], strategy: Strategy[Any, Any], performers: Performers
-    ) -> dict[str, Any]:
-        """Return the options with what follows from the performers."""
-        complete = dict(options)
-        if isinstance(performers.model, Caller):
-            complete = with_coached_defaults(strategy, complete)
-        if performers.verifier is not None and _has_option(strategy, "verify"):
-            complete.setdefault("verify", True)
-        if performers.tools is not None and _has_option(strategy, "tools"):
-            complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
-        return complete
 
     def strategies_in(self, begun: Begun) -> list[Strategy[Any, Any]]:
         """Return the strategy of a run, and those inside it."""
