@@ -52,7 +52,8 @@ def strategies(
     if name is None:
         members = ("name", "title", "source", "summary", "aliases", "driven")
         rows = [{key: document[key] for key in members} for document in map(describe, known.values())]
-        return output.show_rows({"strategies": rows}, columns_of("name", "source", "summary"), rows)
+        columns = columns_of("name", "source", "summary")
+        return output.show({"strategies": rows}, lambda: print_table(columns, rows))
     document = describe(strategy := resolve(name, known))
     if diagram:
         drawn = draw_diagram(strategy)
@@ -81,7 +82,7 @@ def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     rows = describe_plugins()
     none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
-    return output.show_rows({"plugins": rows}, columns, rows, "" if rows else none)
+    return output.show({"plugins": rows}, lambda: print_table(columns, rows), "" if rows else none)
 
 
 # -- tools
@@ -92,7 +93,8 @@ def list_tools(*, output: OutputOptions = OutputOptions()) -> int:
     sandboxes = run_async(describe_sandboxes())
     tools = _tools(sandboxes)
     rows = [{**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes]
-    return output.show_rows({"tools": tools, "sandboxes": sandboxes}, _TOOLS, [*tools, *rows])
+    document = {"tools": tools, "sandboxes": sandboxes}
+    return output.show(document, lambda: print_table(_TOOLS, [*tools, *rows]))
 
 
 def run_tool(
@@ -186,7 +188,8 @@ def datasets(
         document = {"datasets": [*rows], "gym": [f"gym/{known}" for known in WHITELIST]}
         about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
         rows.append({"name": "gym/NAME", "summary": about})
-        return output.show_rows(document, columns_of("name", "measures", "summary"), rows)
+        columns = columns_of("name", "measures", "summary")
+        return output.show(document, lambda: print_table(columns, rows))
     items = open_dataset(f"{name}:{show}", seed, level).items
     shown = [{"id": item.id, "problem": item.problem, "answer": item.expected} for item in items]
     text = "\n\n".join(f"{row['id']}\n{row['problem']}\n→ {row['answer']}" for row in shown)

@@ -79,8 +79,7 @@ def list_(
         rows = await app.store.runs(**named, **filters.read(app))
         return {"runs": await app.heads(rows), "next": rows[-1].run_id if len(rows) == limit else None}
 
-    common.show_page(work, "runs", _COLUMNS, none="no such runs")
-    return 0
+    return common.show_page(work, "runs", _COLUMNS, none="no such runs")
 
 
 def _answer_or_end(row: RunHead) -> str:

@@ -62,8 +62,7 @@ def list_(
         call = {"status": status, "limit": limit, "cursor": last}
         return await sessions.list(call, **filters.read(app))
 
-    common.show_page(work, "sessions", _COLUMNS, none="no such sessions")
-    return 0
+    return common.show_page(work, "sessions", _COLUMNS, none="no such sessions")
 
 
 def _status(row: dict[str, Any]) -> str:
@@ -114,12 +113,9 @@ def search_(
         session: Only in this session.
     """
     call = {"query": query, "session_id": session, "limit": limit, "cursor": cursor}
-    document = common.show_page(
+    return common.show_page(
         lambda app: app.sessions().search(call), "matches", _MATCHES, none="nothing found"
     )
-    if not common.as_data:
-        _print_notices(document)
-    return 0
 
 
 def export_(
@@ -160,16 +156,8 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     """
     content = read_text(str(file), "file")
     document = common.do(lambda app: app.sessions().import_(content))
-
     count = present.count_of(document["thought_history_length"], "thought")
-    common.show(document, f"session {document['session_id']}, {count}")
-    if not common.as_data:
-        _print_notices(document)
-    return 0
-
-
-def _print_notices(document: dict[str, Any]) -> None:
-    print_note(*(f"note: {notice['message']}" for notice in document.get("notices", ())))
+    return common.show(document, f"session {document['session_id']}, {count}")
 
 
 def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
@@ -286,10 +274,9 @@ def think(
         if instead := error.details.get("instead"):
             error.message += f" This would be accepted: {', '.join(_as_options(instead))}."
         raise
-    common.show(document, lambda: _show_thought(document))
-    if document["session_id"] in after.session_ids and not common.as_data:
-        print_note(f"continues {clip(after.purpose, 50)!r}; --new begins another session")
-    return 0
+    continues = f"continues {clip(after.purpose, 50)!r}; --new begins another session"
+    is_continued = document["session_id"] in after.session_ids
+    return common.show(document, lambda: _show_thought(document), continues if is_continued else "")
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
@@ -317,4 +304,3 @@ def _show_thought(document: dict[str, Any]) -> None:
         thoughts = present.count_of(document["thought_history_length"], "thought")
         branches = present.count_of(len(document["branches"]), "branch", "es")
         print_line(f"Sequential thinking complete: {thoughts} processed across {branches}.")
-    _print_notices(document)

@@ -48,8 +48,8 @@ class OutputOptions:
         """Whether a program reads the output, and not a person."""
         return self.json or self.field is not None
 
-    def show(self, document: Any, text: str | Callable[[], object] | None = None) -> int:
-        """Print a document, for people as a line or what a function prints, else a member a line.
+    def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
+        """Print a document, for people as a line or what a function prints, else a member a line; then a note.
 
         Returns:
             The exit code 0.
@@ -58,29 +58,16 @@ class OutputOptions:
             print_part(document, self.field)
         elif self.json:
             print_document(document)
-        elif text is None:
-            print_record(document)
-        elif isinstance(text, str):
-            print_line(text)
         else:
-            text()
+            if text is None:
+                print_record(document)
+            elif isinstance(text, str):
+                print_line(text)
+            else:
+                text()
+            print_note(*(f"note: {notice['message']}" for notice in (document or {}).get("notices", ())))
+            print_note(*filter(None, [note]))
         return 0
-
-    def show_rows(
-        self,
-        document: Any,
-        columns: Sequence[Column],
-        rows: Sequence[Any],
-        note: str = "",
-    ) -> int:
-        """Print a document, or its rows as a table for people, and a note below."""
-
-        def draw() -> None:
-            print_table(columns, rows)
-            if note:
-                print_note(note)
-
-        return self.show(document, draw)
 
 
 @Parameter(name="*", group=Group("Output and store", sort_key=9))
@@ -124,8 +111,8 @@ class Common(OutputOptions):
         columns: Sequence[Column],
         *,
         none: str,
-    ) -> dict[str, Any]:
-        """Print and return a document with a page of `runs`, `sessions` or `matches`, for people with short ids.
+    ) -> int:
+        """Print a document with a page of `runs`, `sessions` or `matches`, for people with short ids.
 
         Args:
             columns: The first one has the ids.
@@ -144,8 +131,7 @@ class Common(OutputOptions):
         more = document[member]
         note = f"next page: --{option} {short.get(more, more)}" if more else "" if document[name] else none
         shown = replace(id_column, in_terminal=short.__getitem__)
-        self.show_rows(document, [shown, *others], document[name], note)
-        return document
+        return self.show(document, lambda: print_table([shown, *others], document[name]), note)
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
         """Do the same on a run, named by its id, how that begins, or `last`; return its id, too."""

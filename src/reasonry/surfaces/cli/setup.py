@@ -201,10 +201,8 @@ def install_completion(shell: Shell | None = None, /, *, output: OutputOptions =
     except OSError as error:
         raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
 
-    code = output.show({"shell": shell, "path": str(path)}, f"written to {path}")
-    if not output.as_data:
-        print_note(f"It holds in every {shell} that is started from now on.")
-    return code
+    note = f"It holds in every {shell} that is started from now on."
+    return output.show({"shell": shell, "path": str(path)}, f"written to {path}", note)
 
 
 def _find_shell() -> Shell:
