@@ -180,9 +180,11 @@ async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
 
 async def test_a_budget_that_is_none_is_refused_before_a_server_is_started(bench: Bench) -> None:
     async with App("memory") as app:
-        for bad in (Budget(seconds=-1), Budget(seconds=math.nan), "soon"):
-            with pytest.raises(UsageError):
-                await app.equip(Participants(mcp=(bench.command("well"),)), bad)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(UsageError):
+            await app.equip(Participants(mcp=(bench.command("well"),)), "soon")  # pyright: ignore[reportArgumentType]
+    for seconds in (-1, math.nan):
+        with pytest.raises(UsageError):
+            Budget(seconds=seconds)
     assert not bench.pid_file.exists()
 
 

@@ -197,7 +197,7 @@ def conclude_answer(
         cut: The reason and the detail of a strategy that was cut short, which do not count where its answer is proved.
     """
     if final.text is None and not final.objections:
-        return Conclusion(so_far, document=document)
+        return Conclusion(so_far or None, document=document)
     if final.verification == "proved":
         return Conclusion(final.text, document=document, certainty="proved")
     if final.verification == "doubted":

@@ -45,7 +45,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of the plan."""
 
     id: Annotated[str, Meta(description="#E1, #E2, …")]
-    plan: Annotated[str, Meta(description="What this finds out.")] = ""
+    plan: Annotated[str, Meta(description="The purpose of this call.")] = ""
     tool: Annotated[str, Meta(description="Name of a tool from the list.")]
     input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
 
