@@ -1,4 +1,4 @@
-"""Transactions on a PostgreSQL database, over a connection of each of a few threads.
+"""Transactions on a PostgreSQL database, over connections that are used by one thread at a time.
 
 So any event loop may wait for them. Nothing waits for the database without an end: every transaction has a deadline,
 which the client itself keeps, and a connection that does not answer by then is closed.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import tempfile
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import psycopg.errors
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...errors import StoreError, UsageError
 from ...records import Backup, Finding, JobOptions, OnProgress, RunRow
@@ -35,10 +37,12 @@ from .spelling import keep_any_text
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
 
+INDEX = "searchable_trigrams"
 ADD_INDEX = (
     "CREATE EXTENSION IF NOT EXISTS pg_trgm",
-    "CREATE INDEX searchable_trigrams ON searchable USING GIN (folded gin_trgm_ops)",
+    f"CREATE INDEX {INDEX} ON searchable USING GIN (folded gin_trgm_ops)",
 )
+IS_THERE = "SELECT to_regclass($1) IS NOT NULL"
 SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
@@ -77,6 +81,9 @@ CONNECTIONS = 10
 
 LIMIT_S = 5.0
 """How long a transaction may take, and how long one waits for a database that answers nobody."""
+
+PATIENCE_S = 1.0
+"""How long one waits for a connection of the pool before one asks why there is none."""
 
 LONG_S = 600.0
 """The same for what reads or writes a whole store."""
@@ -131,7 +138,7 @@ class TimedConnection(psycopg.Connection[Any]):
 
 
 class PostgresDatabase(Database):
-    """Transactions in threads of its own, each of which has a connection; see `Database`."""
+    """Transactions in threads of its own, over a pool of connections; see `Database`."""
 
     durable = True
     has_workers = True
@@ -140,10 +147,9 @@ class PostgresDatabase(Database):
         self.name = address.name
         self._address = address
         self._threads = ThreadPoolExecutor(CONNECTIONS, "reasonry-postgres")
-        self._connections = dict[int, Any]()
-        """By the thread that uses it."""
+        self._pool: ConnectionPool[TimedConnection] | None = None
+        self._dialect = POSTGRES
         self._start = threading.Lock()
-        self._is_ready = False
         self._closed = False
 
     async def read(self, work: Work[T], limit_s: float | None = None) -> T:
@@ -200,8 +206,8 @@ class PostgresDatabase(Database):
         """See `Database`."""
         self._closed = True
         await asyncio.to_thread(self._threads.shutdown)
-        for db in self._connections.values():
-            db.close()
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.close)
 
     async def _in_thread(self, work: Callable[[float], T], limit_s: float | None) -> T:
         if self._closed:
@@ -218,16 +224,18 @@ class PostgresDatabase(Database):
 
     def _do(self, work: Work[T], begin: str, until: float, limit_s: float | None) -> T:
         for attempt in range(TRIES):
-            db = self._connections.get(threading.get_ident())
-            # One that is closed is no reason to try again if no other can be opened.
-            db = None if db is None or db.closed else db
+            db: Any = None
             try:
-                db = db or self._open(until)
-                value = self._transact(db, work, begin, until, limit_s)
-                self.answered_s = time.monotonic()
-                return value
+                pool = self._open_pool(until)
+                db = self._take(pool, until)
+                try:
+                    value = self._transact(db, work, begin, until, limit_s)
+                    self.answered_s = time.monotonic()
+                    return value
+                finally:
+                    pool.putconn(db)
             except psycopg.Error as error:
-                # A connection may have been closed while nobody used it.
+                # A connection of the pool may have been closed while nobody used it.
                 is_stale = db is not None and db.closed and not _is_timeout(error)
                 is_over = attempt == TRIES - 1 or time.monotonic() >= until
                 if is_over or not (is_stale or error.sqlstate in _AGAIN):
@@ -241,7 +249,7 @@ class PostgresDatabase(Database):
             db.execute(begin)
             if limit_s is not None:
                 db.execute(_set_limits(limit_s, "SET LOCAL"))
-            value = work(sql.Tx(db, POSTGRES))
+            value = work(sql.Tx(db, self._dialect))
         except BaseException as error:
             if _is_timeout(error):
                 db.close()
@@ -259,35 +267,53 @@ class PostgresDatabase(Database):
             raise self._unavailable(why) from error
         return value
 
-    def _open(self, until: float) -> Any:
-        """Open this thread's connection; the first one shows whether the server can be used, and makes the tables."""
-        db = self._connect(until)
-        try:
-            with self._start:
-                if not self._is_ready:
+    def _take(self, pool: ConnectionPool[TimedConnection], until: float) -> Any:
+        while True:
+            left = until - time.monotonic()
+            try:
+                return pool.getconn(max(min(left, PATIENCE_S), 0.001))
+            except PoolTimeout:
+                if left <= PATIENCE_S:
+                    raise
+                # The pool continues trying; a connection of one's own tells why there is none.
+                self._connect(until).close()
+
+    def _open_pool(self, until: float) -> ConnectionPool[TimedConnection]:
+        """Return the pool; the first connection shows whether the server can be used, and makes the tables."""
+        with self._start:
+            if self._pool is None:
+                # What the pool would say is said by the error of the call that waits for it.
+                logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+                with contextlib.closing(self._connect(until)) as db:
                     self._check_server(db)
                     self._migrate(db)
-                    self._is_ready = True
-        except BaseException:
-            db.close()
-            raise
-        self._connections[threading.get_ident()] = db
-        return db
+                    if not _is_there(db, f"{self._address.schema}.{INDEX}"):
+                        self._dialect = POSTGRES._replace(text_index=None)
+                self._pool = ConnectionPool(
+                    self._address.url,
+                    connection_class=TimedConnection,
+                    kwargs=_settings(LIMIT_S),
+                    configure=self._configure,
+                    min_size=0,
+                    max_size=CONNECTIONS,
+                    name="reasonry",
+                    open=True,
+                )
+            return self._pool
 
     def _connect(self, until: float) -> Any:
-        # The client library takes at least two seconds.
-        if (left_s := until - time.monotonic()) < 0.1:
-            raise psycopg.errors.ConnectionTimeout
-        settings: Any = {"connect_timeout": max(1, int(left_s)), "application_name": "reasonry"}
-        db: Any = TimedConnection.connect(self._address.url, autocommit=True, **settings)
+        db: Any = TimedConnection.connect(self._address.url, **_settings(until - time.monotonic()))
         db.deadline = until
+        self._configure(db)
+        return db
+
+    def _configure(self, db: Any) -> None:
         keep_any_text(db)
         # Others would wait for the locks of a process that is frozen in a transaction, for as long as it is.
         limits = _set_limits(LIMIT_S, "SET")
         db.execute(
             f"SET search_path TO {self._address.schema}, public; SET client_encoding TO 'UTF8'; {limits}"
         )
-        return db
 
     def _check_server(self, db: Any) -> None:
         names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
@@ -311,8 +337,7 @@ class PostgresDatabase(Database):
     def _migrate(self, db: Any) -> None:
         """Apply all pending steps, or none."""
         name = self._address.schema
-        (is_there,) = db.execute("SELECT to_regclass($1) IS NOT NULL", (f"{name}.migration",)).fetchone()
-        if is_there and not any(self._pending(db)):
+        if _is_there(db, f"{name}.migration") and not any(self._pending(db)):
             return
         with db.transaction():
             # Another process may have been quicker, or is at it.
@@ -365,13 +390,22 @@ class PostgresDatabase(Database):
         return StoreError(f"the store {self.name} cannot be used: {why}", retryable=True)
 
 
+def _settings(limit_s: float) -> dict[str, Any]:
+    return {"autocommit": True, "connect_timeout": max(1, int(limit_s)), "application_name": "reasonry"}
+
+
 def _set_limits(limit_s: float, how: str) -> str:
     settings = "statement_timeout", "idle_in_transaction_session_timeout"
     return "; ".join(f"{how} {setting} = {int(limit_s * 1_000)}" for setting in settings)
 
 
+def _is_there(db: Any, relation: str) -> bool:
+    return db.execute(IS_THERE, (relation,)).fetchone()[0]
+
+
 def _is_timeout(error: BaseException) -> bool:
-    return type(error).__name__ == "_WaitTimeout" or isinstance(error, psycopg.errors.ConnectionTimeout)
+    kinds = (psycopg.errors.ConnectionTimeout, PoolTimeout)
+    return type(error).__name__ == "_WaitTimeout" or isinstance(error, kinds)
 
 
 def _first_line(error: psycopg.Error) -> str:
