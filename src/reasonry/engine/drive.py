@@ -256,7 +256,7 @@ class OpenRun:
             before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
             self.run = fold([*before, *entries], self.run.strategies)
         is_over = self.run.snapshot.status != "active" and self.run.ended is None
-        end = self._end = record_as_it_stands(self.row, self.run) if is_over else None
+        end = record_as_it_stands(self.row, self.run) if is_over else None
         lines = self.chain.lines([*entries, *([Ended(end.pack())] if end else [])])
         use = self._use(now) if is_use or end else None
         says_row = says_row or end is not None or outcome_of(self.run) != self.row.outcome
@@ -269,7 +269,7 @@ class OpenRun:
                 await asyncio.wait([writing])
             if writing.exception() is None:
                 self.chain.extend(lines)
-                self.row = row or self.row
+                self.row, self._end = row or self.row, end
                 self._thoughts = use.thoughts if use else self._thoughts
                 on_written(lines, entries)
 
