@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence, Set
+from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
@@ -85,17 +86,19 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
     weighed: list[tuple[int, int, str, int]] = []
     known, last = set[str](), len(thoughts) - 1
     revised = {thought.revises for thought in thoughts}
+    beside = [_is_beside(each, thoughts[last]) for each in thoughts]
     named = [
-        frozenset[str]() if _is_beside(each, thoughts[last]) else _figures(each.text).keys()
-        for each in thoughts
+        frozenset[str]() if is_beside else frozenset(_figures(each.text))
+        for each, is_beside in zip(thoughts, beside, strict=True)
     ]
+    # The figures that the thoughts after each one name.
+    later = [*accumulate(named[:0:-1], frozenset.union, initial=frozenset[str]())][::-1]
     for place, thought in enumerate(thoughts):
         if thought.number in revised:
             continue
         if thought.evidence != "ran" and not place == 0 < last:
-            is_beside = _is_beside(thought, thoughts[last])
-            weight = 4 * (thought.evidence == "assumed") + (place == last) - 4 * is_beside
-            clauses = _weigh_clauses(thought.text, known, set[str]().union(*named[place + 1 :]))
+            weight = 4 * (thought.evidence == "assumed") + (place == last) - 4 * beside[place]
+            clauses = _weigh_clauses(thought.text, known, later[place])
             weighed += [(weight + own, place, clause, thought.number) for clause, own in clauses]
         known |= named[place]
     taken, counts, shown = list[tuple[str, int]](), Counter[int](), set[str]()

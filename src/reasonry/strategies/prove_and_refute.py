@@ -33,7 +33,7 @@ refuted the result warns, as an attacker that refutes everything says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import zip_longest
 from typing import Annotated, Any, Final, Literal
 
@@ -271,7 +271,8 @@ def attack(s: State) -> Body:
     """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
-    claims = [_settle(s.problem, *each) for each in zip_longest(s.claims, verdicts)]
+    ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
+    claims = [_settle(ran, *each) for each in zip_longest(s.claims, verdicts)]
     put = [(at, lens) for at, claim in enumerate(claims) if not claim.verdict for lens in LENSES]
     asks: list[Ask] = []
     for at, lens in put:
@@ -287,9 +288,9 @@ def attack(s: State) -> Body:
     return go(replace(s, claims=judged), "verdict_table")
 
 
-def _settle(problem: str, claim: Claim, ruled: Any) -> Claim:
+def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
     """Settle a claim that needs no reader: marked as run, false by arithmetic, ruled on by the verifier."""
-    if any(each.number == claim.thought and each.evidence == "ran" for each in quoted_thoughts(problem)):
+    if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
     if faults := false_equations(claim.text):
