@@ -180,8 +180,8 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     options: Options
     log: tuple[Thought, ...] = ()
     """Everything recorded; thought n of the session is `log[n - 1]`."""
-    lines: tuple[str, ...] = ()
-    """What a question shows of it: thoughts with their numbers, and what was said of them; no bookkeeping."""
+    names: tuple[str, ...] = ()
+    """What a question calls each entry of the log; empty: it is bookkeeping, which no question shows."""
     places: tuple[int, ...] = ()
     """Where in the session each thought stands that was generated, by its number; one that was replaced, its successor.
 
@@ -400,15 +400,15 @@ def _record(
     data: dict[str, Any] | None = None,
 ) -> Move:
     """Return the move with a thought recorded; later questions show it by its name, if it has one."""
-    lines = (*state.lines, f"{name}: {text}") if name else state.lines
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
-    return go(replace(state, log=(*state.log, thought), lines=lines), to, thought)
+    return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 
 
 def _question(state: State, kind: str, task: str, left: str = "") -> Ask:
     count = state.generated
     task = task.format(number=state.revising, count=count, next=count + 1, left=left)
-    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
+    lines = [f"{name}: {each.text}" for name, each in zip(state.names, state.log, strict=True) if name]
+    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
     facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
     return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
 
