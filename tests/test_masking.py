@@ -16,7 +16,7 @@ from msgspec import Struct
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered, Failed, ToolReturned
 from reasonry.masking import SECRETS, Secrets
-from reasonry.tools.mcp_targets import read_targets
+from reasonry.tools.mcp_transport import read_targets
 from tests.servers.echoes import echo, written
 
 KEY = "sk-CANARY0123456789abcdef"

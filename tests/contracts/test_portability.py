@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.tools.mcp_targets import split_command
+from reasonry.tools.mcp_transport import split_command
 from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw

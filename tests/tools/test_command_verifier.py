@@ -90,7 +90,7 @@ async def test_without_a_sandbox_it_is_refused_unless_its_user_wrote_so(
 ) -> None:
     with pytest.raises(UsageError, match="no program 'no-such-program'"):
         open_verifier("command:no-such-program -q")
-    monkeypatch.setattr("reasonry.tools.command_verifier.sys.platform", "darwin")
+    monkeypatch.setattr("reasonry.tools.sandbox_bubblewrap.sys.platform", "darwin")
     with pytest.raises(SandboxError, match="command-unsandboxed:true") as caught:
         open_verifier("command:true")
     assert caught.value.code == "sandbox_unavailable"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from reasonry.core.text import inert
 from reasonry.errors import ToolError
 from reasonry.tools.mcp_client import McpClient, read_tool
-from reasonry.tools.mcp_targets import McpTarget
+from reasonry.tools.mcp_transport import McpTarget
 from tests.forked import forking_python
 
 from . import hostile_server

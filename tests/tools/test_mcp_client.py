@@ -17,7 +17,7 @@ import pytest
 from reasonry.errors import ToolError, UsageError
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.mcp_client import McpClient, mcp_tools
-from reasonry.tools.mcp_targets import McpTarget, read_targets
+from reasonry.tools.mcp_transport import McpTarget, read_targets
 from tests.forked import ForkedProcess, forking_python
 
 pytestmark = pytest.mark.anyio

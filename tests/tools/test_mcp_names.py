@@ -26,7 +26,7 @@ from reasonry.tools.catalog import Catalog, built_in, reserved_names
 from reasonry.tools.knowledge import DocumentSearch
 from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, RemoteTool, _qualify_clashing, mcp_tools
-from reasonry.tools.mcp_targets import McpTarget
+from reasonry.tools.mcp_transport import McpTarget
 from reasonry.tools.sandbox import PyExecutor
 from tests.forked import forking_python
 

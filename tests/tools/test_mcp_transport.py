@@ -12,8 +12,7 @@ import anyio as _anyio  # noqa: F401 - loaded before anything is cancelled
 import mcp.client.stdio as _stdio  # noqa: F401
 import pytest
 
-from reasonry.tools.mcp_targets import McpTarget
-from reasonry.tools.mcp_transport import ServerProcess
+from reasonry.tools.mcp_transport import McpTarget, ServerProcess
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 

@@ -1,6 +1,7 @@
 """Models of the providers that pydantic-ai knows, through its `direct` functions and `Model` classes alone.
 
-Their SDKs send each request once (no retries of their own), over httpx2, and follow no redirect.
+Their SDKs send each request once (no retries of their own), over httpx2's own client, with the bounds and rules of
+`http_session`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ import contextlib
 import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.request import getproxies
 
+import httpx2
 import msgspec
 
 from ..core.effects import Ask
@@ -20,12 +24,19 @@ from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .http_session import in_time
+from .http_session import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_TIMEOUT_S,
+    IDLE_S,
+    MAX_REPLY_BYTES,
+    in_time,
+    protocol_error,
+    tls_context,
+)
 from .known import price_list
 from .openai_wire import Dialect, asked_again_without, clean, form_name, is_json, redact, refusal_of_request
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model as SdkModel
     from pydantic_ai.settings import ModelSettings
@@ -34,6 +45,11 @@ OWN_EXTRAS = ("anthropic", "google")
 """Providers whose SDK is an extra of its own."""
 CACHING = ("deepseek", "google")
 """Whose servers keep the prefixes of prompts without being asked to."""
+LINE_BYTES = 16
+"""How many bytes of the limit on a reply each line counts for, besides its own."""
+
+_received: ContextVar[list[bytes]] = ContextVar("reasonry_received")
+"""The body of the reply to the question that is asked, but not of a refusal, for when the SDK cannot read it."""
 
 
 class ProviderModel:
@@ -62,22 +78,20 @@ class ProviderModel:
         return await in_time(self._ask(question, on_text), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
-        from .sdk_transport import replies
-
         ask, native = question.ask, question.ask.form is not None and self._dialect.format == "json_schema"
         asking = {**_request(ask, question.stage, native), "model_settings": self._settings(ask)}
-        heard = list[str]()
-        with replies() as received:
-            try:
-                response = await self._respond(asking, question, on_text, heard)
-            except Exception as error:
-                failure = error if isinstance(error, ModelError) else self._failure(error, ask, native)
-                if not received:
-                    raise failure from None
-                # Of a stream the frames are no part of what is paid for.
-                came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
-                usage = estimate_usage(question.prompt, came, self.price)
-                raise BrokenReplyError(failure, usage) from None
+        received, heard = list[bytes](), list[str]()
+        _received.set(received)
+        try:
+            response = await self._respond(asking, question, on_text, heard)
+        except Exception as error:
+            failure = error if isinstance(error, ModelError) else self._failure(error, ask, native)
+            if not received:
+                raise failure from None
+            # Of a stream the frames are no part of what is paid for.
+            came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
+            usage = estimate_usage(question.prompt, came, self.price)
+            raise BrokenReplyError(failure, usage) from None
         return _to_answer(response, self.name, native, question.prompt, self.price)
 
     async def _respond(
@@ -122,17 +136,15 @@ class ProviderModel:
         await self._http.aclose()
 
 
-def _open_provider(name: str) -> tuple[AsyncClient, SdkModel]:
+def _open_provider(name: str) -> tuple[httpx2.AsyncClient, SdkModel]:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
     from pydantic_ai.providers import infer_provider_class
 
-    from .sdk_transport import sdk_client
-
     provider = name.partition(":")[0]
     with contextlib.suppress(ImportError):
         infer_provider_class(provider)
-    client = sdk_client()
+    client = _sdk_client()
 
     def provider_of(kind: str) -> Any:
         found: Any = infer_provider_class(kind)
@@ -246,3 +258,55 @@ def _message_of(error: Exception) -> str:
     if isinstance(inner, dict) and isinstance(inner.get("message"), str):
         return inner["message"]
     return f"{type(error).__name__}: {error}"
+
+
+# -- what the SDKs send through
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any, server: str, received: list[bytes]) -> None:
+        self._inner, self._server, self._received = inner, server, received
+        self._left = MAX_REPLY_BYTES
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            # A line costs the SDKs far more time than its bytes do.
+            self._left -= len(piece) + LINE_BYTES * piece.count(b"\n")
+            if self._left < 0:
+                raise protocol_error(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+            self._received.append(piece)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _sdk_client() -> httpx2.AsyncClient:
+    """Return the client of one provider; it serves the event loop in which it is first used.
+
+    In place of a reply that is not read a ModelError is raised; SDKs wrap it in errors of their own.
+    """
+    for proxy in getproxies().values():
+        SECRETS.keep_password(proxy)
+    return httpx2.AsyncClient(
+        timeout=DEFAULT_TIMEOUT_S,
+        limits=httpx2.Limits(keepalive_expiry=IDLE_S),
+        verify=tls_context(),
+        mounts={f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")},
+        event_hooks={"request": [_prepare], "response": [_bound]},
+    )
+
+
+async def _prepare(request: httpx2.Request) -> None:
+    request.headers["Accept-Encoding"] = "identity"
+    request.extensions["timeout"] = {"connect": CONNECT_TIMEOUT_S}
+
+
+async def _bound(response: httpx2.Response) -> None:
+    server = response.request.url.netloc.decode("ascii")
+    if 300 <= response.status_code < 400:
+        raise ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise protocol_error(server, "packed its reply, which was not asked for")
+    received = _received.get([]) if response.status_code == 200 else []
+    response.stream = _BoundedBody(response.stream, server, received)

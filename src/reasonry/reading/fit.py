@@ -433,13 +433,10 @@ def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
     texts: list[str] = []
     for head, *rest in items:
         parts = [start.sub(r"\g<text>", head), *(part for part in rest if part.strip())]
-        texts.append(_drop_unpaired("\n".join(part.strip() for part in parts)))
+        text = "\n".join(part.strip() for part in parts)
+        # The twin of an unpaired bold mark stood before the number.
+        texts.append(text.replace("**", "", 1) if text.count("**") % 2 else text)
     return [text for text in texts if text.strip("*_ ")]
-
-
-def _drop_unpaired(text: str) -> str:
-    """Drop the bold mark whose twin stood before the number."""
-    return text.replace("**", "", 1) if text.count("**") % 2 else text
 
 
 def _decode(value: Any) -> Any:

@@ -174,11 +174,7 @@ def _is_cut(piece: str) -> bool:
     return is_quoted or (has_more and not piece.endswith(('"', "'", "”")))
 
 
-def _int(digits: str) -> int | float:
-    return int(digits) if len(digits) <= 18 else float(digits)
-
-
-_decoder = json.JSONDecoder(parse_int=_int)
+_decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 18 else float(digits))
 
 
 def _clean(value: Any) -> list[Any]:

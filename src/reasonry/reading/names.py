@@ -36,9 +36,9 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
         return None
-    for spelled in (plain_name, _singular):
-        wanted = spelled(written)
-        found = [value for name, value in named.items() if spelled(name) == wanted]
+    for ending in ("", "s"):
+        wanted = plain_name(written).removesuffix(ending)
+        found = [value for name, value in named.items() if plain_name(name).removesuffix(ending) == wanted]
         if wanted and found:
             return found[0] if all(value is found[0] or value == found[0] for value in found) else None
     return None
@@ -78,10 +78,6 @@ def _akin(words: Iterable[str], others: Collection[str]) -> int:
 
 def _stem(word: str, other: str) -> str:
     return word[: max(4, min(len(word), len(other)) - 1)]
-
-
-def _singular(name: str) -> str:
-    return plain_name(name).removesuffix("s")
 
 
 def _words(name: str) -> set[str]:

@@ -128,7 +128,10 @@ def _readings(
     text: str, form: type[Struct], subject: Subject, is_open: bool
 ) -> Iterator[tuple[dict[str, Any] | Unreadable | None, str]]:
     """Yield what a reply without JSON may say of the fields, likeliest first; `Unreadable` if it says two things."""
-    is_answer = _asks_for_answer(form)
+    answers = _answers(form)
+    # Nothing but an answer is asked for, and what leads to it.
+    beside = {plain_name(field.name) for field in fields_of(form) if field.name not in answers}
+    is_answer = len(answers) == 1 and beside <= {*_ROOM, "done"}
     yield _yaml_values(text, form), "yaml"
     if not is_answer and not is_open:
         yield _labelled_values(text, form), "lines"
@@ -140,12 +143,6 @@ def _readings(
 def _answers(form: type[Struct]) -> list[str]:
     """Return the fields of a form that are the answer to the problem."""
     return [field.name for field in fields_of(form) if plain_name(field.name) in ("answer", "finalanswer")]
-
-
-def _asks_for_answer(form: type[Struct]) -> bool:
-    """Whether a form asks for nothing but an answer, and what leads to it."""
-    beside = {plain_name(field.name) for field in fields_of(form)} - {"answer", "finalanswer"}
-    return len(_answers(form)) == 1 and beside <= {*_ROOM, "done"}
 
 
 def _yaml_values(text: str, form: type[Struct]) -> dict[str, Any] | None:

@@ -55,7 +55,12 @@ async def back_up(
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
     """Put a backup in place of a store; see `Store`."""
     await asyncio.to_thread(_check_other, path, file)
-    async with _copy_to_draft(file, lambda: _open(file), path, on_progress, verify) as (draft, findings):
+
+    def open_source() -> sql.Database:
+        # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
+        return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
+
+    async with _copy_to_draft(file, open_source, path, on_progress, verify) as (draft, findings):
         await asyncio.to_thread(_take_place, draft, path)
     return _describe_backup(file, findings)
 
@@ -115,11 +120,6 @@ def _check_other(path: Path, file: Path) -> None:
     if path.exists() and path.samefile(file):
         raise UsageError(f"{file} is the store itself; give another file", path=str(file))
     check_kind(file, found)
-
-
-def _open(file: Path) -> sql.Database:
-    # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
-    return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
 
 def _copy(

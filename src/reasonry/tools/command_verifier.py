@@ -9,8 +9,6 @@ wrote so.
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -20,6 +18,7 @@ from ..core.effects import Verify
 from ..core.events import Verified
 from ..core.programs import program_in
 from ..errors import SandboxError, UsageError
+from .sandbox_bubblewrap import NOBODY, WALLS, find_bwrap
 
 SANDBOXED: Final = "command"
 UNSANDBOXED: Final = "command-unsandboxed"
@@ -55,7 +54,12 @@ class CommandVerifier:
     def __init__(self, text: str, *, sandboxed: bool = True) -> None:
         self.name = f"{SANDBOXED if sandboxed else UNSANDBOXED}:{text}"
         self.words, self.folder = split_command(text, "verifier"), os.getcwd()
-        self.bwrap = _find_bwrap(text) if sandboxed else None
+        self.bwrap = find_bwrap() if sandboxed else None
+        if sandboxed and self.bwrap is None:
+            raise SandboxError(
+                "a command that checks answers runs in a sandbox, which needs Linux and the program bwrap "
+                f"(apt install bubblewrap); to run it without one, write {UNSANDBOXED}:{text}"[:500]
+            )
         if sandboxed and self.folder in ("/", os.path.expanduser("~")):
             raise UsageError("run it in the folder of the tests: the sandbox shows the command all of it",
                              option="verifier")  # fmt: skip
@@ -102,22 +106,10 @@ class CommandVerifier:
         variables = [part for name, value in inside.items() for part in ("--setenv", name, value)]
         return [
             self.bwrap,
-            *("--unshare-user", "--uid", "65534", "--gid", "65534", "--unshare-pid", "--unshare-net"),
-            *("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session"),
-            *("--cap-drop", "ALL", "--clearenv", *variables, "--proc", "/proc", "--dev", "/dev"),
+            *(*WALLS, *NOBODY, *variables, "--proc", "/proc", "--dev", "/dev"),
             *("--size", str(256 * 2**20), "--tmpfs", "/tmp", *binds, "--ro-bind", place, place),
             *("--chdir", self.folder, "--", "/bin/sh", "-c", _LIMITS, "sh"),
         ]
-
-
-def _find_bwrap(text: str) -> str:
-    found = shutil.which("bwrap") if sys.platform == "linux" else None
-    if found is None:
-        raise SandboxError(
-            "a command that checks answers runs in a sandbox, which needs Linux and the program bwrap "
-            f"(apt install bubblewrap); to run it without one, write {UNSANDBOXED}:{text}"[:500]
-        )
-    return found
 
 
 def _environments(program: str) -> list[str]:

@@ -25,8 +25,7 @@ from ..core.text import inert
 from ..errors import ToolError
 from ..extras import check_extra
 from .catalog import reserved_names
-from .mcp_targets import McpTarget, read_targets
-from .mcp_transport import ServerProcess, http_transport
+from .mcp_transport import McpTarget, ServerProcess, http_transport, read_targets
 from .results import fit_result, json_data
 
 OPEN_TIMEOUT_S = 30.0

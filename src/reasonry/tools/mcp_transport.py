@@ -1,4 +1,4 @@
-"""Connections to MCP servers that bound the size of a message.
+"""Where MCP servers are, as `--mcp` says it, and connections to them that bound the size of a message.
 
 The SDK's own stdio transport keeps a line whole however long it grows; this one lets a server go that sends a message
 over the limit. An answer that cannot be read fails the request it was for. The end of the server's standard error is
@@ -10,15 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import re
+import shlex
 import shutil
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from ..child import end, send_signal, start
-from .mcp_targets import McpTarget
+from ..errors import UsageError
+from ..masking import SECRETS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0
@@ -29,6 +36,94 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 # What the SDK logs of a bad server is told by the error; only a program that listens to the log hears it twice.
 for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+class McpTarget(Struct, frozen=True, kw_only=True):
+    """Where a server is: a command to start, or a URL."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    url: str = ""
+    headers: dict[str, str] = {}
+
+
+def read_targets(spec: str) -> tuple[McpTarget, ...]:
+    """Read what `--mcp` takes: a command line, a URL, or a JSON file with `mcpServers`.
+
+    Raises:
+        UsageError: It is none of these; the message says what is wrong with it.
+    """
+    spec = spec.strip()
+    if not spec:
+        raise UsageError("--mcp takes a command, a URL or a configuration file", option="mcp")
+    if spec.startswith(("http://", "https://")):
+        SECRETS.keep_password(spec)
+        return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
+    if spec.endswith(".json") and " " not in spec:
+        return _read_config(Path(spec).expanduser())
+    try:
+        command = split_command(spec)
+    except ValueError as error:
+        raise UsageError(f"--mcp {spec[:200]!r} is no command line: {error}", option="mcp") from None
+    return (McpTarget(name=Path(command[0]).stem, command=tuple(command)),)
+
+
+def split_command(line: str, *, windows: bool = os.name == "nt") -> list[str]:
+    """Return the words of a command line; on Windows a backslash is part of a path.
+
+    Raises:
+        ValueError: A quote is not closed.
+    """
+    words = shlex.split(line, posix=not windows)
+    return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
+
+
+class _Entry(Struct, frozen=True):
+    """A server as a configuration file describes it."""
+
+    command: str | None = None
+    args: tuple[str | int | float, ...] | None = None
+    env: dict[str, str | int | float | bool | None] | None = None
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str | int | float] | None = None
+
+
+class _Config(Struct, frozen=True):
+    mcpServers: dict[str, msgspec.Raw] = {}
+
+
+def _read_config(path: Path) -> tuple[McpTarget, ...]:
+    def refusal(reason: str) -> UsageError:
+        return UsageError(f"{path}{reason}", option="mcp", file=str(path))
+
+    entries, name = dict[str, _Entry](), ""
+    try:
+        for name, entry in msgspec.json.decode(path.read_bytes(), type=_Config).mcpServers.items():
+            entries[name] = msgspec.json.decode(entry, type=_Entry)
+    except (OSError, ValueError, RecursionError) as error:
+        place = f": server {name!r} is not described rightly" if name else " cannot be read"
+        raise refusal(f"{place}: {error}") from None
+    if not entries:
+        raise refusal(" has no `mcpServers`")
+    targets = list[McpTarget]()
+    for name, read in entries.items():
+        if not read.url and not read.command:
+            raise refusal(f": server {name!r} has neither `command` nor `url`")
+        headers = {key: str(value) for key, value in (read.headers or {}).items()}
+        env = {key: str(value) for key, value in (read.env or {}).items() if value is not None}
+        SECRETS.keep_headers(headers)
+        SECRETS.keep_environment(env)
+        SECRETS.keep_password(read.url or "")
+        command = () if read.url else (read.command or "", *map(str, read.args or ()))
+        url = read.url or ""
+        targets.append(McpTarget(name=name, url=url, headers=headers, command=command, env=env, cwd=read.cwd))
+    return tuple(targets)
+
+
+# -- connections
 
 
 class ServerProcess:

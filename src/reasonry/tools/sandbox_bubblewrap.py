@@ -7,16 +7,16 @@ hard limits of the kernel; and the host, which ends it all when the time is up. 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import math
 import os
+import platform
 import secrets
 import shutil
+import struct
 import sys
 import sysconfig
-from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from msgspec.structs import replace
 
 from ..child import Output, run_child
 from .execution import Execution, ExecutionLimits, Sandbox, conclude
-from .seccomp import filter_program
 
 CHILD = Path(__file__).with_name("sandbox_runner.py")
 PACKAGES = ("numpy", "sympy", "mpmath")
@@ -57,8 +56,7 @@ class BubblewrapSandbox(Sandbox):
     )
 
     def __init__(self) -> None:
-        program = filter_program()
-        bwrap = shutil.which("bwrap") if sys.platform == "linux" else None
+        program, bwrap = filter_program(), find_bwrap()
         if bwrap is None:
             raise self.unavailable("it needs Linux and the program bwrap (apt install bubblewrap)")
         if program is None:
@@ -67,17 +65,19 @@ class BubblewrapSandbox(Sandbox):
 
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
         reply, as_root = Output(8 * limits.max_output_bytes + 64 * 1024), os.geteuid() == 0
-        with _in_memory(self._filter) as rules:
+        with open(os.memfd_create("sandbox"), "w+b") as rules:
+            rules.write(self._filter)
+            rules.seek(0)
             try:
                 ended = await run_child(
-                    [*_command(self.bwrap, rules, as_root=as_root), "-c", CHILD.read_text("utf-8")],
+                    [*_command(self.bwrap, rules.fileno(), as_root), "-c", CHILD.read_text("utf-8")],
                     _task(code, limits),
                     limits.max_seconds,
                     reply,
                     output,
                     env={},
                     cwd="/",
-                    pass_fds=(rules,),
+                    pass_fds=(rules.fileno(),),
                     extra_groups=[] if as_root else None,
                 )
             except OSError as error:
@@ -115,18 +115,6 @@ def _task(code: str, limits: ExecutionLimits) -> bytes:
     ).encode()
 
 
-@contextlib.contextmanager
-def _in_memory(content: bytes) -> Generator[int]:
-    """Give a descriptor that the content is read from."""
-    descriptor = os.memfd_create("sandbox")
-    try:
-        os.write(descriptor, content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def _ending(code: int) -> str:
     number = code - 128 if code > 128 else -code
     if number > 0:
@@ -136,8 +124,20 @@ def _ending(code: int) -> str:
 
 # -- the small world that bubblewrap builds: which files of the host are in it, and nothing else
 
+WALLS = (
+    *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"),
+)
+"""What every world of bubblewrap is cut off from."""
+NOBODY = ("--unshare-user", "--uid", _INSIDE_UID, "--gid", _INSIDE_UID)
 
-def _command(bwrap: str, rules: int, *, as_root: bool) -> list[str]:
+
+def find_bwrap() -> str | None:
+    """Return the place of the program bwrap; None where there is none."""
+    return shutil.which("bwrap") if sys.platform == "linux" else None
+
+
+def _command(bwrap: str, rules: int, as_root: bool) -> list[str]:
     """Return the command line up to the interpreter's own arguments.
 
     Args:
@@ -145,14 +145,9 @@ def _command(bwrap: str, rules: int, *, as_root: bool) -> list[str]:
         as_root: Started by root, no user namespace is made: the code runs under an id of its own, for the kernel counts
             the processes of root, whatever it is called inside, for nobody. The child changes to that id.
     """
-    nobody = ["--unshare-user", "--uid", _INSIDE_UID, "--gid", _INSIDE_UID]
-    identity = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if as_root else nobody
+    identity = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") if as_root else NOBODY
     return [
-        bwrap,
-        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"),
-        *("--cap-drop", "ALL", *identity),
-        *_files(),
+        *(bwrap, *WALLS, *identity, "--hostname", "sandbox", *_files()),
         *("--perms", "1777", "--size", str(_SCRATCH_BYTES), "--tmpfs", "/tmp"),
         *("--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"),
         *("--remount-ro", "/", "--chdir", "/tmp", "--seccomp", str(rules)),
@@ -205,3 +200,104 @@ def _libraries() -> list[str]:
         library = sysconfig.get_config_var("INSTSONAME")
         places.append(os.path.join(sysconfig.get_config_var("LIBDIR"), library))
     return [place for place in dict.fromkeys(places) if place and os.path.exists(place)]
+
+
+# -- the filter of system calls
+#
+# It denies what the other walls leave open: child processes, memory that outlives its mapping or belongs to no limit
+# (memfd, System V), sockets, namespaces, mounts, tracing, and the parts of the kernel that are attacked most.
+
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+_LOAD, _EQUAL, _ATLEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_CLONE_THREAD = 0x00010000
+_X32 = 0x40000000
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST_ARGUMENT = 0, 4, 16
+
+_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""Machine: what the kernel calls it, and its column below."""
+
+_CLONE, _CLONE3 = (56, 220), 435
+
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    "fork": (57, None),
+    "vfork": (58, None),
+    "socket": (41, 198),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "personality": (135, 92),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+}
+
+
+def filter_program(machine: str | None = None) -> bytes | None:
+    """Return the filter as the kernel reads it, or None for a machine whose numbers are not known here."""
+    known = _ARCHITECTURES.get(machine or platform.machine())
+    if known is None:
+        return None
+    architecture, column = known
+    program = [
+        _do(_LOAD, _AT_ARCHITECTURE),
+        _do(_EQUAL, architecture, 1, 0),
+        _do(_RETURN, _KILL),
+        _do(_LOAD, _AT_NUMBER),
+        # The numbers of the x32 world name the same calls once more.
+        _do(_ATLEAST, _X32, 0, 1),
+        _do(_RETURN, _ERRNO | _EPERM),
+    ]
+    for numbers in _DENIED.values():
+        number = numbers[column]
+        if number is not None:
+            program += [_do(_EQUAL, number, 0, 1), _do(_RETURN, _ERRNO | _EPERM)]
+    program += [
+        # The flags of clone3 lie in memory, out of sight; without it, libraries fall back to clone.
+        _do(_EQUAL, _CLONE3, 0, 1),
+        _do(_RETURN, _ERRNO | _ENOSYS),
+        _do(_EQUAL, _CLONE[column], 0, 3),
+        _do(_LOAD, _AT_FIRST_ARGUMENT),
+        _do(_ANY_BIT, _CLONE_THREAD, 1, 0),
+        _do(_RETURN, _ERRNO | _EPERM),
+        _do(_RETURN, _ALLOW),
+    ]
+    return b"".join(program)
+
+
+def _do(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
