@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Struct
-
 from .errors import UsageError
 from .reading.names import did_you_mean, find_name
 
@@ -39,22 +37,6 @@ _NAME: Final = re.compile(_PART)
 _WHOLE: Final = re.compile(rf"({_PART}/{_PART})(:(.*))?", re.DOTALL)
 _OFF: Final = {"off", "0", "false", "no"}
 _ON: Final = {"", "on", "1", "true", "yes"}
-
-
-class Plugin(Struct, frozen=True):
-    """Something that an installed package brings.
-
-    Attributes:
-        kind: One of `KINDS`.
-        name: `PACKAGE/NAME`.
-        place: Where its code is: `MODULE:ATTRIBUTE`.
-    """
-
-    kind: str
-    name: str
-    package: str
-    version: str
-    place: str
 
 
 class Plugins:
@@ -79,11 +61,16 @@ class Plugins:
             points.setdefault((kind, f"{_distribution(point)[0]}/{point.name}"), []).append(point)
         return dict(sorted(points.items(), key=lambda entry: entry[0][::-1]))
 
-    def describe(self) -> list[Plugin]:
-        """Return all that was found, by package and name; nothing is loaded."""
+    def describe(self) -> list[dict[str, str]]:
+        """Return a row for each that was found, by package and name; nothing is loaded.
+
+        Returns:
+            [{`kind` (one of `KINDS`), `name` (`PACKAGE/NAME`), `package`, `version`, `place` (`MODULE:ATTRIBUTE`)}]
+        """
+        columns = ("kind", "name", "package", "version", "place")
         return [
-            Plugin(kind, name, *_distribution(point), point.value)
-            for (kind, name), points in self._points.items()
+            dict(zip(columns, (*key, *_distribution(point), point.value), strict=True))
+            for key, points in self._points.items()
             for point in points
         ]
 
@@ -115,7 +102,10 @@ class Plugins:
             raise self._unknown(*key)
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = self._load(key, read)
+                fault = self._naming_fault(*key)
+                self._loaded[key] = (
+                    (None, fault) if fault else _attempt(lambda: read(key[1], self._points[key][0].load()))
+                )
         loaded, fault = self._loaded[key]
         if fault:
             raise _failure(*key, fault)
@@ -133,31 +123,20 @@ class Plugins:
         name, text = split_plugin(spec) or (spec, "")
         opener = self.load(kind, name, read_opener)
         whole = self.whole_name(kind, name)
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                opened: Any = wrap(opener(text))
-                opened.name = f"{whole}:{text}" if text else whole
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _failure(kind, whole, _reason(error)) from None
+
+        def open_named() -> Any:
+            opened: Any = wrap(opener(text))
+            opened.name = f"{whole}:{text}" if text else whole
+            return opened
+
+        opened, fault = _attempt(open_named)
+        if fault:
+            raise _failure(kind, whole, fault)
         return opened
 
     def whole_name(self, kind: str, name: str) -> str:
         """Return the name that a text spells, or the text itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
-
-    def _load(self, key: tuple[str, str], read: Callable[[str, Any], Any]) -> tuple[Any, str]:
-        if fault := self._naming_fault(*key):
-            return None, fault
-        try:
-            # Standard output belongs to the command's document, or to a protocol.
-            with contextlib.redirect_stdout(sys.stderr):
-                return read(key[1], self._points[key][0].load()), ""
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            return None, _reason(error)
 
     def _unknown(self, kind: str, name: str) -> UsageError:
         word, names = KINDS[kind], self.names(kind)
@@ -224,6 +203,18 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     name = point.dist.name if point.dist is not None else ""
     version = point.dist.version if point.dist is not None else ""
     return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
+    """Return what the code of a package comes to, or why it cannot be used."""
+    try:
+        # Standard output belongs to the command's document, or to a protocol.
+        with contextlib.redirect_stdout(sys.stderr):
+            return work(), ""
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, _reason(error)
 
 
 def _failure(kind: str, name: str, why: str) -> UsageError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ..core.describe import describe
 from ..core.registry import LazyRegistry, Registry, add_strategies
@@ -71,8 +71,8 @@ def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str,
         UsageError: `REASONRY_PLUGINS` is no legal setting.
     """
     plugins = installed_plugins(environ)
-    rows = [(plugin, _fault(plugins, plugin.kind, plugin.name)) for plugin in plugins.describe()]
-    return [{**structs.asdict(plugin), "loaded": not why, "why": why} for plugin, why in rows]
+    rows = [(row, _fault(plugins, row["kind"], row["name"])) for row in plugins.describe()]
+    return [{**row, "loaded": not why, "why": why} for row, why in rows]
 
 
 def _fault(plugins: Plugins, kind: str, name: str) -> str:

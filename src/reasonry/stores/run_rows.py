@@ -249,11 +249,12 @@ def _checkpoint(tx: Tx, key: int) -> Line | None:
         return None
 
 
-def whole_run(tx: Tx, run_id: str) -> WholeRun:
+def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
     """Return all that is kept of a run; raises as `lines`."""
-    row, key = run(tx, run_id), key_of(tx, run_id)
-    request = tx.execute(sql.REQUEST_OF_RUN, (key,)).fetchone()
-    return WholeRun(row, tuple(lines(tx, run_id)), _checkpoint(tx, key), request and RequestKey(*request))
+    stored = _find(tx, run_id, lock=lock)
+    request = tx.execute(sql.REQUEST_OF_RUN, (stored.key,)).fetchone()
+    kept = tuple(_lines(tx, stored)), _checkpoint(tx, stored.key)
+    return WholeRun(run(tx, run_id), *kept, request and RequestKey(*request))
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
@@ -281,15 +282,13 @@ def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
 
 
 def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
-    found = tx.execute(sql.LINES, (place(stored.key, after + 1), places(stored.key)[1]))
-    return [Line(seq_of(at), _unpack_line(stored.run_id, at, body), digest) for at, body, digest in found]
-
-
-def _unpack_line(run_id: str, at: int, body: bytes) -> bytes:
-    try:
-        return unpack(body)
-    except ValueError as error:
-        raise _damage_error(run_id, seq_of(at)) from error
+    lines = list[Line]()
+    for at, body, digest in tx.execute(sql.LINES, (place(stored.key, after + 1), places(stored.key)[1])):
+        try:
+            lines.append(Line(seq_of(at), unpack(body), digest))
+        except ValueError as error:
+            raise _damage_error(stored.run_id, seq_of(at)) from error
+    return lines
 
 
 def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
@@ -361,11 +360,10 @@ def name_day(number: int) -> str:
 
 def delete_run(tx: Tx, run_id: str) -> None:
     """Remove a run and its journal."""
-    stored = _find(tx, run_id, lock=True)
-    key = stored.key
+    key, _, _, session_id, *_ = _find(tx, run_id, lock=True)
     tx.execute(sql.DROP_LINES, places(key))
     tx.execute(sql.DROP_CHECKPOINT, (key,))
     tx.execute(leases.DROP, (key,))
     searchable.drop(tx, RUNS + key, RUNS + key)
-    session_rows.forget_thoughts(tx, stored.session_id, run_id)
+    session_rows.forget_thoughts(tx, session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

@@ -137,14 +137,6 @@ class View:
 _NOTHING = StoredSession(0, SessionRow("", "", 0, 0), 0, b"")
 
 
-def no_session_error(session_id: str) -> NotFoundError:
-    """Return the error for a session that does not exist."""
-    return NotFoundError(
-        f"there is no session {session_id[:100]!r}; list the sessions to see which there are",
-        session_id=session_id,
-    )
-
-
 def _find(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession | None:
     """Return a session; None: there is none, or it is another owner's."""
     statement = sql.SESSION + (tx.dialect.lock if lock else "")
@@ -166,7 +158,8 @@ def _read_stored(found: Sequence[Any]) -> StoredSession:
 def _find_known(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession:
     stored = _find(tx, session_id, lock=lock)
     if stored is None:
-        raise no_session_error(session_id)
+        message = f"there is no session {session_id[:100]!r}; list the sessions to see which there are"
+        raise NotFoundError(message, session_id=session_id)
     return stored
 
 
@@ -326,7 +319,7 @@ def search_thoughts(
     return searchable.find_thoughts(tx, query, low, high, page_size(limit))
 
 
-def whole_session(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
+def find_whole(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
     """Return all that is kept of a session.
 
     Raises:
@@ -334,6 +327,11 @@ def whole_session(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSessio
     """
     stored = _find_known(tx, session_id, lock=lock)
     return WholeSession(stored.row, tuple(View(tx, stored).after(0)))
+
+
+def add_whole(tx: Tx, session: WholeSession) -> None:
+    """Add a session of another store."""
+    import_session(tx, session.row, session.thoughts)
 
 
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from ..engine import journal
 from ..errors import NotFoundError, StoreError
-from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
+from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, Written
 from . import run_rows, session_rows, sql
 from .sql import Tx
 
@@ -42,20 +43,13 @@ def read(
             break
         key = following
         try:
-            read_kind = run_rows.whole_run if kind == "run" else session_rows.whole_session
-            whole = read_kind(tx, name)
-            size += _size(whole)
+            whole = (run_rows if kind == "run" else session_rows).find_whole(tx, name)
+            size += sum(len(part.body) + len(getattr(part, "text", "")) for part in _parts(whole))
         except (NotFoundError, StoreError) as error:
             # Of a damaged index, one part may know what the other does not.
             whole = Damaged(error.message, name)
         found.append((key, whole))
     return found
-
-
-def _size(whole: Whole) -> int:
-    if isinstance(whole, WholeRun):
-        return sum(len(line.body) for line in whole.lines)
-    return sum(len(thought.text) + len(thought.body) for thought in whole.thoughts)
 
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
@@ -68,50 +62,35 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
         StoreError: `store_corrupt`: what is there under one of the ids is damaged; nothing was written.
     """
     sql.check_operator(tx.owner)
-    return [
-        _write_run(tx, whole) if isinstance(whole, WholeRun) else _write_session(tx, whole)
-        for whole in wholes
-    ]
+    return [_write(tx, whole) for whole in wholes]
 
 
-def _write_run(tx: Tx, run: WholeRun) -> Written:
-    """Write a run; of one whose id is there, checkpoints and keys do not count."""
+def _write(tx: Tx, whole: Whole) -> Written:
+    """Write a run or a session.
+
+    Of a run that is there, checkpoints and keys do not count; that a session is archived or pinned is no use of it.
+    """
+    is_run, row, parts = isinstance(whole, WholeRun), whole.row, _parts(whole)
+    rows: Any = run_rows if is_run else session_rows
     try:
-        there = run_rows.whole_run(tx, run.row.run_id)
+        there: Whole = rows.find_whole(tx, row.run_id if is_run else row.session_id, lock=True)
     except NotFoundError:
-        run_rows.add_whole(tx, run)
+        rows.add_whole(tx, whole)
         return "new"
-    if (there.row, there.lines) == (run.row, run.lines):
+    before, unimportant = _parts(there), () if is_run else ("status", "pinned")
+    if (replace(there.row, **{name: getattr(row, name) for name in unimportant}), before) == (row, parts):
         return "same"
-    began = [(row.session_id, row.owner, row.created_at_ms) for row in (there.row, run.row)]
-    is_later = run.row.updated_at_ms > there.row.updated_at_ms
-    if began[0] != began[1] or not _continues(run.lines, there.lines, is_later=is_later):
+    began = [(each.run_id, each.session_id, each.owner, each.created_at_ms) for each in (there.row, row)]
+    at = attrgetter("updated_at_ms" if is_run else "used_at_ms")
+    is_later = at(row) > at(there.row) or len(parts) > len(before)
+    if began[0] != began[1] or not is_later or parts[: len(before)] != before:
         return "differs"
-    run_rows.continue_whole(tx, run, len(there.lines))
+    rows.continue_whole(tx, whole, len(before))
     return "continued"
 
 
-def _write_session(tx: Tx, session: WholeSession) -> Written:
-    """Write a session; of one whose id is there, being archived or pinned makes no difference, for it is no use."""
-    new = session.row
-    try:
-        there = session_rows.whole_session(tx, new.session_id, lock=True)
-    except NotFoundError:
-        session_rows.import_session(tx, new, session.thoughts)
-        return "new"
-    if (replace(there.row, status=new.status, pinned=new.pinned), there.thoughts) == (new, session.thoughts):
-        return "same"
-    began = [(row.run_id, row.owner, row.created_at_ms) for row in (there.row, new)]
-    is_later = new.used_at_ms > there.row.used_at_ms
-    if began[0] != began[1] or not _continues(session.thoughts, there.thoughts, is_later=is_later):
-        return "differs"
-    session_rows.continue_whole(tx, session, len(there.thoughts))
-    return "continued"
-
-
-def _continues(parts: Sequence[Any], there: Sequence[Any], *, is_later: bool) -> bool:
-    """Whether parts are a later state of those that are there."""
-    return (is_later or len(parts) > len(there)) and parts[: len(there)] == there
+def _parts(whole: Whole) -> Sequence[Any]:
+    return whole.lines if isinstance(whole, WholeRun) else whole.thoughts
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
@@ -141,11 +120,14 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
     try:
         yield await look(lambda tx: _check_file(tx, name, find_faults))
         for kind in KINDS:
-            after: int | None = 0
-            while after is not None:
-                findings, after = await look(lambda tx, kind=kind, after=after: _check_page(tx, kind, after))
-                for finding in findings:
-                    yield finding
+            after = 0
+            while page := await look(lambda tx, kind=kind, after=after: read(tx, kind, after)):
+                for _, whole in page:
+                    yield check_whole(kind, whole)
+                after = page[-1][0]
+            if await look(lambda tx, kind=kind: tx.rows(sql.STRAY.format(part=PARTS[kind], kind=kind))):
+                message = f"{PARTS[kind]}s of a {kind} that does not exist"
+                yield Finding(kind, "", "damaged", message=message)
     except StoreError as error:
         if error.code != "store_corrupt":
             raise
@@ -153,22 +135,9 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
 
 
 def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Finding:
-    faults = find_faults(tx)
-    if faults:
+    if faults := find_faults(tx):
         return Finding("file", name, "damaged", message="; ".join(faults))
-    entries = sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in KINDS)
-    return Finding("file", name, entries=entries)
-
-
-def _check_page(tx: Tx, kind: WholeKind, after: int) -> tuple[list[Finding], int | None]:
-    """Check the next few of a kind; return the key of the last one, None after the very last."""
-    page = read(tx, kind, after)
-    if page:
-        return [check_whole(kind, whole) for _, whole in page], page[-1][0]
-    part = PARTS[kind]
-    strays = tx.rows(sql.STRAY.format(part=part, kind=kind))
-    message = f"{part}s of a {kind} that does not exist"
-    return [Finding(kind, "", "damaged", message=message) for _ in strays], None
+    return Finding("file", name, entries=sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in KINDS))
 
 
 def check_whole(kind: WholeKind, whole: Whole | Damaged) -> Finding:
