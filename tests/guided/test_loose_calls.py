@@ -86,7 +86,7 @@ async def test_bare_data_is_refused_where_not_one_field_can_be_meant(at: Desk) -
 async def test_a_field_beside_data_is_held_to_the_limits_of_data(at: Desk) -> None:
     with pytest.raises(TooLargeError, match="data has"):
         await at.think(1, hypothesis="x" * 2_000)
-    with pytest.raises(UsageError, match="lone surrogate"):
+    with pytest.raises(UsageError, match="valid Unicode text"):
         await at.think(1, hypothesis="\ud800")
     assert await at.store.sessions() == []
 

@@ -136,7 +136,7 @@ REFUSED = [
     ({"data": "text"}, "data must be an object with the stage's fields"),
     ({"data": {"x": float("nan")}}, "plain JSON"),
     ({"data": {"x": complex(1, 1)}}, "plain JSON"),
-    ({"data": {"x": "\ud800"}}, "data holds a lone surrogate"),
+    ({"data": {"x": "\ud800"}}, "valid Unicode text"),
     ({"history": -1}, "history must be at least 0"),
     ({"clear_session": "x"}, "clear session"),
     ({"session_id": 5}, "session id must be text"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -95,8 +96,12 @@ async def test_a_schema_holds_final_answers_only(tmp_path: Path) -> None:
         ({"type": "array", "maxItems": 0}, "wrong"),
     ],
 )
-async def test_a_schema_that_fails_itself_has_said_nothing(schema: dict[str, object], verdict: str) -> None:
-    ruling = await JsonSchemaVerifier(schema).verify(Verify("p", ("[1]",), final=True))
+async def test_a_schema_that_fails_itself_has_said_nothing(
+    schema: dict[str, object], verdict: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema), "utf-8")
+    ruling = await JsonSchemaVerifier(str(path)).verify(Verify("p", ("[1]",), final=True))
     assert (ruling.verdict, bool(ruling.detail)) == (verdict, True)
 
 

@@ -280,15 +280,12 @@ def plain_json(name: str, value: Any, maximum: int) -> Any:
         encoded = msgspec.json.encode(value)
         plain = msgspec.json.decode(encoded)
         is_same = plain == value
-    except RecursionError:
-        raise UsageError(f"{name} is nested too deeply", field=name) from None
-    except UnicodeEncodeError as error:
-        raise _lone_surrogate(name, error.start) from None
-    except (TypeError, ValueError, msgspec.MsgspecError):
+    except (TypeError, ValueError, RecursionError):
         encoded, plain, is_same = b"", None, False
     if not is_same:
         raise UsageError(
-            f"{name} must be plain JSON data: objects, lists, text, finite numbers, true, false, null",
+            f"{name} must be plain JSON data, not nested too deeply: objects, lists, valid Unicode text, finite "
+            "numbers, true, false, null",
             field=name,
         )
     size = len(encoded.decode())
@@ -310,20 +307,16 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise _lone_surrogate(name, error.start) from None
+        raise UsageError(
+            f"{name} holds a lone surrogate (half a character) at position {error.start}; send valid Unicode",
+            field=name,
+        ) from None
     return value
 
 
 def truth(value: Any) -> bool | None:
     """Return what a word or a number says as true or false; None if it says neither."""
     return YES_NO.get(str(value).strip().lower()) if isinstance(value, str | int) else None
-
-
-def _lone_surrogate(name: str, place: int) -> UsageError:
-    return UsageError(
-        f"{name} holds a lone surrogate (half a character) at position {place}; send valid Unicode",
-        field=name,
-    )
 
 
 def _wrong(name: str, wanted: str, value: Any) -> UsageError:

@@ -332,7 +332,9 @@ def _find_last(text: str, subject: Subject) -> Found | None:
         return Found(answer, before.strip(), text[end:].strip())
     lines = parts[-1].splitlines()
     items = [item for item in takewhile(bool, map(_NAMED_ITEM.match, reversed(lines))) if item]
-    if len(items) > 1 and all(_is_in(item["name"].strip(), subject.problem) for item in items):
+    # Each is named in the problem, and not as a part of a word.
+    names = (rf"(?<![^\W\d]){re.escape(item['name'].strip())}(?![a-zà-ÿ])" for item in items)
+    if len(items) > 1 and all(re.search(name, subject.problem, re.IGNORECASE) for name in names):
         several = "\n".join(item[0] for item in reversed(items))
         return Found(several, text[: text.rindex(several)].strip())
     line = lines[-1].strip()
@@ -377,11 +379,6 @@ def _find_marked(text: str, subject: Subject) -> Found | None:
     if not is_result or "=" in rest or TAKES_BACK.search(rest):
         return None
     return Found(tidy(marked[0][1]), text[:end].strip(), rest.strip())
-
-
-def _is_in(name: str, problem: str) -> bool:
-    """Whether a problem names something, and not as a part of a word."""
-    return re.search(rf"(?<![^\W\d]){re.escape(name)}(?![a-zà-ÿ])", problem, re.IGNORECASE) is not None
 
 
 def _is_aside(text: str, subject: Subject) -> bool:

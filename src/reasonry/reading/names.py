@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
@@ -60,8 +60,8 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
     near = difflib.get_close_matches(plain_name(written), by_plain, n=maximum, cutoff=0.75)
     if near:
         return [by_plain[plain] for plain in near]
-    words = _words(written)
-    akin = {name: _akin(words, _words(name)) for name in by_plain.values()}
+    stems = _stems(written)
+    akin = {name: len(stems & _stems(name)) for name in by_plain.values()}
     return sorted(filter(akin.get, akin), key=lambda name: -akin[name])[:maximum]
 
 
@@ -71,18 +71,9 @@ def did_you_mean(written: str, names: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
-def _akin(words: Iterable[str], others: Collection[str]) -> int:
-    """Return how many words begin like one of the others, but for the last letter of the shorter one."""
-    return sum(any(_stem(word, other) == _stem(other, word) for other in others) for word in words)
-
-
-def _stem(word: str, other: str) -> str:
-    return word[: max(4, min(len(word), len(other)) - 1)]
-
-
-def _words(name: str) -> set[str]:
-    """Return the words of a name such as `thoughtNumber` or `branch_creation`, but those that say little."""
-    return {word.lower() for word in _WORD.findall(name)} - {"of", "is", "a", "the"}
+def _stems(name: str) -> set[str]:
+    """Return how the words of a name such as `thoughtNumber` begin, but those of words that say little."""
+    return {word[:4].lower() for word in _WORD.findall(name)} - {"of", "is", "a", "the"}
 
 
 # -- words

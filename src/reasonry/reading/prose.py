@@ -174,20 +174,19 @@ def find_answer(text: str, subject: Subject | None = None) -> Found | Unreadable
         return _take_whole(text, subject)
     tail = text[-_END:]
     found = _find_statement(tail, subject) or _conclude(tail, subject)
-    if isinstance(found, Found) and _wants_several(subject) and _is_one_of_several(found):
+    if not isinstance(found, Found):
+        return found
+    # One number, with several before it, is one of several.
+    is_one = len(numbers_in(found.answer.rpartition("=")[2])) < 2 <= len(numbers_in(found.before))
+    if is_one and _wants_several(subject):
         return Found(text)
-    if not isinstance(found, Found) or len(text) == len(tail):
+    if len(text) == len(tail):
         return found
     return Found(found.answer, text[:-_END] + found.before, found.after)
 
 
 def _wants_several(subject: Subject) -> bool:
     return not subject.alone and _SEVERAL_WANTED.search(subject.problem[:2_000]) is not None
-
-
-def _is_one_of_several(found: Found) -> bool:
-    """Whether an answer is one number, with several before it."""
-    return len(numbers_in(found.answer.rpartition("=")[2])) < 2 <= len(numbers_in(found.before))
 
 
 def _is_text_by_name(text: str, subject: Subject) -> bool:

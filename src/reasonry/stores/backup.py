@@ -162,11 +162,24 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 def _take_place(draft: Path, path: Path) -> None:
+    """Put a file in place of a store that nobody has open, log included."""
     try:
-        if path.exists() and _replace(draft, path):
-            return
+        if is_there := path.exists():
+            try:
+                with faults_of(path), contextlib.closing(connect(path, 1.0)) as db:
+                    # Only where no other connection is there can the log be moved into the file, and go.
+                    db.execute("PRAGMA journal_mode = DELETE")
+                    db.execute("BEGIN EXCLUSIVE")
+                    publish(draft, path, replace=True)
+                return
+            except StoreError as error:
+                if error.code == "store_busy":
+                    why = "it is in use; end every process that has it open, then try again"
+                    message = f"{path} cannot be replaced: {why}"
+                    raise StoreError(message, code="store_busy", path=str(path)) from None
+                if error.code != "store_corrupt":
+                    raise
         # A log that is there is of a store that is gone, or damaged with it.
-        is_there = path.exists()
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
         sync_folder(path.absolute().parent)
@@ -175,23 +188,3 @@ def _take_place(draft: Path, path: Path) -> None:
             raise StoreError(message, code="store_busy", path=str(path))
     except OSError as error:
         raise unusable_error(path, error.strerror or str(error)) from error
-
-
-def _replace(draft: Path, path: Path) -> bool:
-    """Put a file in place of a store that nobody has open, log included; return whether the store could be read."""
-    try:
-        with faults_of(path), contextlib.closing(connect(path, 1.0)) as db:
-            # Only where no other connection is there can the log be moved into the file, and go.
-            db.execute("PRAGMA journal_mode = DELETE")
-            db.execute("BEGIN EXCLUSIVE")
-            publish(draft, path, replace=True)
-        return True
-    except StoreError as error:
-        if error.code == "store_corrupt":
-            return False
-        if error.code != "store_busy":
-            raise
-        message = (
-            f"{path} cannot be replaced: it is in use; end every process that has it open, then try again"
-        )
-        raise StoreError(message, code="store_busy", path=str(path)) from None

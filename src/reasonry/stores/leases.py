@@ -73,16 +73,6 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
     return ConflictError(message, run_id=run_id, pid=pid or None)
 
 
-def lease_lost_error(run_id: str) -> ConflictError:
-    """Return the error for what a former holder of a run would have written."""
-    return ConflictError(
-        f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "
-        "it continues there",
-        code="lease_lost",
-        run_id=run_id,
-    )
-
-
 class _Pulse(NamedTuple):
     """Renews the leases of the runs that are driven on one event loop."""
 
@@ -280,7 +270,12 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
     """Raise ConflictError if a lease of a run is another's by now."""
     if lease is not None and tx.execute(IS_OWN, (key, lease.holder, lease.number)).fetchone() is None:
-        raise lease_lost_error(run_id)
+        raise ConflictError(
+            f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "
+            "it continues there",
+            code="lease_lost",
+            run_id=run_id,
+        )
 
 
 def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:

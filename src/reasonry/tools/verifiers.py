@@ -104,38 +104,29 @@ def _on_the_way(puzzle: Puzzle, position: Position) -> Verified:
 
 
 class JsonSchemaVerifier:
-    """Holds final answers to a JSON schema."""
+    """Holds final answers to the JSON schema in a file.
 
-    def __init__(self, schema: Mapping[str, Any], name: str = "json-schema") -> None:
+    Raises:
+        UsageError: The file cannot be read, or is no schema.
+    """
+
+    def __init__(self, path: str) -> None:
         from jsonschema import Draft202012Validator, SchemaError
         from jsonschema.validators import validator_for
         from referencing import Registry
 
-        self.name = name
-        try:
-            kind = validator_for(schema, default=Draft202012Validator)
-            kind.check_schema(dict(schema))
-        except (SchemaError, RecursionError) as error:
-            why = getattr(error, "message", "it is nested too deeply")
-            raise UsageError(f"{name} is no JSON schema: {why}"[:500], option="verifier") from None
-        # An empty registry: a `$ref` to elsewhere is an error, never a download.
-        self._validator = kind(dict(schema), registry=Registry())
-
-    @classmethod
-    def open(cls, path: str) -> JsonSchemaVerifier:
-        """Read the schema from a file.
-
-        Raises:
-            UsageError: The file cannot be read or is no schema.
-        """
+        self.name = f"json-schema:{path}"
         try:
             schema = json.loads(_source(path, "schema"))
             if not isinstance(schema, dict):
                 raise ValueError("it is not an object")
-            return cls(schema, f"json-schema:{path}")
-        except (ValueError, RecursionError) as error:
-            message = f"the schema {path!r} cannot be read: {error}"
+            kind = validator_for(schema, default=Draft202012Validator)
+            kind.check_schema(schema)
+        except (ValueError, RecursionError, SchemaError) as error:
+            message = f"the schema {path!r} cannot be read: {getattr(error, 'message', error)}"[:500]
             raise UsageError(message, option="verifier", file=path) from None
+        # An empty registry: a `$ref` to elsewhere is an error, never a download.
+        self._validator = kind(schema, registry=Registry())
 
     async def verify(self, claim: Verify) -> Verified:
         """Look at a final answer; a step on the way is `unknown`."""
@@ -315,7 +306,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifi
         return ArithmeticVerifier(_target(rest))
     if kind in (SANDBOXED, UNSANDBOXED):
         return CommandVerifier(rest, sandboxed=kind == SANDBOXED)
-    return JsonSchemaVerifier.open(rest) if kind == "json-schema" else SandboxedVerifier(rest)
+    return JsonSchemaVerifier(rest) if kind == "json-schema" else SandboxedVerifier(rest)
 
 
 def as_verifier(value: Any) -> Verifier:
