@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
@@ -49,10 +50,6 @@ class SqliteStore(RowStore):
 class _Job(NamedTuple):
     work: Callable[[sql.Tx], Any]
     done: Future[Any]
-
-
-_Outcome = tuple[Any, Exception | None]
-"""The value of a job, or its error."""
 
 
 class SqliteDatabase(Database):
@@ -172,46 +169,39 @@ class SqliteDatabase(Database):
             while len(found) < MAX_BATCH and not self._jobs.empty():
                 found.append(self._jobs.get())
             is_open = found[-1] is not None
-            batch = [job for job in found if job is not None and job.done.set_running_or_notify_cancel()]
-            for job, (value, error) in zip(batch, self._perform(batch), strict=True):
-                if error is None:
-                    job.done.set_result(value)
-                else:
-                    job.done.set_exception(error)
+            self._perform([job for job in found if job and job.done.set_running_or_notify_cancel()])
 
-    def _perform(self, batch: Sequence[_Job]) -> list[_Outcome]:
-        """Commit a batch; where one of its jobs is too large or meets damage, commit each on its own."""
-        if not batch:
-            return []
+    def _perform(self, batch: Sequence[_Job]) -> None:
+        """Commit a batch and report it; where a job is too large or meets damage, commit each on its own."""
         try:
-            return self._commit(batch)
+            reports = self._commit(batch) if batch else []
         except Exception as error:
             meant = read_fault(error, self._source.path)
-            if len(batch) == 1 or getattr(meant, "code", "") not in ("store_full", "store_corrupt"):
-                return [(None, meant)] * len(batch)
-        return [outcome for job in batch for outcome in self._perform([job])]
+            if len(batch) > 1 and getattr(meant, "code", "") in ("store_full", "store_corrupt"):
+                reports = [partial(self._perform, [job]) for job in batch]
+            else:
+                reports = [partial(job.done.set_exception, meant) for job in batch]
+        for report in reports:
+            report()
 
-    def _commit(self, batch: Sequence[_Job]) -> list[_Outcome]:
+    def _commit(self, batch: Sequence[_Job]) -> list[partial[None]]:
+        """Commit a batch; return what reports each outcome."""
         try:
-            db = self._take_writer()
-            db.execute("BEGIN IMMEDIATE")
-            outcomes = list[_Outcome]()
+            if self._writer is None:
+                self._writer = self._source.writer()
+            else:
+                self._source.check_in_place(self._writer)
+            self._writer.execute("BEGIN IMMEDIATE")
+            reports = list[partial[None]]()
             for job in batch:
-                outcomes.append(_run(db, job))
+                reports.append(_run(self._writer, job))
                 self.answered_s = time.monotonic()
-            db.execute("COMMIT")
+            self._writer.execute("COMMIT")
         except Exception:
             # After a disk that failed, nothing is believed of what the connection has in memory.
             self._drop_writer()
             raise
-        return outcomes
-
-    def _take_writer(self) -> sql.Database:
-        if self._writer is None:
-            self._writer = self._source.writer()
-        else:
-            self._source.check_in_place(self._writer)
-        return self._writer
+        return reports
 
     def _drop_writer(self) -> None:
         db, self._writer = self._writer, None
@@ -220,18 +210,18 @@ class SqliteDatabase(Database):
                 db.close()
 
 
-def _run(db: sql.Database, job: _Job) -> _Outcome:
-    """Do a job under a savepoint."""
+def _run(db: sql.Database, job: _Job) -> partial[None]:
+    """Do a job under a savepoint; return what reports its outcome."""
     db.execute("SAVEPOINT job")
     try:
-        outcome: _Outcome = job.work(sql.Tx(db, sql.SQLITE)), None
+        report = partial(job.done.set_result, job.work(sql.Tx(db, sql.SQLITE)))
     except Exception as error:
         if is_fault(error):
             raise
-        outcome = None, error
+        report = partial(job.done.set_exception, error)
         db.execute("ROLLBACK TO job")
     db.execute("RELEASE job")
-    return outcome
+    return report
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
