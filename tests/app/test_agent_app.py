@@ -169,8 +169,8 @@ async def tried(access: AgentApp, strategy: str, options: dict[str, Any]) -> Non
         return
     assert order.participants.model == "offline"
     assert order.participants.verifier in (None, "arithmetic:24")
-    assert performers.judge is None
-    assert performers.draft is None
+    assert performers.judge_model is None
+    assert performers.draft_model is None
 
 
 @pytest.mark.parametrize(

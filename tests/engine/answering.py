@@ -32,7 +32,7 @@ from reasonry.strategies import STRATEGIES
 from ..filling import TEXTS
 from ..playing import World
 from .playing import by
-from .running import order_of, trace_of
+from .running import order_of, take_over, trace_of
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
 
@@ -134,7 +134,7 @@ async def coach_on(
         pick: Of the questions handed out, those that are answered next, in this order.
     """
     performers, model = performers_of(world), WorldModel(world)
-    shown = await Coach(engine).take_over(run_id, by(performers))
+    shown = await take_over(engine, run_id, performers)
     given = 0
     while shown["status"] == "active" and (most is None or given < most):
         run = (await engine.read(run_id, whole=False)).run

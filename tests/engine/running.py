@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
-from reasonry.engine.journal import Begun, ParticipantNames
+from reasonry.engine.journal import CALLER, Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.engine.result import Result
 
@@ -47,6 +48,13 @@ async def resume(
     async with engine.open(run_id) as opened:
         await opened.reopen(budget, participants)
         return await opened.drive(performers)
+
+
+async def take_over(engine: Engine, run_id: str, performers: Performers) -> dict[str, Any]:
+    """Hand a run over to its caller."""
+    async with engine.open(run_id) as opened:
+        await opened.reopen(None, replace(opened.run.participants, model=CALLER))
+        return await Coach(engine).go_on(opened, performers)
 
 
 async def fork(

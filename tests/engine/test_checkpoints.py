@@ -20,7 +20,7 @@ from reasonry.engine.policy import Performers
 
 from ..guided.test_search import ALL, order
 from .playing import LOOP, CountingModel, Loops, Seen, by
-from .running import accept, trace_of
+from .running import accept, take_over, trace_of
 
 pytestmark = pytest.mark.anyio
 NOBODY = by(Performers(CountingModel()))
@@ -50,7 +50,7 @@ STEPS = 3 * KEEP_EVERY
 
 async def coached(app: App, steps: int) -> str:
     run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
-    await Coach(app.engine).take_over(run_id, NOBODY)
+    await take_over(app.engine, run_id, Performers(CountingModel()))
     return run_id
 
 
@@ -100,13 +100,13 @@ async def test_what_the_verifier_failed_at_before_the_checkpoint_is_counted_at_t
     tmp_path: Path,
 ) -> None:
     async with App(str(tmp_path / "store.db"), strategies={"verified": VERIFIED}) as app:
-        coach, performers = Coach(app.engine), by(Performers(CountingModel(), verifier=BrokenVerifier()))
+        coach, performers = Coach(app.engine), Performers(CountingModel(), verifier=BrokenVerifier())
         run_id = await accept(app.engine, order(VERIFIED, Loops(steps=KEEP_EVERY)))
-        shown = await coach.take_over(run_id, performers)
+        shown = await take_over(app.engine, run_id, performers)
         while shown["status"] == "active":
             (question,) = shown["questions"]
             answers = [{"id": question["id"], "answer": "a thought"}]
-            shown = await coach.answer(run_id, answers, performers)
+            shown = await coach.answer(run_id, answers, by(performers))
         (warning,) = shown["result"]["warnings"]
         assert f"{KEEP_EVERY} of {KEEP_EVERY} times" in warning
         assert await coach.status(run_id) == shown

@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
-from .running import accept, drive, order_of, resume, trace_of
+from .running import accept, drive, order_of, resume, take_over, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -185,6 +185,6 @@ async def test_a_run_killed_during_a_tool_call_says_so_and_goes_on(go_on: str) -
     shown = await (
         found.answer(run_id, [], by(participants))
         if go_on == "answer"
-        else found.take_over(run_id, by(participants))
+        else take_over(found.engine, run_id, participants)
     )
     assert shown == whole

@@ -20,8 +20,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import at_any_pace, coach_on, engine, order, performers_of, record_answers
-from .playing import by
-from .running import accept, drive, fork, resume, trace_of
+from .running import accept, drive, fork, resume, take_over, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -126,5 +125,5 @@ async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
         shown = await record_answers(engines, run_id, {question["id"]: "typo"}, nobody)
         assert shown["status"] == ("failed" if tries == 3 else "active")
         if tries == 3:
-            shown = await coach.take_over(run_id, by(nobody))
+            shown = await take_over(engines, run_id, nobody)
     assert "It cannot be used" in shown["questions"][0]["prompt"]

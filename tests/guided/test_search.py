@@ -32,7 +32,7 @@ from reasonry.stores.sqlite import SqliteStore
 from ..engine.answering import order, performers_of, record_answers
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel, Loops, by
-from ..engine.running import accept, drive, fork, resume
+from ..engine.running import accept, drive, fork, resume, take_over
 from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +69,7 @@ async def a_guided(app: App, *texts: str) -> str:
 async def begun(app: App, steps: int, *texts: str) -> str:
     """Begin a run that its caller answers, and answer so much of it; return its id."""
     run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
-    shown = await Coach(app.engine).take_over(run_id, by(Performers(CountingModel())))
+    shown = await take_over(app.engine, run_id, Performers(CountingModel()))
     for text in texts:
         answers = {one["id"]: text for one in shown["questions"]}
         shown = await record_answers(app.engine, run_id, answers, Performers(CountingModel()))

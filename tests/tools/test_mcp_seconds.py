@@ -171,11 +171,11 @@ async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
         named = Participants(mcp=(bench.command("opens"),))
         async with takes(0.0, 0.1):
             with pytest.raises(ToolError) as caught:
-                await app.equip(named, run_id=run.run_id)
+                await app.resume(run.run_id, named)
         assert caught.value.code == "deadline_exceeded"
         async with takes(0.45, 0.5):
             with pytest.raises(ToolError, match="time of the run was up"):
-                await app.equip(named, Budget(seconds=run.duration_ms / 1_000 + 0.5), run_id=run.run_id)
+                await app.resume(run.run_id, named, Budget(seconds=run.duration_ms / 1_000 + 0.5))
 
 
 async def test_a_budget_that_is_none_is_refused_before_a_server_is_started(bench: Bench) -> None:

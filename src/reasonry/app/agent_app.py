@@ -81,7 +81,7 @@ class AgentApp(App):
             return self._look_up(named)
         return await self.pool.run_in_thread(lambda: self._look_up(named))
 
-    def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
+    async def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
         """Return who may work on a run as it is recorded: what is listed now, and nothing else.
 
         Raises:
@@ -94,7 +94,7 @@ class AgentApp(App):
                 "the run at the command line",
                 option="verifier",
             )
-        return self._look_up(named)
+        return await self.admit(named, None)
 
     async def participants_again(
         self, source: RecordedRun, named: ListedParts, model: str | None = None
@@ -119,14 +119,12 @@ class AgentApp(App):
         if spec is None and was_coached:
             message = "name the model that is to answer the questions of this run"
             raise UsageError(message, option="model", choices=names)
-
-        def open_parts() -> Participants:
-            admitted = replace(self.admit_again(named.participants(), recorded), model=spec)
-            is_as_recorded = spec is None and named.participants() == Participants()
-            return self.recorded_participants(recorded) if is_as_recorded else admitted
-
+        parts = named.participants()
         with self.fit_errors():
-            return await self.pool.run_in_thread(open_parts)
+            admitted = replace(await self.admit_again(parts, recorded), model=spec)
+            if spec is None and parts == Participants():
+                return await self.pool.run_in_thread(lambda: self.recorded_participants(recorded))
+            return admitted
 
     def recorded_participants(self, recorded: ParticipantNames) -> Participants:
         """Return who works on a run with these in its record, where nobody says so again: its tools as listed now.

@@ -155,38 +155,32 @@ class PerformerPool:
         """
         from ..tools.catalog import Catalog, callers_cards
 
-        model = self.record_answers(self._model(participants.model, problem), participants.record)
-        judge, draft = (
-            None if spec is None else self._model(spec, problem)
-            for spec in (participants.judge_model, participants.draft_model)
-        )
+        others = {"judge_model": participants.judge_model, "draft_model": participants.draft_model}
+        models = {"model": self.record_answers(self._model(participants.model, problem), participants.record)}
+        models |= {role: self._model(spec, problem) for role, spec in others.items() if spec is not None}
         seats = tuple(self._model(spec, problem) for spec in participants.seats)
-        verifier = _open_verifier(participants.verifier, model, problem, self.environ)
+        verifier = _open_verifier(participants.verifier, models["model"], problem, self.environ)
         own = callers_cards(participants.tools)
-        prices, models = Prices.read(participants.prices), [*filter(None, (model, judge, draft, *seats))]
-        prices.check_models(models)
-        price = fix_prices((prices, Prices.from_environ(self.environ)), models)
+        prices, everyone = Prices.read(participants.prices), [*models.values(), *seats]
+        prices.check_models(everyone)
+        price = fix_prices((prices, Prices.from_environ(self.environ)), everyone)
         performers = Performers(
-            model,
-            judge,
-            verifier,
-            Catalog(participants.tools) if participants.tools else None,
-            draft,
-            Prices.read(price),
-            participants.opened_s,
-            frozenset(card.name for card in own),
-            seats,
+            **models,
+            seats=seats,
+            verifier=verifier,
+            tools=Catalog(participants.tools) if participants.tools else None,
+            prices=Prices.read(price),
+            opened_s=participants.opened_s,
+            callers_tools=frozenset(card.name for card in own),
         )
         names = ParticipantNames(
-            model.name,
-            judge.name if judge else None,
-            verifier.name if verifier else None,
-            draft.name if draft else None,
-            price,
-            own,
-            participants.listed_tools,
-            participants.listed_documents,
-            tuple(seat.name for seat in seats),
+            **{role: model.name for role, model in models.items()},
+            seats=tuple(seat.name for seat in seats),
+            verifier=verifier.name if verifier else None,
+            price=price,
+            callers_tools=own,
+            listed_tools=participants.listed_tools,
+            listed_documents=participants.listed_documents,
         )
         return performers, names
 
@@ -292,8 +286,26 @@ class PerformerPool:
 
     # -- opening again
 
-    def reopen_all(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants, and where none is named again, those that a run's record names."""
+    def reopen(
+        self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
+    ) -> Participants:
+        """Return the participants, and where none is named again, those that a run's record names.
+
+        Tools that the caller of the run calls are among them again.
+
+        Args:
+            coached: The caller of the run answers, so none of the models is opened.
+        """
+        from ..tools.catalog import CallersTool
+        from ..tools.verifiers import reopen_verifier
+
+        verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
+        present = participants.tool_names
+        own = [CallersTool(card) for card in recorded.callers_tools if card.name not in present]
+        tools = [*participants.tools, *own]
+        complete = replace(participants, verifier=verifier, tools=tools, mcp=(), record=None)
+        if coached:
+            return complete.with_caller()
         models = ("model", "judge_model", "draft_model")
         named = {role: getattr(participants, role) for role in models}
         specs = [spec for spec in named.values() if isinstance(spec, str)]
@@ -303,21 +315,7 @@ class PerformerPool:
             self._recorded_model(name, specs) or name for name in recorded.seats
         )
         price = participants.prices or prices_of(recorded.price, [*names.values(), *recorded.seats])
-        return replace(self.reopen_verifier(participants, recorded), price=price, seats=seats, **reopened)
-
-    def reopen_verifier(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants with the verifier that a run's record names, if none is named again.
-
-        Tools that the caller of the run calls are among them again.
-        """
-        from ..tools.catalog import CallersTool
-        from ..tools.verifiers import reopen_verifier
-
-        verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
-        present = participants.tool_names
-        own = [CallersTool(card) for card in recorded.callers_tools if card.name not in present]
-        tools = [*participants.tools, *own]
-        return replace(participants, verifier=verifier, tools=tools, mcp=(), record=None)
+        return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
         """Open a model that a run's record names; a key is not sent where only the record says."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,9 +25,8 @@ from ..engine.engine import Engine, RecordedRun
 from ..engine.follow import Observer
 from ..engine.fork import Fork, check_rewordings
 from ..engine.journal import Begun, ParticipantNames, Steered
-from ..engine.named_prices import Prices, check_priced, dollar_limit
+from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
-from ..engine.ports import Model
 from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import UsageError
@@ -295,8 +294,8 @@ class UseCases:
         """Return who works on a new run, opened as far as text names them; the operator may name anything."""
         return await self.equip(named, budget)
 
-    def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
-        """Return who works on a run with these in its record; who is named has been admitted.
+    async def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
+        """Return who works on a run with these in its record.
 
         Args:
             recorded: Looked at where not everybody may continue them.
@@ -312,7 +311,7 @@ class UseCases:
         participants: Participants,
         budget: Budget | None = None,
         *,
-        run_id: str | None = None,
+        spent_s: float = 0.0,
         shared: bool = False,
     ) -> Participants:
         """Return the participants with the tools that text names, and those of their MCP servers.
@@ -321,7 +320,7 @@ class UseCases:
 
         Args:
             budget: Its seconds bound the opening of the servers too.
-            run_id: The run that is continued: the time it has used is no longer there.
+            spent_s: What the run has used of them already.
             shared: The servers are opened for several runs, each of which has the seconds of the budget.
 
         Raises:
@@ -335,18 +334,8 @@ class UseCases:
         participants = self.pool.load_tools(participants)
         if not participants.mcp:
             return participants
-        left_s = await self._seconds_left(budget, run_id)
-        return await self.pool.start_servers(participants, left_s, shared=shared)
-
-    async def _seconds_left(self, budget: Budget | None, run_id: str | None) -> float:
-        """Return how many seconds a run still has; infinitely many without a limit."""
-        spent_s = 0.0
-        if run_id is not None:
-            run = (await self.engine.read(run_id)).run
-            budget, spent_s = budget or run.budget, run.snapshot.at_ms / 1000
-        if budget is None or budget.seconds is None:
-            return math.inf
-        return max(0.0, budget.seconds - spent_s)
+        limit_s = math.inf if budget is None or budget.seconds is None else budget.seconds
+        return await self.pool.start_servers(participants, max(0.0, limit_s - spent_s), shared=shared)
 
     # -- driven by models
 
@@ -387,12 +376,14 @@ class UseCases:
         participants: Participants | None = None,
         budget: Budget | None = None,
         *,
+        coached: bool = False,
         job: JobOptions | None = None,
     ) -> Performers:
         """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
 
         Args:
             budget: None: that of the run; `DEFAULT_CALLS` more if that is the limit which nobody named, and it was met.
+            coached: Its caller is to answer its questions from now on, whoever did so far.
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
@@ -404,22 +395,38 @@ class UseCases:
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
-        named = participants or Participants()
-        performers, names = await self.pool.run_in_thread(
-            lambda: self._open_again(self._name_again(named, run.participants, coached=False), run.begun)
-        )
-        limit = dollar_limit(budget or run.budget, run.begun.options)
+        performers, names = await self._open_again(run, participants, budget, coached=coached)
+        if coached:
+            # The limits of those who worked on it so far stay as they are, and what these cost.
+            limit, names = (
+                dollar_limit(budget or Budget()),
+                structs.replace(names, price=run.participants.price),
+            )
+        else:
+            limit = dollar_limit(budget or run.budget, run.begun.options)
         check_priced(limit, performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
         await opened.reopen(budget, changed, job=job)
         return performers
 
-    def _open_again(self, participants: Participants, begun: Begun) -> tuple[Performers, ParticipantNames]:
-        """Open the participants of a recorded run, with the built-in tools of its strategies."""
-        complete = self.pool.attach_built_in(participants, self.strategies_in(begun))
-        complete.check_recorded_tools(begun)
-        return self.pool.open(complete, without_quoted(begun.problem))
+    async def _open_again(
+        self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
+    ) -> tuple[Performers, ParticipantNames]:
+        """Open who works on a run: those who are named, else who its record names; with its strategies' own tools."""
+        recorded, begun = run.participants, run.begun
+        named = named or Participants()
+        if coached:
+            named = await self.admit_again(named, recorded)
+        equipped = await self.equip(named, budget or run.budget, spent_s=run.snapshot.at_ms / 1000)
+
+        def open_all() -> tuple[Performers, ParticipantNames]:
+            reopened = self.pool.reopen(equipped, recorded, coached=coached)
+            complete = self.pool.attach_built_in(reopened, self.strategies_in(begun))
+            complete.check_recorded_tools(begun)
+            return self.pool.open(complete, without_quoted(begun.problem))
+
+        return await self.pool.run_in_thread(open_all)
 
     async def heads(self, rows: Sequence[RunRow]) -> list[RunHead]:
         """Return runs as lists show them."""
@@ -451,7 +458,7 @@ class UseCases:
 
         def order() -> tuple[Begun, Performers]:
             strategy = self.strategy(begun.strategy)
-            reopened = self._name_again(participants, source.participants, coached=coached)
+            reopened = self.pool.reopen(participants, source.participants, coached=coached)
             complete = self.pool.attach_built_in(reopened, self.strategies_in(begun))
             if "tools" not in options:
                 complete.check_recorded_tools(begun)
@@ -469,13 +476,9 @@ class UseCases:
             return structs.replace(order, checks_form=begun.checks_form), performers
 
         with self.fit_errors():
+            if coached:
+                participants = await self.admit_again(participants, source.participants)
             return await self.pool.run_in_thread(order)
-
-    def _name_again(self, named: Participants, recorded: ParticipantNames, *, coached: bool) -> Participants:
-        """Return who works on a recorded run; where its caller answers, none of the models in its record is opened."""
-        if not coached:
-            return self.pool.reopen_all(named, recorded)
-        return self.pool.reopen_verifier(self.admit_again(named, recorded), recorded).with_caller()
 
     # -- steering
 
@@ -488,16 +491,14 @@ class UseCases:
         """
         names = (await self.engine.recorded_run(run_id)).participants
         if budget.usd is not None:
-            models, prices = await self.pool.run_in_thread(lambda: self._models_of(names))
-            check_priced(dollar_limit(budget), models, prices)
-        await self.engine.steer(run_id, Steered(budget))
 
-    def _models_of(self, names: ParticipantNames) -> tuple[list[Model], Prices]:
-        """Return the models of a run's record, and what its user said they cost."""
-        if names.model == CALLER:
-            return [Caller()], Prices()
-        performers, _ = self.pool.open(self.pool.reopen_all(Participants(), names), "")
-        return performers.models, performers.prices
+            def open_recorded() -> Performers:
+                is_coached = names.model == CALLER
+                return self.pool.open(self.pool.reopen(Participants(), names, coached=is_coached), "")[0]
+
+            performers = await self.pool.run_in_thread(open_recorded)
+            check_priced(dollar_limit(budget), performers.models, performers.prices)
+        await self.engine.steer(run_id, Steered(budget))
 
     # -- answered by their caller
 
@@ -513,11 +514,11 @@ class UseCases:
         *,
         brief: bool = False,
     ) -> dict[str, Any]:
-        """Hand a run over to its caller; `named` as in `coach_answer`."""
-        if budget is not None:
-            check_priced(dollar_limit(budget), [Caller()], Prices())
+        """Hand a run over to its caller, whoever drove it so far; `named` as in `coach_answer`."""
         with self.fit_errors():
-            return await self.coach(brief=brief).take_over(run_id, self._opener(named), budget)
+            async with self.engine.open(run_id) as opened:
+                performers = await self.reopen(opened, named, budget, coached=True)
+                return await self.coach(brief=brief).go_on(opened, performers)
 
     async def coach_answer(
         self,
@@ -533,17 +534,13 @@ class UseCases:
         Args:
             named: Who works on the run besides its caller; its verifier is that of the record where none is named.
         """
+
+        async def open_performers(run: Run) -> Performers:
+            performers, _ = await self._open_again(run, named, coached=True)
+            return performers
+
         with self.fit_errors():
-            opener = self._opener(named)
-            return await self.coach(brief=brief).answer(run_id, answers, opener, says_all=says_all)
-
-    def _opener(self, named: Participants) -> Callable[[Run], Awaitable[Performers]]:
-        """Return what opens the performers of a coached run: those of the record, but for the models."""
-
-        def open_for(run: Run) -> Performers:
-            return self._open_again(self._name_again(named, run.participants, coached=True), run.begun)[0]
-
-        return lambda run: self.pool.run_in_thread(lambda: open_for(run))
+            return await self.coach(brief=brief).answer(run_id, answers, open_performers, says_all=says_all)
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

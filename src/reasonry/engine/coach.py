@@ -10,9 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ..core.budget import Budget
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.machine import Pending
@@ -55,7 +53,7 @@ class Coach(Struct, frozen=True):
             active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
         async with self.engine.begin(order, fork) as opened:
-            return await self._go_on(opened, performers)
+            return await self.go_on(opened, performers)
 
     async def answer(
         self,
@@ -88,27 +86,12 @@ class Coach(Struct, frozen=True):
             performers = await open_performers(opened.run)
             earlier = _proved_wrong(opened.run)
             refused = await opened.take_answers(events, refusing=True)
-            shown = await self._go_on(opened, performers, known)
+            shown = await self.go_on(opened, performers, known)
             found = [thought for node, thought in _proved_wrong(opened.run).items() if node not in earlier]
             shown |= {"refuted": found} if found else {}
         if refused:
             raise _refused_error(refused, len(events) - len(refused), shown)
         return shown
-
-    async def take_over(
-        self,
-        run_id: str,
-        open_performers: Callable[[Run], Awaitable[Performers]],
-        budget: Budget | None = None,
-    ) -> dict[str, Any]:
-        """Hand a run over to its caller, whoever drove it so far."""
-        async with self.engine.open(run_id) as opened:
-            performers = await open_performers(opened.run)
-            participants = replace(
-                opened.run.participants, model=CALLER, judge_model=None, draft_model=None, seats=()
-            )
-            await opened.reopen(budget, participants)
-            return await self._go_on(opened, performers)
 
     async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
         """Return where a run stands, as `answer` does.
@@ -130,10 +113,10 @@ class Coach(Struct, frozen=True):
         await self.engine.cancel(run_id)
         return await self.status(run_id)
 
-    async def _go_on(
+    async def go_on(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all that is not a question."""
+        """Perform all of an open run that is not a question, and return where it stands; `known` as in `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 

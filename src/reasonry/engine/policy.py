@@ -170,8 +170,8 @@ class Performers(Struct, frozen=True):
     """Who does what in a run.
 
     Args:
-        judge: Scores thoughts; None: the model does.
-        draft: Proposes thoughts that are valued afterwards; None: the model does.
+        judge_model: Scores thoughts; None: the model does.
+        draft_model: Proposes thoughts that are valued afterwards; None: the model does.
         seats: Answer side by side; none: the model does, each time again.
         prices: Those the user named.
         callers_tools: The tools that the caller of the run calls: the drive ends when nothing else is left to perform.
@@ -179,10 +179,10 @@ class Performers(Struct, frozen=True):
     """
 
     model: Model
-    judge: Model | None = None
+    judge_model: Model | None = None
     verifier: Verifier | None = None
     tools: Tools | None = None
-    draft: Model | None = None
+    draft_model: Model | None = None
     prices: Prices = Prices()
     opened_s: float = 0.0
     callers_tools: frozenset[str] = frozenset()
@@ -191,12 +191,12 @@ class Performers(Struct, frozen=True):
     @property
     def models(self) -> list[Model]:
         """All who may be asked."""
-        return [model for model in (self.model, self.judge, self.draft, *self.seats) if model is not None]
+        return [*filter(None, (self.model, self.judge_model, self.draft_model, *self.seats))]
 
     def answering(self, by: str) -> Model:
         """Return the model that answers what is asked `by` the writer, the judge, the drafter or a seat."""
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
-        return {"judge": self.judge, "drafter": self.draft, **seats}.get(by) or self.model
+        return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:

@@ -96,8 +96,7 @@ def answer_(
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)
-        participants = await app.equip(settings.participants(), run_id=found)
-        return await app.coach_answer(found, read, participants, brief=brief)
+        return await app.coach_answer(found, read, settings.participants(), brief=brief)
 
     try:
         return show_coached(settings.do(work), settings.common)

@@ -176,7 +176,7 @@ def resume_(
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         own = await app.run_id(run_id)
-        participants = await app.equip(settings.participants(), limit, run_id=own)
+        participants = settings.participants()
         if coach:
             return await app.coach_take_over(own, participants, limit, brief=brief)
         async with app.engine.open(own) as opened:

@@ -210,7 +210,7 @@ async def coach(
         verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox
     )
     try:
-        participants = await app.equip(named, budget, run_id=run_id)
+        participants = await app.equip(named, budget)
         if run_id is None:
             request = RunRequest(
                 problem=problem,
