@@ -61,7 +61,7 @@ async def until_done(app: App, runs: Sequence[str]) -> int:
 @asynccontextmanager
 async def working(app: App, *queues: str, concurrency: int = 8) -> AsyncIterator[Supervisor]:
     """Have a worker of this process drive jobs."""
-    supervisor = Supervisor(app, reopen=lambda recorded: Participants(model=recorded.model))
+    supervisor = Supervisor(app)
     worker = Worker(postgres_store(app.store), supervisor, queues or ("default",), concurrency)
     at_work = asyncio.create_task(worker.work())
     try:

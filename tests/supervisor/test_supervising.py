@@ -30,8 +30,10 @@ def app(path: Path, **policy: Any) -> App:
     return App(str(path / "runs.db"), Policy(**policy), environ={}, strategies=STRATEGIES)
 
 
-def reopening(model: CountingModel) -> Any:
-    return lambda recorded: Participants(model=model)
+def supervising(app: App, model: CountingModel, **limits: Any) -> Supervisor:
+    """Return a supervisor that takes runs up with this model."""
+    app.pool._recorded_model = lambda spec, named: model  # pyright: ignore
+    return Supervisor(app, **limits)
 
 
 async def fork(
@@ -50,7 +52,7 @@ async def fork(
 async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_event_once(folder: Path) -> None:
     async with app(folder) as here:
         model = CountingModel(latency_s=0.005)
-        supervisor = Supervisor(here, reopen=reopening(model))
+        supervisor = supervising(here, model)
         run_id, _ = await supervisor.start(here, order(steps=60, width=2), Performers(model))
         reading = asyncio.create_task(read(supervisor, here, run_id))
         for _ in range(3):
@@ -97,7 +99,7 @@ async def test_a_reader_sees_a_line_whose_writer_is_cancelled(folder: Path) -> N
 async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_their_end(folder: Path) -> None:
     answered = CountingModel(latency_s=0.03)
     async with app(folder) as first:
-        supervisor = Supervisor(first, reopen=reopening(answered))
+        supervisor = supervising(first, answered)
         driving = asyncio.create_task(Jobs(first, supervisor, 3).take())
         scoped = {owner: first.for_owner(owner) for owner in ("", "ann", "bob")}
         runs = {
@@ -126,7 +128,7 @@ async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_the
     async with app(folder) as second:
         rows = await second.store.runs(status="active", limit=100)
         assert {row.run_id for row in rows} == {*runs, slow, paused}
-        supervisor = Supervisor(second, max_runs=2, reopen=reopening(answered))
+        supervisor = supervising(second, answered, max_runs=2)
         driving, calls = asyncio.create_task(Jobs(second, supervisor, 2).take()), 0
         for run_id, owner in runs.items():
             result = await supervisor.wait(second.for_owner(owner), run_id)
@@ -191,7 +193,7 @@ async def test_the_same_request_begins_one_run(folder: Path) -> None:
 async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder: Path) -> None:
     async with app(folder) as here:
         model, request = CountingModel(latency_s=60), {"key": RequestKey("k", b"d" * 32, now_ms())}
-        supervisor = Supervisor(here, max_runs=1, reopen=reopening(model))
+        supervisor = supervising(here, model, max_runs=1)
         begun, _ = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
         again = await supervisor.start(here, order(steps=1), Performers(model), **request)  # pyright: ignore
         assert again == (begun, None)
@@ -260,7 +262,7 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
 ) -> None:
     async with app(folder) as here:
         model = CountingModel(latency_s=0.01)
-        supervisor = Supervisor(here, reopen=reopening(model))
+        supervisor = supervising(here, model)
         run_id, _ = await supervisor.start(here, order(steps=20), Performers(model))
         await asyncio.sleep(0.03)
         await supervisor.set_budget(here, run_id, Budget(calls=1))

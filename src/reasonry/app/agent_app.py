@@ -6,17 +6,15 @@ Shared by the surfaces that are not the operator's own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from ..core.budget import Budget
-from ..engine.engine import RecordedRun
-from ..engine.journal import CALLER, ParticipantNames
+from ..engine.journal import CALLER, Begun, ParticipantNames
 from ..engine.named_prices import Prices
 from ..errors import UsageError
-from .agent_calls import ListedParts
 from .allow_list import ARITHMETIC, OFFLINE, AllowList
 from .participants import Participants
 from .wiring import App
@@ -39,7 +37,6 @@ class AgentApp(App):
         self._owned = AsyncExitStack()
         self.allowed = AllowList.from_environ(app.environ)
         Prices.from_environ(app.environ)
-        self._tools: dict[str, Sequence[Any]] = {}
 
     @property
     def has_model(self) -> bool:
@@ -81,59 +78,38 @@ class AgentApp(App):
             return self._look_up(named)
         return await self.pool.run_in_thread(lambda: self._look_up(named))
 
-    async def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
+    async def admit_again(
+        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
+    ) -> Participants:
         """Return who may work on a run as it is recorded: what is listed now, and nothing else.
 
         Raises:
-            UsageError: The run's verifier is not listed (any more).
+            UsageError: Someone whom the record names is not listed (any more).
         """
-        verifier = recorded.verifier
+        verifier, was_coached = recorded.verifier, recorded.model == CALLER
         if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
             raise UsageError(
                 "this run's verifier is not listed for agents here (REASONRY_VERIFIERS); its operator can continue "
                 "the run at the command line",
                 option="verifier",
             )
-        return await self.admit(named, None)
-
-    async def participants_again(
-        self, source: RecordedRun, named: ListedParts, model: str | None = None
-    ) -> Participants:
-        """Return who may drive a run on, or a fork of it: who is named; where nobody is, who its record names.
-
-        Raises:
-            UsageError: Someone is not listed.
-        """
-        begun, recorded = source.begun, source.participants
+        admitted = await self.admit(named, None)
+        if coached:
+            return admitted
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.update(await self.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
-        names, was_coached = self.allowed.model_names, recorded.model == CALLER
+        names, takes_model = self.allowed.model_names, named.model is not None or was_coached
         for role, spec in [*roles.items(), *(("seat", seat) for seat in recorded.seats)]:
-            if spec and spec not in listed and not (role == "model" and (model or was_coached)):
+            if spec and spec not in listed and not (role == "model" and takes_model):
                 message = f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
                 message += "; name another" if role == "model" else ""
                 raise UsageError(message, option="model", choices=names)
-        spec = self.allowed.model(model) if model is not None or was_coached else None
-        if spec is None and was_coached:
+        if was_coached and admitted.model is None:
             message = "name the model that is to answer the questions of this run"
             raise UsageError(message, option="model", choices=names)
-        parts = named.participants()
-        with self.fit_errors():
-            admitted = replace(await self.admit_again(parts, recorded), model=spec)
-            if spec is None and parts == Participants():
-                return await self.pool.run_in_thread(lambda: self.recorded_participants(recorded))
-            return admitted
-
-    def recorded_participants(self, recorded: ParticipantNames) -> Participants:
-        """Return who works on a run with these in its record, where nobody says so again: its tools as listed now.
-
-        Raises:
-            UsageError: One of them is not listed any more.
-        """
-        named = Participants(tools=recorded.listed_tools, context=recorded.listed_documents)
-        return replace(self._look_up(named), model=None, verifier=None)
+        return admitted if takes_model else replace(admitted, model=None)
 
     def _offered_models(self, problem: str) -> tuple[str, ...]:
         """Return the model that the environment offers for a problem where the operator listed none; if any."""
@@ -147,7 +123,7 @@ class AgentApp(App):
     def _look_up(self, named: Participants) -> Participants:
         allowed = self.allowed
         tools = [tool for tool in named.tools if isinstance(tool, str)]
-        loaded = [tool for spec in allowed.all_of("tools", tools) for tool in self._load(spec)]
+        loaded = [tool for spec in allowed.all_of("tools", tools) for tool in self.pool.load(spec)]
         return Participants(
             model=allowed.model(named.model),
             verifier=allowed.verifier(named.verifier),
@@ -156,13 +132,6 @@ class AgentApp(App):
             listed_tools=tuple(tools),
             listed_documents=named.context,
         )
-
-    def _load(self, spec: str) -> Sequence[Any]:
-        from ..tools.catalog import load_tools
-
-        if spec not in self._tools:
-            self._tools[spec] = load_tools(spec, self.environ)
-        return self._tools[spec]
 
     @contextmanager
     def fit_errors(self) -> Generator[None]:

@@ -47,8 +47,9 @@ class ListedParts(Struct, frozen=True, kw_only=True):
     tools: Names = ()
     documents: Names = ()
 
-    def participants(self, model: str | None = None) -> Participants:
-        """Return who is named, with a model."""
+    def participants(self) -> Participants:
+        """Return who is named, with the model if the call may name one."""
+        model = getattr(self, "model", None)
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
 
@@ -69,7 +70,7 @@ class AskedRun(ListedParts, frozen=True, kw_only=True):
             session=self.session_id,
             strategy=self.strategy,
             options=self.options,
-            participants=self.participants(getattr(self, "model", None)),
+            participants=self.participants(),
             **others,
         )
 

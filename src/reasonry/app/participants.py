@@ -108,6 +108,7 @@ class PerformerPool:
         self._models: list[Model] = []
         self._shared: dict[str, Model] = {}
         self._built_in: dict[Any, list[Any]] = {}
+        self._loaded: dict[str, Sequence[Any]] = {}
         self._resources = AsyncExitStack()
         self._opening = asyncio.Lock()
 
@@ -248,12 +249,18 @@ class PerformerPool:
         Raises:
             UsageError: One cannot be loaded.
         """
-        from ..tools.catalog import load_tools
-
         tools: list[Any] = []
         for tool in participants.tools:
-            tools += load_tools(tool, self.environ) if isinstance(tool, str) else [tool]
+            tools += self.load(tool) if isinstance(tool, str) else [tool]
         return replace(participants, tools=tools)
+
+    def load(self, spec: str) -> Sequence[Any]:
+        """Return the tools that a text names; raises as `load_tools`."""
+        from ..tools.catalog import load_tools
+
+        if spec not in self._loaded:
+            self._loaded[spec] = load_tools(spec, self.environ)
+        return self._loaded[spec]
 
     async def start_servers(
         self, participants: Participants, left_s: float, *, shared: bool = False
@@ -285,6 +292,18 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *tools], mcp=(), opened_s=opened_s)
 
     # -- opening again
+
+    def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
+        """Return the participants, where none have tools or documents, with those of a run's record that are listed."""
+        if participants.tools or participants.context:
+            return participants
+        listed, names = AllowList.from_environ(self.environ), recorded.listed_tools
+        tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
+        documents = recorded.listed_documents
+        context = tuple(listed.documents[name] for name in documents if name in listed.documents)
+        return replace(
+            participants, tools=tools, context=context, listed_tools=names, listed_documents=documents
+        )
 
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False

@@ -294,11 +294,14 @@ class UseCases:
         """Return who works on a new run, opened as far as text names them; the operator may name anything."""
         return await self.equip(named, budget)
 
-    async def admit_again(self, named: Participants, recorded: ParticipantNames) -> Participants:
-        """Return who works on a run with these in its record.
+    async def admit_again(
+        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
+    ) -> Participants:
+        """Return who works on a run with these in its record, or on a fork of it.
 
         Args:
-            recorded: Looked at where not everybody may continue them.
+            recorded: Looked at where not everybody may continue them; so is `begun`.
+            coached: Whether the caller answers its questions from now on.
         """
         return named
 
@@ -414,19 +417,26 @@ class UseCases:
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> tuple[Performers, ParticipantNames]:
         """Open who works on a run: those who are named, else who its record names; with its strategies' own tools."""
-        recorded, begun = run.participants, run.begun
-        named = named or Participants()
-        if coached:
-            named = await self.admit_again(named, recorded)
-        equipped = await self.equip(named, budget or run.budget, spent_s=run.snapshot.at_ms / 1000)
+        recorded, begun, equipped = run.participants, run.begun, Participants()
 
         def open_all() -> tuple[Performers, ParticipantNames]:
-            reopened = self.pool.reopen(equipped, recorded, coached=coached)
-            complete = self.pool.attach_built_in(reopened, self.strategies_in(begun))
+            complete = self._reopen(equipped, begun, recorded, coached=coached)
             complete.check_recorded_tools(begun)
             return self.pool.open(complete, without_quoted(begun.problem))
 
-        return await self.pool.run_in_thread(open_all)
+        with self.fit_errors():
+            if named is not None:
+                named = await self.admit_again(named, begun, recorded, coached=coached)
+                spent_s = run.snapshot.at_ms / 1000
+                equipped = await self.equip(named, budget or run.budget, spent_s=spent_s)
+            return await self.pool.run_in_thread(open_all)
+
+    def _reopen(
+        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
+    ) -> Participants:
+        """Return who is named, else who a record names, with the built-in tools of the strategies."""
+        reopened = self.pool.reopen(self.pool.add_listed(named, recorded), recorded, coached=coached)
+        return self.pool.attach_built_in(reopened, self.strategies_in(begun))
 
     async def heads(self, rows: Sequence[RunRow]) -> list[RunHead]:
         """Return runs as lists show them."""
@@ -458,8 +468,7 @@ class UseCases:
 
         def order() -> tuple[Begun, Performers]:
             strategy = self.strategy(begun.strategy)
-            reopened = self.pool.reopen(participants, source.participants, coached=coached)
-            complete = self.pool.attach_built_in(reopened, self.strategies_in(begun))
+            complete = self._reopen(named, begun, source.participants, coached=coached)
             if "tools" not in options:
                 complete.check_recorded_tools(begun)
             request = RunRequest(
@@ -476,8 +485,7 @@ class UseCases:
             return structs.replace(order, checks_form=begun.checks_form), performers
 
         with self.fit_errors():
-            if coached:
-                participants = await self.admit_again(participants, source.participants)
+            named = await self.admit_again(participants, begun, source.participants, coached=coached)
             return await self.pool.run_in_thread(order)
 
     # -- steering
@@ -515,10 +523,9 @@ class UseCases:
         brief: bool = False,
     ) -> dict[str, Any]:
         """Hand a run over to its caller, whoever drove it so far; `named` as in `coach_answer`."""
-        with self.fit_errors():
-            async with self.engine.open(run_id) as opened:
-                performers = await self.reopen(opened, named, budget, coached=True)
-                return await self.coach(brief=brief).go_on(opened, performers)
+        async with self.engine.open(run_id) as opened:
+            performers = await self.reopen(opened, named, budget, coached=True)
+            return await self.coach(brief=brief).go_on(opened, performers)
 
     async def coach_answer(
         self,
@@ -539,8 +546,7 @@ class UseCases:
             performers, _ = await self._open_again(run, named, coached=True)
             return performers
 
-        with self.fit_errors():
-            return await self.coach(brief=brief).answer(run_id, answers, open_performers, says_all=says_all)
+        return await self.coach(brief=brief).answer(run_id, answers, open_performers, says_all=says_all)
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -22,7 +22,7 @@ from ..engine.allowance import Allowance
 from ..engine.drive import Control, OpenRun, check_steering
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
-from ..engine.journal import Begun, Chain, ParticipantNames, Steered
+from ..engine.journal import Begun, Chain, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
@@ -94,7 +94,6 @@ class Supervisor:
         max_queued: How many jobs may wait.
         queued: Says how many do, as of a moment ago.
         usd_a_day: Says what an owner may spend in a day; None: as much as they like.
-        reopen: Says who works on a run with these participants in its record, where nobody says so again.
     """
 
     def __init__(
@@ -105,11 +104,10 @@ class Supervisor:
         max_queued: int = MAX_QUEUED,
         queued: Callable[[], int] = lambda: 0,
         usd_a_day: Callable[[str], float | None] = lambda owner: None,
-        reopen: Callable[[ParticipantNames], Participants] = lambda recorded: Participants(),
     ) -> None:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
         self.has_job = asyncio.Event()
-        self._queued, self._usd_a_day, self._reopen = queued, usd_a_day, reopen
+        self._queued, self._usd_a_day = queued, usd_a_day
         self._allowances: dict[str, Allowance] = {}
         """Of the owners whose runs are accepted or driven here."""
         self._drives: dict[str, _Drive] = {}
@@ -208,8 +206,7 @@ class Supervisor:
             async with AsyncExitStack() as held:
                 allowance = await self._allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
-                named = participants or self._reopen(opened.run.participants)
-                performers = await app.reopen(opened, named, budget, job=job)
+                performers = await app.reopen(opened, participants, budget, job=job)
                 if opened.run.snapshot.status != "active":
                     raise ConflictError(
                         f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
@@ -246,8 +243,7 @@ class Supervisor:
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
                 allowance = await self._allowance(app)
-                named = self._reopen(opened.run.participants)
-                performers = await app.reopen(opened, named)
+                performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._notify()
                 return ended

@@ -13,7 +13,6 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...engine.policy import Policy
 from ...errors import UsageError
@@ -156,12 +155,7 @@ def worker(
         await store.queue_status()
         ending = asyncio.Event()
         on_ending(ending.set)
-        supervisor = Supervisor(
-            app,
-            max_runs=concurrency,
-            usd_a_day=spending.usd_a_day_of,
-            reopen=AgentApp(app).recorded_participants,
-        )
+        supervisor = Supervisor(app, max_runs=concurrency, usd_a_day=spending.usd_a_day_of)
         driving = Worker(store, supervisor, names, concurrency)
         working = asyncio.create_task(driving.work())
         if common.as_data:

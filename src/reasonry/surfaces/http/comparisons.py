@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from ...app.participants import Participants
 from ...compare.datasets import DATASETS
 from ...compare.trial_table import Repeat, TrialTable, read_comparison
 from ...errors import NotFoundError
@@ -15,7 +15,6 @@ from ...records import JobOptions
 from .context import RequestContext
 from .documents import reply
 from .operations import Operation
-from .run_forms import ForkBody
 
 
 class ComparisonDocument(TypedDict):
@@ -56,10 +55,8 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
     job = None if own_tools else JobOptions()
     for trial in [trial for trial in report.trials if trial.item == body.item]:
         source = await app.engine.recorded_run(trial.run_id)
-        named = await app.participants_again(source, ForkBody(start=0))
-        participants = replace(named, tools=(*named.tools, *own_tools))
         for _ in range(body.times):
-            order, performers = await app.order_fork(source, participants, {}, None)
+            order, performers = await app.order_fork(source, Participants(tools=own_tools), {}, None)
             run_id, _ = await context.supervisor.start(app, order, performers, source.fork(0), job=job)
             await table.add(Repeat(body.item, trial.strategy, run_id))
     return reply(await read_comparison(app, comparison_id), 201)

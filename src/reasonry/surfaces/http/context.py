@@ -73,7 +73,6 @@ class Wiring:
             max_queued=settings.max_queued,
             queued=lambda: self.health.jobs.depth,
             usd_a_day=settings.usd_a_day_of,
-            reopen=AgentApp(app).recorded_participants,
         )
         self.metrics = Metrics()
         self.in_flight = Counter[str]()

@@ -96,8 +96,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
     at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
     is_coached = body.is_coached(source.participants.model == CALLER)
-    named = body.participants() if is_coached else await app.participants_again(source, body, body.model)
-    limits = change_limits(source.budget, body.budget)
+    named, limits = body.participants(), change_limits(source.budget, body.budget)
     order, performers = await app.order_fork(source, named, body.options, limits, coached=is_coached)
     return await _begin(context, order, performers, source.fork(at, reworded), coached=is_coached)
 
@@ -259,7 +258,7 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
     if body.is_coached(source.participants.model == CALLER):
         await context.app.coach_take_over(run_id, body.participants(), budget)
     else:
-        named = await context.app.participants_again(source, body, body.model)
+        named = body.participants()
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
     return await read_run(context, run_id)
 

@@ -251,11 +251,9 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
         if getattr(call, name) != getattr(SolveCall(), name):
             raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
     run_id = await app.run_id(call.run_id, [*context.runs])
-    source = await app.engine.recorded_run(run_id)
-    participants = await app.participants_again(source, call, call.model)
-    budget = call.budget_after(source.budget)
+    budget = call.budget_after((await app.engine.recorded_run(run_id)).budget)
     context.add_run(run_id)
     if context.takes_tasks:
-        return await tasks.resume(run_id, participants, budget)
-    await tasks.supervisor.resume(app, run_id, participants, budget)
+        return await tasks.resume(run_id, call.participants(), budget)
+    await tasks.supervisor.resume(app, run_id, call.participants(), budget)
     return await work.see_through(run_id, context)

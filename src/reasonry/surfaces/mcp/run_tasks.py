@@ -127,7 +127,7 @@ class RunTasks:
         """What drives the runs."""
         from ...supervisor import Supervisor
 
-        return Supervisor(self._app, reopen=self._app.recorded_participants)
+        return Supervisor(self._app)
 
     async def drain(self, timeout_s: float) -> None:
         """Let the runs go that are driven here; they stay jobs."""

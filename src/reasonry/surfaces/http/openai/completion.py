@@ -249,7 +249,7 @@ async def begin(
         strategy=own.strategy or strategy,
         options=own.options,
         budget=own.budget,
-        participants=replace(own.participants(model), tools=[*own.tools, *fields.callers_tools]),
+        participants=replace(own.participants(), model=model, tools=[*own.tools, *fields.callers_tools]),
         form=fields.form,
     )
     order, performers = await context.app.receive(request)
