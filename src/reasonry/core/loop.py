@@ -182,6 +182,5 @@ def _text(value: Any) -> str:
 
 
 def _conclude(state: LoopState) -> Conclusion:
-    if state.final.text is not None:
-        return conclude_answer(state.final, state.final.document)
-    return Conclusion(_text(state.replies[-1][-1]) if state.replies else None, document=state.final.document)
+    latest = _text(state.replies[-1][-1]) if state.replies else None
+    return conclude_answer(state.final, state.final.document, so_far=latest)

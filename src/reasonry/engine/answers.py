@@ -38,7 +38,9 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
     """
     waiting = waiting or {}
     try:
-        whole = _unwrap(raw)
+        whole = _decode(raw)
+        if isinstance(whole, Mapping) and set(whole) == {"answers"}:
+            whole = _decode(whole["answers"])
         entries = _entries(_name_answer(whole, *next(iter(waiting.items()))) if len(waiting) == 1 else whole)
     except _ShapeError:
         raise UsageError(_shape(list(waiting)), option="answers") from None
@@ -100,12 +102,6 @@ def _entries(whole: Any) -> list[tuple[str, Any]]:
     if not all(isinstance(effect_id, str) and effect_id.strip() for effect_id, _ in pairs):
         raise _ShapeError
     return [(effect_id.strip(), answer) for effect_id, answer in pairs]
-
-
-def _unwrap(raw: Any) -> Any:
-    """Return answers that may have come as JSON text, and as the only member of an object, `answers`."""
-    whole = _decode(raw)
-    return _decode(whole["answers"]) if isinstance(whole, Mapping) and set(whole) == {"answers"} else whole
 
 
 def _decode(data: Any) -> Any:

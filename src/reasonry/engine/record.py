@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,17 +22,11 @@ from .run import PromptLog, Run
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """What a trace has many of, in the order of the document."""
 
-_REPLAYED: Final = ("events", "path", "thoughts")
-"""Those that a replay compares."""
-
-CHUNK: Final = 500
-"""Entries of a list that are taken together, so that a part of a long run is read without the rest."""
+_REPLAYED: Final = ("events", "path", "thoughts", "outcome")
+"""What a replay compares."""
 
 Rows = Callable[[Iterable[Thought], int, dict[str, int]], Sequence[ThoughtRow]]
 """Turns thoughts of a run into rows, from how many come before them and the first thought of each branch so far."""
-
-Chunk = tuple[str, list[Any]]
-"""Entries of one of the lists, as JSON data."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +35,18 @@ class Record:
 
     Args:
         head: The trace but for its lists.
-        read_chunks: Yields the lists piece by piece, prompts as a `PromptLog` shortens them.
+        read_list: Returns the entries of one of the lists as JSON data, prompts as a `PromptLog` shortens them.
     """
 
     result: Result
     head: Mapping[str, Any]
-    read_chunks: Callable[[Sequence[str]], Iterator[Chunk]]
-
-    def chunks(self, names: Sequence[str] = LISTS) -> Iterator[Chunk]:
-        """Yield the entries of these lists, a list after the other, in the order of the document."""
-        prompts = PromptLog()
-        for name, entries in self.read_chunks(names):
-            yield (
-                name,
-                [_whole_question(entry, prompts) for entry in entries] if name == "questions" else entries,
-            )
+    read_list: Callable[[str], Iterable[Any]]
 
     def entries(self, name: str) -> Iterator[Any]:
         """Yield the entries of one list."""
-        for _, entries in self.chunks([name]):
-            yield from entries
+        prompts = PromptLog()
+        for entry in self.read_list(name):
+            yield _whole_question(entry, prompts) if name == "questions" else entry
 
     def fork_points(self) -> dict[str, int]:
         """Return for each answered question how many events came before its answer: a fork there asks it again."""
@@ -70,42 +55,29 @@ class Record:
 
     def document(self) -> dict[str, Any]:
         """Return the trace document whole, as it would have been made on the day the run ended."""
-        lists: dict[str, list[Any]] = {name: [] for name in LISTS}
-        for name, entries in self.chunks():
-            lists[name] += entries
-        return {**self.result.document(), **self.head, **lists}
+        return {**self.result.document(), **self.head, **{name: [*self.entries(name)] for name in LISTS}}
 
     def thoughts(self) -> Iterator[Thought]:
         """Yield the thoughts of the run."""
-        for _, entries in self.chunks(["thoughts"]):
-            yield from msgspec.convert(entries, list[Thought])
+        return (msgspec.convert(entry, Thought) for entry in self.entries("thoughts"))
 
     def pack(self) -> bytes:
-        """Return the record as deflated lines of JSON: the result with the head, then the chunks."""
-        lines = itertools.chain(
-            [{"result": self.result, "trace": self.head}],
-            ({name: entries} for name, entries in self.read_chunks(LISTS)),
-        )
-        return zlib.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        """Return the record as deflated JSON."""
+        lists = {name: msgspec.Raw(msgspec.json.encode([*self.read_list(name)])) for name in LISTS}
+        return zlib.compress(msgspec.json.encode(_Packed(self.result, self.head, lists)))
 
 
-class _FirstLine(Struct, frozen=True):
+class _Packed(Struct, frozen=True):
     result: Result
-    trace: dict[str, Any]
+    head: Mapping[str, Any]
+    lists: Mapping[str, msgspec.Raw]
+    """Each of them read only where it is wanted."""
 
 
 def unpack(packed: bytes) -> Record:
     """Return the record that was packed."""
-    head, *lines = zlib.decompress(packed).splitlines()
-    first = msgspec.json.decode(head, type=_FirstLine)
-
-    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
-        for line in lines:
-            name = line[2 : line.index(b'"', 2)].decode()
-            if name in names:
-                yield name, msgspec.json.decode(line)[name]
-
-    return Record(first.result, first.trace, read_chunks)
+    whole = msgspec.json.decode(zlib.decompress(packed), type=_Packed)
+    return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
 
 
 def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:
@@ -125,7 +97,7 @@ def ending(row: RunRow, run: Run) -> list[Ended]:
 
 def record_as_it_stands(row: RunRow, run: Run) -> Record:
     """Return what there is to see of a run that was folded."""
-    lists: dict[str, tuple[Collection[Any], Callable[[Any], Any]]] = {
+    lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
         "path": (run.edges, list),
         "events": (run.events, _event_document),
         "questions": (run.asked.values(), msgspec.to_builtins),
@@ -134,14 +106,11 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
         "origins": (run.origins, str),
     }
 
-    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
-        for name, (entries, shown) in lists.items():
-            if name in names:
-                documents = map(shown, entries)
-                while chunk := list(itertools.islice(documents, CHUNK)):
-                    yield name, chunk
+    def read_list(name: str) -> Iterable[Any]:
+        entries, shown = lists[name]
+        return map(shown, entries)
 
-    return Record(result_of(row.run_id, row.session_id, run), _head_of(run), read_chunks)
+    return Record(result_of(row.run_id, row.session_id, run), _head_of(run), read_list)
 
 
 def _head_of(run: Run) -> dict[str, Any]:
@@ -198,12 +167,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         best_answer=None if is_answered else row.answer,
     )
     head = {**_terms_document(begun, budget, participants), "stage": ""}
-
-    def read_chunks(names: Sequence[str]) -> Iterator[Chunk]:
-        if "events" in names:
-            yield "events", [_event_document(settled) for settled in taken]
-
-    return Record(result, head, read_chunks)
+    return Record(result, head, lambda name: map(_event_document, taken if name == "events" else ()))
 
 
 def record_of(last: Entry) -> Record | None:
@@ -225,15 +189,12 @@ def differences(row: RunRow, run: Run) -> list[str]:
     recorded = None if run.ended is None else record_of(run.ended)
     if recorded is None:
         return []
-    now = record_as_it_stands(row, run)
-    parts: dict[str, Iterable[tuple[Any, Any]]] = {
-        name: itertools.zip_longest(recorded.read_chunks([name]), now.read_chunks([name]))
-        for name in _REPLAYED
-    }
-    before, after = (
-        (end.status, end.termination, end.answer, end.best_answer, end.details)
-        for end in (recorded.result, now.result)
-    )
-    parts["outcome"] = [(before, after)]
     encode = msgspec.json.Encoder(order="sorted").encode
-    return [name for name, pairs in parts.items() if any(encode(a) != encode(b) for a, b in pairs)]
+
+    def part(record: Record, name: str) -> bytes:
+        end = record.result
+        outcome = (end.status, end.termination, end.answer, end.best_answer, end.details)
+        return encode(outcome if name == "outcome" else [*record.read_list(name)])
+
+    now = record_as_it_stands(row, run)
+    return [name for name in _REPLAYED if part(recorded, name) != part(now, name)]
