@@ -17,7 +17,7 @@ from reasonry.reading.conclusion import Subject
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import is_whole
 from reasonry.reading.parse import read_form
-from reasonry.strategies.analysis.questions import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
+from reasonry.strategies.analysis.forms import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
 
 
 class Steps(Struct, frozen=True):

@@ -13,7 +13,7 @@ from reasonry.core.events import Failed
 from reasonry.core.registry import resolve
 from reasonry.core.toolcard import ToolCard
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.analysis.questions import MAX_TASKS, TASKS
+from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import PASSED_THROUGH
 
 from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses

@@ -20,7 +20,7 @@ from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
-from reasonry.strategies.analysis.questions import TASKS
+from reasonry.strategies.analysis.forms import TASKS
 from reasonry.strategies.analysis.tasks import without_quotes
 
 from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses

@@ -44,7 +44,7 @@ from ...core.strategy import (
     problem_reception,
 )
 from . import finishing, planning, tasks
-from .questions import (
+from .forms import (
     Complexity,
     ConversionReply,
     DecisionReply,

@@ -16,34 +16,33 @@ from ...core.events import Failed, Reply
 from ...core.problem import subject_of
 from ...reading import parse
 from ...reading.fit import Unreadable
-from .questions import (
-    CAPTION_FIELD,
-    DECIDE,
-    FOCUS,
-    NOTHING_ACCEPTED,
-    SYNTHESIZE,
-    DecisionReply,
-    FocusReply,
-    SynthesisReply,
-    result_text,
-    texts,
-)
-from .state import (
-    COST_LIMIT,
-    Iteration,
-    Plan,
-    State,
-    affordable,
-    ask,
-    end_work,
-    is_broke,
-    iteration_id,
-    plan_id,
-    question,
-    room,
-    with_iteration,
-)
+from .forms import DecisionReply, FocusReply, SynthesisReply, result_text, texts
+from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
 from .tasks import setbacks
+
+# Stage 5, iteration decision.
+DECIDE = """Iteration {number} of at most {most} is over{wanted}.
+{setbacks}
+Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
+questions, is there an error to correct?
+{{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
+"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
+
+# Stage 6, synthesis.
+SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
+reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself. A text or code \
+that the query asks for is the final answer, whole; the answer then says what it rests on.{none}
+{{"answer": "the whole answer with its reasoning", "key_findings": ["…"], "final_answer": "…", "title": "…", \
+"headline": "the upshot in one line"{field}}}"""
+NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."
+CAPTION_FIELD = ', "image_caption": "caption of an image that shows the upshot"'
+
+# Stage 7, focused answer.
+FOCUS = """The analysis came to this answer:
+{answer}
+
+Now put it into one value that a program can branch on: {rule}. Nothing else will be accepted.
+{{"reason": "which value the answer comes to, and why", "value": "…"}}"""
 
 NOTHING = "no result was accepted, so there is nothing to answer from"
 UNDECIDED = "no reply to whether to go on could be read"
@@ -54,41 +53,41 @@ UNDECIDED = "no reply to whether to go on could be read"
 
 def decide(s: State) -> Body:
     """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
-    if s.ended is not None or not affordable(s, 1):
-        return _close(s if s.ended else end_work(s, "cost_limit", COST_LIMIT))
+    if s.ended is not None or not s.affordable(1):
+        return _close(s if s.ended else s.end_work())
     minimum, maximum = s.options.iterations
     wanted = f"; at least {minimum} are wanted" if minimum > s.number else ""
     worked = setbacks(s, (s.number,))
     task = DECIDE.format(number=s.number, most=maximum, wanted=wanted, setbacks=worked)
-    s, (answer,) = yield from ask(s, question(s, "decide", task))
+    s, (answer,) = yield from s.ask(s.question("decide", task))
     if isinstance(answer, Failed):
         if answer.code != UNREADABLE or not s.accepted:
             return fail(s, "error", answer.message, answer.code)
         s = replace(s, unchecked=f"{UNDECIDED}: {answer.message}")
-        return _close(end_work(s, "success", UNDECIDED), Thought(f"Unchecked: {s.unchecked}"))
+        return _close(s.end_work("success", UNDECIDED), Thought(f"Unchecked: {s.unchecked}"))
     reply: DecisionReply = answer.value
     text = decision_text(reply, s.number)
-    s = with_iteration(replace(s, history=(*s.history, text)), decision=reply)
+    s = replace(s, history=(*s.history, text)).with_iteration(decision=reply)
     thought = Thought(text, data={"continue_iterations": reply.continue_iterations})
     enforced = s.options.enforce_iterations and s.number < minimum
     if not reply.continue_iterations and not enforced:
         detail = reply.decision_rationale or "the work was found to be sufficient"
-        return _close(end_work(s, "quality_sufficient", detail), thought)
+        return _close(s.end_work("quality_sufficient", detail), thought)
     if s.number >= maximum:
-        return _close(end_work(s, "max_iterations", f"the limit of {maximum} iterations is reached"), thought)
+        return _close(s.end_work("max_iterations", f"the limit of {maximum} iterations is reached"), thought)
     sizes_up = s.options.complexity_analysis
-    if room(s) < sizes_up + 1:
-        return _close(end_work(s, "cost_limit", COST_LIMIT), thought)
+    if s.room < sizes_up + 1:
+        return _close(s.end_work(), thought)
     s = replace(s, iterations=(*s.iterations, Iteration()))
     return go(s, "complexity_analysis" if sizes_up else "plan_generation", thought)
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
-    if is_broke(state):
-        state = end_work(state, "cost_limit", COST_LIMIT)
+    if state.is_broke:
+        state = state.end_work()
     assert state.ended is not None, "set before the run closes"
     reason, detail = state.ended
-    if state.accepted or (reason == "cost_limit" and not is_broke(state)):
+    if state.accepted or (reason == "cost_limit" and not state.is_broke):
         return go(state, "synthesis", *thoughts)
     ending = (
         fail(state, reason, detail) if reason == "cost_limit" else fail(state, "nothing_accepted", NOTHING)
@@ -115,10 +114,10 @@ def synthesize(s: State) -> Body:
     The accepted results stand in for a synthesis that could not be paid, or not be read.
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
-    if not is_broke(s):
+    if not s.is_broke:
         none, field = "" if s.accepted else NOTHING_ACCEPTED, CAPTION_FIELD if s.options.image else ""
         task = "\n\n".join([*s.final.objections, SYNTHESIZE.format(none=none, field=field)])
-        s, (answer,) = yield from ask(s, question(s, "synthesis", task), closes=True)
+        s, (answer,) = yield from s.ask(s.question("synthesis", task), closes=True)
     before = s.unchecked
     if isinstance(answer, Failed):
         is_unread = answer.code == UNREADABLE
@@ -140,7 +139,7 @@ def synthesize(s: State) -> Body:
     s = _propose(s, final)
     s, thoughts = yield from verify_answer(s, (str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=room(s) >= 1)
+        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=s.room >= 1)
     return go(s, "final_response", *thoughts)
 
 
@@ -189,9 +188,9 @@ def _propose(state: State, text: str) -> State:
 
 def focus(s: State) -> Body:
     """One allowed value ← Focus(answer), which is then what is verified; without one the run has failed."""
-    if is_broke(s):
+    if s.is_broke:
         return fail(s, "focused_answer_failed", COST_LIMIT)
-    s, (answer,) = yield from ask(s, _focus(s), closes=True)
+    s, (answer,) = yield from s.ask(_focus(s), closes=True)
     if isinstance(answer, Failed):
         # A final answer that is itself unchecked says nothing of the value.
         is_unread = answer.code == UNREADABLE and not s.unchecked
@@ -211,7 +210,7 @@ def focus(s: State) -> Body:
     reasoning = str(s.synthesis.answer) if s.synthesis else ""
     s, thoughts = yield from verify_answer(s, (reasoning,), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, focused=None), can_ask=room(s) >= 0)
+        return repair_or_fail(replace(s, focused=None), can_ask=s.room >= 0)
     return go(s, "final_response", *thoughts)
 
 
@@ -224,7 +223,7 @@ def _focus(state: State) -> Ask:
     facts = {"type": state.focus.kind, "words": list(state.focus.words)}
     form = state.focus.form
     task = "\n\n".join([*state.final.objections, task])
-    return question(state, "focus", task, with_history=False, form=form, facts=facts)
+    return state.question("focus", task, with_history=False, form=form, facts=facts)
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
@@ -257,7 +256,7 @@ def conclude(state: State) -> Conclusion:
         answer = accepted_text(state) if state.synthesis is None else state.final.text
     reason, detail = state.ended or ("success", "")
     proved = "proved" if state.final.verification == "proved" else "given"
-    is_cut = reason == "cost_limit" or (answer is None and is_broke(state))
+    is_cut = reason == "cost_limit" or (answer is None and state.is_broke)
     certainty = "best_so_far" if is_cut else proved
     return Conclusion(answer, reason, detail, document(state), certainty=certainty)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
+from ...core.evidence import passages_text
 from ...core.strategy import inlined_schema
 from ...core.toolcard import card_named, cards_text, no_such_tool
 from ...patterns import lazy_pattern
@@ -19,44 +20,52 @@ from ...reading import parse
 from ...reading.fit import Unreadable, fit
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
-from .questions import (
-    ANGLES,
-    ANY_LEVEL,
-    COMPLEXITY,
-    DEPENDS,
-    DEPENDS_FIELD,
-    EVALUATE,
-    LEAN,
-    PLAN,
-    TASKS,
-    Complexity,
-    EvaluationReply,
-    PlannedTask,
-    PlanReply,
-    PlanScore,
-    texts,
-)
-from .state import (
-    COST_LIMIT,
-    RETRIEVER,
-    Overview,
-    Plan,
-    State,
-    Task,
-    affordable,
-    ask,
-    documents_shown,
-    end_work,
-    plan_id,
-    plan_letter,
-    question,
-    resources,
-    resources_shown,
-    room,
-    votes_due,
-    with_iteration,
-)
+from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore, texts
+from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
 from .tasks import move_on, setbacks
+
+DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
+# Stage 1, complexity analysis.
+COMPLEXITY = """{documents}Now size up the query, without answering it. The levels, and how many tasks a plan then has:
+straightforward (2-3): a direct question with a clear answer
+moderate (3-4): several steps, some of which need others
+complex (4-5): has to be looked at from several sides
+highly_complex (5-6): many factors that act on one another
+{setbacks}
+{{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
+["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}}"""
+
+# Stage 2, plan generation.
+PLAN = """Resources that tasks can use:
+{cards}
+
+{documents}Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
+list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
+so do not ask for the same thing twice. {depends}{lean}
+{setbacks}
+{{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}]}}"""
+DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
+DEPENDS_FIELD = ', "depends_on": []'
+LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
+ANGLES = (
+    "take the most direct way",
+    "weigh the sides of the matter against one another",
+    "begin with what is least certain",
+    "rely on what can be computed or checked, where anything can",
+    "look for what speaks against the obvious answer",
+)
+
+# Stage 3, plan evaluation, with the seed's criteria: all plans side by side.
+EVALUATE = """Resources that tasks can use: {resources}.
+
+{count} plans were drafted.
+
+{plans}
+
+Now score each of them from 0 to 100, side by side. Does each task use the right resource? Is the order right? Are all \
+aspects of the query covered? Can it be carried out with the resources there are? Plans get the same score only if \
+neither is better.
+{form}"""
 
 _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
 
@@ -73,22 +82,38 @@ def receive(s: State) -> Body:
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 
 
+def documents_shown(state: State, *, whole: bool = False) -> str:
+    """Return the user's documents as a question shows them: how each begins.
+
+    Args:
+        whole: Show documents that are read whole as they are.
+    """
+    documents, passages = state.overview.documents, state.overview.passages
+    if not documents:
+        return ""
+    how = "searches" if passages is None else "reads whole"
+    if whole and passages is not None:
+        return DOCUMENTS.format(how=how, documents=passages_text(passages))
+    lines = (f"{each.source} ({each.characters} characters): {each.begins}" for each in documents)
+    return DOCUMENTS.format(how=how, documents="\n".join(lines))
+
+
 # -- stage 1: complexity
 
 
 def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
     task = COMPLEXITY.format(documents=documents_shown(s), setbacks=setbacks(s, range(1, s.number)))
-    s, (answer,) = yield from ask(s, question(s, "complexity", task))
+    s, (answer,) = yield from s.ask(s.question("complexity", task))
     if isinstance(answer, Failed):
         return fail(s, "error", answer.message, answer.code)
     found: Complexity = answer.value
     text = complexity_text(found, s.number)
-    s = with_iteration(replace(s, history=(*s.history, text)), complexity=found)
+    s = replace(s, history=(*s.history, text)).with_iteration(complexity=found)
     thought = Thought(text, data={"complexity_level": found.complexity_level})
     if plans_due(s):
         return go(s, "plan_generation", thought)
-    return go(end_work(s, "cost_limit", COST_LIMIT), "iteration_decision", thought)
+    return go(s.end_work(), "iteration_decision", thought)
 
 
 def complexity_text(found: Complexity, number: int) -> str:
@@ -113,7 +138,7 @@ def draft_plans(s: State) -> Body:
     thoughts: list[Thought] = []
     while due := plans_due(s, asked):
         numbers = range(asked + 1, asked + due + 1)
-        s, answers = yield from ask(s, *thoughts, *(_plan_question(s, number) for number in numbers))
+        s, answers = yield from s.ask(*thoughts, *(_plan_question(s, number) for number in numbers))
         asked, thoughts = asked + due, []
         failures = [answer for answer in answers if isinstance(answer, Failed)]
         plans = [
@@ -130,7 +155,7 @@ def draft_plans(s: State) -> Body:
                 )
             )
         dropped = (failure.message for failure in failures)
-        s = with_iteration(s, plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
+        s = s.with_iteration(plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
     if not s.now.plans:
         return _without_plan(s, asked, failures)
     if len({plan.text for plan in s.now.plans}) > 1:
@@ -144,30 +169,30 @@ def plans_due(state: State, asked: int = 0) -> int:
     votes = state.options.majority
     for due in range(wanted, 0, -1):
         scores = votes if have + due > 1 else 0
-        if due + scores + 2 + votes <= room(state):
+        if due + scores + 2 + votes <= state.room:
             return due
-    return min(wanted, 1) if not have and room(state) >= 1 else 0
+    return min(wanted, 1) if not have and state.room >= 1 else 0
 
 
 def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
     last = failures[-1] if failures else Failed("output_invalid", "")
     detail = f"none of {asked} plans could be used; the last: {last.message}"
     if asked < state.options.candidate_plans:
-        return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision")
+        return go(state.end_work(), "iteration_decision")
     if state.accepted:
-        return go(end_work(state, "no_plan", detail), "iteration_decision")
+        return go(state.end_work("no_plan", detail), "iteration_decision")
     reason = "no_plan" if any(failure.code == "output_invalid" for failure in failures) else "error"
     return fail(state, reason, detail, last.code)
 
 
 def _plan_question(state: State, number: int) -> Ask:
     form = inlined_schema(PlanReply)
-    names = [card.name for card in resources(state.options)]
+    names = [card.name for card in state.options.resources]
     form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
     fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     task = PLAN.format(
-        cards=cards_text(resources(state.options)),
+        cards=cards_text(state.options.resources),
         documents=documents_shown(state, whole=True),
         least=fewest_tasks,
         most=most_tasks,
@@ -177,7 +202,7 @@ def _plan_question(state: State, number: int) -> Ask:
         setbacks=setbacks(state, range(1, state.number)),
     )
     facts, about = {"candidate": number}, plan_id(state.number, number)
-    return question(state, "plan", task, sample=number - 1, form=form, facts=facts, about=about)
+    return state.question("plan", task, sample=number - 1, form=form, facts=facts, about=about)
 
 
 def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
@@ -188,7 +213,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
         return reading
-    cards, tasks = resources(state.options), list[PlannedTask]()
+    cards, tasks = state.options.resources, list[PlannedTask]()
     for number, task in enumerate(reading[0].tasks, 1):
         card = card_named(cards, task.resource_name)
         if card is None:
@@ -211,8 +236,8 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
 
 
 def _task_counts(state: State) -> tuple[int, int]:
-    """Return how few and how many tasks a plan should have."""
-    return TASKS[state.now.complexity.complexity_level] if state.now.complexity else ANY_LEVEL
+    """Return how few and how many tasks a plan should have; any level's where the query was not sized up."""
+    return TASKS[state.now.complexity.complexity_level] if state.now.complexity else (2, 6)
 
 
 def select_plan(state: State, index: int) -> State:
@@ -222,7 +247,12 @@ def select_plan(state: State, index: int) -> State:
         Task(task.resource_name, task.task_query, state.number, number, task.depends_on)
         for number, task in enumerate(planned, 1)
     ]
-    return with_iteration(replace(state, tasks=(*state.tasks, *tasks)), selected=index)
+    return replace(state, tasks=(*state.tasks, *tasks)).with_iteration(selected=index)
+
+
+def plan_letter(number: int) -> str:
+    """Return what a candidate plan is called: the first is A."""
+    return chr(ord("A") + number - 1)
 
 
 def plan_branch(state: State, number: int) -> str:
@@ -236,9 +266,9 @@ def plan_branch(state: State, number: int) -> str:
 def choose_plan(s: State) -> Body:
     """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
     ballots: list[str] = []
-    while due := affordable(s, votes_due(s, ballots)):
+    while due := s.affordable(s.votes_due(ballots)):
         samples = range(len(ballots), len(ballots) + due)
-        s, replies = yield from ask(s, *(_score_question(s, sample) for sample in samples))
+        s, replies = yield from s.ask(*(_score_question(s, sample) for sample in samples))
         for reply in replies:
             scores: tuple[PlanScore, ...] = reply.value if isinstance(reply, Reply) else ()
             s = _book_scores(s, scores) if scores else s
@@ -254,7 +284,7 @@ def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
         replace(plan, scores=(*plan.scores, score.overall_score), reasons=(*plan.reasons, score.reason))
         for plan, score in zip(state.now.plans, scores, strict=True)
     ]
-    return with_iteration(state, plans=tuple(plans))
+    return state.with_iteration(plans=tuple(plans))
 
 
 def _verdicts(state: State) -> list[Thought]:
@@ -287,13 +317,15 @@ def _score_question(state: State, sample: int) -> Ask:
         for n, reason in zip(order, reasons, strict=True)
     )
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
-    task = EVALUATE.format(resources=resources_shown(state), count=count, plans=plans, form=wanted)
+    about = ((card.name, re.split("[.:]", card.description)[0].strip()) for card in state.options.resources)
+    resources = "; ".join(f"{name} ({words[:100]})" if words else name for name, words in about)
+    task = EVALUATE.format(resources=resources, count=count, plans=plans, form=wanted)
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
     evaluations["items"]["properties"]["plan"]["enum"] = [plan_letter(n) for n in range(1, count + 1)]
     facts = {"candidates": count}
-    return question(state, "score", task, sample=sample, by="judge", form=form, facts=facts)
+    return state.question("score", task, sample=sample, by="judge", form=form, facts=facts)
 
 
 # -- the replies

@@ -1,9 +1,12 @@
-"""What an analysis is given and what it knows: options, tasks, its state between two answers, what it may spend."""
+"""What an analysis is given and what it knows: options, tasks, its state between two answers, what it may spend.
+
+Every prompt begins with the query, the context and the analysis history, which only grows; what is to be done stands
+last. So each prompt repeats the beginning of the one before, and providers can cache it.
+"""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,22 +17,31 @@ from ...core.answering import UNREADABLE, AnswerOptions, AnswerState
 from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect
 from ...core.events import Failed, Reply
-from ...core.evidence import passages_text
 from ...core.toolcard import ToolCard
 from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
-from .questions import (
-    DOCUMENTS,
-    KNOWLEDGE,
-    LOGIC_KERNEL,
-    PY_EXECUTOR,
-    SYSTEM,
-    Complexity,
-    DecisionReply,
-    PlannedTask,
-    Quality,
-    SynthesisReply,
-    data_text,
+from .forms import Complexity, DecisionReply, PlannedTask, Quality, SynthesisReply, data_text
+
+SYSTEM = """You work inside an analysis pipeline: a query is sized up, plans are drafted and scored, tasks are carried \
+out and judged, and what was accepted is brought together. You are shown the query, what was accepted so far, and at \
+the end what to do now. Do that alone; never invent results, sources or figures. Reply with one JSON object of the \
+form given at the end, and nothing else."""
+"""Seed 002's overview of the pipeline in one paragraph; the prompts stand with the stages that ask them."""
+
+
+QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+KNOWLEDGE = ToolCard(
+    "knowledge",
+    "Says what is known about something: from the context, the user's documents, and general knowledge.",
+    QUERY,
+)
+LOGIC_KERNEL = ToolCard(
+    "logic_kernel", "Deduces step by step from what was accepted so far: compares, infers, decides.", QUERY
+)
+PY_EXECUTOR = ToolCard(
+    "py_executor",
+    "Writes and runs a Python program: for anything to be computed. Say what to compute and from which figures.",
+    QUERY,
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
@@ -126,6 +138,17 @@ class Options(AnswerOptions, frozen=True):
     def majority(self) -> int:
         """How many votes settle a question."""
         return self.votes // 2 + 1
+
+    @property
+    def resources(self) -> tuple[ToolCard, ...]:
+        """What tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
+        programs = [
+            replace(PY_EXECUTOR, description=f"{PY_EXECUTOR.description} {card.description}".strip())
+            for card in self.tools
+            if card.name == PY_EXECUTOR.name
+        ]
+        extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
+        return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
@@ -229,11 +252,6 @@ def plan_id(iteration: int, draft: int) -> str:
     return f"{iteration_id(iteration)}/plan-{draft}"
 
 
-def plan_letter(number: int) -> str:
-    """Return what a candidate plan is called: the first is A."""
-    return chr(ord("A") + number - 1)
-
-
 class Iteration(Struct, frozen=True, omit_defaults=True):
     """One pass through planning, execution and decision."""
 
@@ -308,173 +326,123 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         """The tools there are."""
         return frozenset(card.name for card in self.options.tools)
 
+    @property
+    def at_work(self) -> tuple[Task, ...]:
+        """The tasks of the iteration at work."""
+        return tuple(task for task in self.tasks if task.iteration == self.number)
 
-def at_work(state: State) -> tuple[Task, ...]:
-    """Return the tasks of the iteration at work."""
-    return tuple(task for task in state.tasks if task.iteration == state.number)
+    def with_iteration(self, **changes: Any) -> State:
+        """Return the state with the iteration at work changed."""
+        return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
+    def with_tasks(self, *changed: Task) -> State:
+        """Return the state with tasks replaced."""
+        by_id = {task.id: task for task in changed}
+        return replace(self, tasks=tuple(by_id.get(task.id, task) for task in self.tasks))
 
-def with_iteration(state: State, **changes: Any) -> State:
-    """Return the state with the iteration at work changed."""
-    return replace(state, iterations=(*state.iterations[:-1], replace(state.now, **changes)))
+    def end_work(self, reason: str = "cost_limit", detail: str = COST_LIMIT) -> State:
+        """Return the state with no further work to do; tasks that are not over are skipped."""
+        tasks = tuple(
+            task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
+            for task in self.tasks
+        )
+        return replace(self, tasks=tasks, ended=(reason, detail))
 
+    # -- questions
 
-def with_tasks(state: State, *changed: Task) -> State:
-    """Return the state with tasks replaced."""
-    by_place = {(task.iteration, task.number): task for task in changed}
-    return replace(
-        state, tasks=tuple(by_place.get((task.iteration, task.number), task) for task in state.tasks)
-    )
+    def question(
+        self,
+        kind: str,
+        task: str,
+        *,
+        with_history: bool = True,
+        facts: dict[str, Any] | None = None,
+        about: str = "",
+        **parts: Any,
+    ) -> Ask:
+        """Return a question: query, context and history first, what is to be done last.
 
+        Args:
+            with_history: Whether the analysis history is shown.
+            about: Of the result document; the iteration at work if nothing is said.
+            parts: Others of the question: `by`, `form`, `sample`.
+        """
+        head = f"Query: {self.problem}"
+        if self.options.context:
+            head += f"\n\nContext:\n{self.options.context}"
+        return Ask(
+            "\n\n".join([head, *(self.history if with_history else ()), task]),
+            SYSTEM,
+            {"kind": kind, "problem": self.problem, "iteration": self.number, **(facts or {})},
+            temperature=self.options.temperature,
+            about=about or iteration_id(self.number),
+            **parts,
+        )
 
-def resources(options: Options) -> tuple[ToolCard, ...]:
-    """Return what tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
-    programs = [
-        replace(PY_EXECUTOR, description=f"{PY_EXECUTOR.description} {card.description}".strip())
-        for card in options.tools
-        if card.name == PY_EXECUTOR.name
-    ]
-    extra = (card for card in options.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
-    return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
+    def ask(
+        self, *items: Effect | Thought, closes: bool = False
+    ) -> Generator[Request, Any, tuple[State, tuple[Any, ...]]]:
+        """Ask side by side, and book what it cost; return the state after it, and the answers, failures among them.
 
+        What can be spent is shared among the questions, so that each may be asked again. The first call of a run with a
+        limit goes out alone, and is asked again when it is known what it cost.
 
-# -- questions
+        Args:
+            closes: A call that is kept back for the end may be used.
+        """
+        count, is_first = sum(isinstance(each, Ask) for each in items), self.calls == 0 and self.room == 1
+        retries = int(max(0, min(RE_ASKS, (self.room + closes) / max(1, count) - 1)))
+        effects = [replace(each, retries=retries) if isinstance(each, Ask) else each for each in items]
+        answers = yield request(self, *effects, give_failures=True)
+        state, lost = self._book_costs(answers), answers[0] if is_first and count else None
+        if isinstance(lost, Failed) and lost.code == UNREADABLE and state.affordable(1):
+            fault = f"\n\nYour last reply could not be used: {lost.message}."
+            repeated = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
+            return (yield from state.ask(*repeated))
+        return state, answers
 
+    # -- what may be spent
 
-def resources_shown(state: State) -> str:
-    """Return what tasks can use, each in a few words, as who judges a plan is shown it."""
-    brief = (
-        (card.name, re.split("[.:]", card.description)[0].strip()[:100]) for card in resources(state.options)
-    )
-    return "; ".join(f"{name} ({words})" if words else name for name, words in brief)
+    def _book_costs(self, answers: Sequence[Any]) -> State:
+        """Book what answers have cost, those that could not be used included."""
+        spent, dearest, calls = self.spent_usd, self.dearest_usd, self.calls
+        for answer in answers:
+            if not isinstance(answer, Reply | Failed):
+                continue
+            tries = answer.tries if isinstance(answer, Reply) else max(1, len(answer.replies))
+            usd = answer.usage.usd or 0.0
+            spent, dearest, calls = spent + usd, max(dearest, usd / tries), calls + tries
+        return replace(self, spent_usd=spent, dearest_usd=dearest, calls=calls)
 
+    @property
+    def room(self) -> float:
+        """How many calls can still go out, with what the end needs kept back."""
+        limit = self.options.cost_limit
+        if limit is None or (self.calls and self.dearest_usd == 0):
+            return math.inf
+        if self.calls == 0:
+            return 1.0
+        kept = (self.synthesis is None) + (self.focus is not None)
+        return (limit - self.spent_usd) / self.dearest_usd - kept + 1e-9
 
-def documents_shown(state: State, *, whole: bool = False) -> str:
-    """Return the user's documents as a question shows them: how each begins.
+    @property
+    def is_broke(self) -> bool:
+        """Whether nothing at all is left of the limit."""
+        limit = self.options.cost_limit
+        return limit is not None and self.spent_usd >= limit
 
-    Args:
-        whole: Show documents that are read whole as they are.
-    """
-    passages = state.overview.passages
-    if not state.overview.documents:
-        return ""
-    if whole and passages is not None:
-        return DOCUMENTS.format(how="reads whole", documents=passages_text(passages))
-    how = "searches" if passages is None else "reads whole"
-    lines = (
-        f"{document.source} ({document.characters} characters): {document.begins}"
-        for document in state.overview.documents
-    )
-    return DOCUMENTS.format(how=how, documents="\n".join(lines))
+    def affordable(self, wanted: int) -> int:
+        """Return how many of the calls wanted can go out now."""
+        return int(max(0, min(wanted, self.room)))
 
+    def votes_due(self, ballots: Sequence[str]) -> int:
+        """Return how many votes to draw now: as few as can settle the question, none where it is settled.
 
-def question(
-    state: State,
-    kind: str,
-    task: str,
-    *,
-    with_history: bool = True,
-    facts: dict[str, Any] | None = None,
-    about: str = "",
-    **parts: Any,
-) -> Ask:
-    """Return a question: query, context and history first, what is to be done last.
-
-    Args:
-        with_history: Whether the analysis history is shown.
-        about: Of the result document; the iteration at work if nothing is said.
-        parts: Others of the question: `by`, `form`, `sample`.
-    """
-    head = f"Query: {state.problem}"
-    if state.options.context:
-        head += f"\n\nContext:\n{state.options.context}"
-    return Ask(
-        "\n\n".join([head, *(state.history if with_history else ()), task]),
-        SYSTEM,
-        {"kind": kind, "problem": state.problem, "iteration": state.number, **(facts or {})},
-        temperature=state.options.temperature,
-        about=about or iteration_id(state.number),
-        **parts,
-    )
-
-
-# -- what may be spent
-
-
-def ask(
-    state: State, *items: Effect | Thought, closes: bool = False
-) -> Generator[Request, Any, tuple[State, tuple[Any, ...]]]:
-    """Ask side by side, and book what it cost; return the state after it, and the answers with failures among them.
-
-    What can be spent is shared among the questions, so that each may be asked again. The first call of a run with a
-    limit goes out alone, and is asked again when it is known what it cost.
-
-    Args:
-        closes: A call that is kept back for the end may be used.
-    """
-    count, is_first = sum(isinstance(each, Ask) for each in items), state.calls == 0 and room(state) == 1
-    retries = int(max(0, min(RE_ASKS, (room(state) + closes) / max(1, count) - 1)))
-    effects = [replace(each, retries=retries) if isinstance(each, Ask) else each for each in items]
-    answers = yield request(state, *effects, give_failures=True)
-    state, lost = _book_costs(state, answers), answers[0] if is_first and count else None
-    if isinstance(lost, Failed) and lost.code == UNREADABLE and affordable(state, 1):
-        fault = f"\n\nYour last reply could not be used: {lost.message}."
-        repeated = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
-        return (yield from ask(state, *repeated))
-    return state, answers
-
-
-def _book_costs(state: State, answers: Sequence[Any]) -> State:
-    """Book what answers have cost, those that could not be used included."""
-    spent, dearest, calls = state.spent_usd, state.dearest_usd, state.calls
-    for answer in answers:
-        if not isinstance(answer, Reply | Failed):
-            continue
-        tries = answer.tries if isinstance(answer, Reply) else max(1, len(answer.replies))
-        usd = answer.usage.usd or 0.0
-        spent, dearest, calls = spent + usd, max(dearest, usd / tries), calls + tries
-    return replace(state, spent_usd=spent, dearest_usd=dearest, calls=calls)
-
-
-def room(state: State) -> float:
-    """Return how many calls can still go out, with what the end needs kept back."""
-    limit = state.options.cost_limit
-    if limit is None or (state.calls and state.dearest_usd == 0):
-        return math.inf
-    if state.calls == 0:
-        return 1.0
-    kept = (state.synthesis is None) + (state.focus is not None)
-    return (limit - state.spent_usd) / state.dearest_usd - kept + 1e-9
-
-
-def is_broke(state: State) -> bool:
-    """Whether nothing at all is left of the limit."""
-    limit = state.options.cost_limit
-    return limit is not None and state.spent_usd >= limit
-
-
-def affordable(state: State, wanted: int) -> int:
-    """Return how many of the calls wanted can go out now."""
-    return int(max(0, min(wanted, room(state))))
-
-
-def votes_due(state: State, ballots: Sequence[str]) -> int:
-    """Return how many votes to draw now: as few as can settle the question, none where it is settled.
-
-    Args:
-        ballots: Those drawn; an empty one could not be read.
-    """
-    left, votes = state.options.votes - len(ballots), tally(list(filter(None, ballots)))
-    if ballots and (left <= 0 or is_settled(votes, left)):
-        return 0
-    lead = votes[0].count if votes else 0
-    return min(left, max(1, state.options.majority - lead))
-
-
-def end_work(state: State, reason: str, detail: str) -> State:
-    """Return the state with no further work to do; tasks that are not over are skipped."""
-    tasks = tuple(
-        task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
-        for task in state.tasks
-    )
-    return replace(state, tasks=tasks, ended=(reason, detail))
+        Args:
+            ballots: Those drawn; an empty one could not be read.
+        """
+        left, votes = self.options.votes - len(ballots), tally(list(filter(None, ballots)))
+        if ballots and (left <= 0 or is_settled(votes, left)):
+            return 0
+        lead = votes[0].count if votes else 0
+        return min(left, max(1, self.options.majority - lead))

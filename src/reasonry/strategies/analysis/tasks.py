@@ -31,19 +31,7 @@ from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
-from .questions import (
-    CODE_ERRORS,
-    CONVERT,
-    ERRORS,
-    FORMAL,
-    FORMAL_FIELD,
-    JUDGED,
-    PASSAGES,
-    PERFORM,
-    QUALITY,
-    SANDBOX,
-    SETBACKS,
-    VERDICT_FIELDS,
+from .forms import (
     CodeReply,
     ConversionReply,
     JudgedKnowledgeReply,
@@ -53,23 +41,69 @@ from .questions import (
     found_text,
     result_text,
 )
-from .state import (
-    BUILT_IN,
-    CHECKER,
-    COST_LIMIT,
-    PASSED_THROUGH,
-    RETRIEVER,
-    State,
-    Task,
-    affordable,
-    ask,
-    at_work,
-    end_work,
-    question,
-    resources,
-    votes_due,
-    with_tasks,
+from .state import BUILT_IN, CHECKER, PASSED_THROUGH, RETRIEVER, State, Task
+
+CONVERT = """The next task is for `{resource}`:
+{query}
+{errors}
+Now write it as the input of that resource: complete, with what it needs from the results above.
+Its arguments: {parameters}
+{{"tool_input": {example}}}"""
+
+PERFORM = {
+    "knowledge": """The next task is for `knowledge`:
+{input}
+{passages}{errors}
+Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
+Cite passages as [n]. Say how sure you are.{judged}
+{{"answer": "…", "confidence": 0 to 1{verdict}}}""",
+    "logic_kernel": """The next task is for `logic_kernel`:
+{input}
+{errors}
+Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}{judged}
+{{"steps": ["…"], "conclusion": "…"{field}{verdict}}}""",
+    "py_executor": """The next task is for `py_executor`:
+{input}
+{errors}
+Now write the Python program that does it. Its last line is an expression: the result. The tool that runs it: \
+{sandbox}
+{{"code": "…"}}""",
+}
+JUDGED = (
+    " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
 )
+VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED" or "REJECTED"'
+FORMAL = (
+    " If the conclusion can be stated in SMT-LIB2, state it in formal_claim too; it is then checked. An example: "
+    '{"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}'
+)
+FORMAL_FIELD = ', "formal_claim": as above or null'
+PASSAGES = "\nPassages:\n{passages}\n"
+SANDBOX = "Runs plain Python, without files and network."
+
+ERRORS = """
+It was tried before and failed:
+{errors}
+Do it another way."""
+CODE_ERRORS = """
+The last program was:
+{code}
+What went wrong so far:
+{errors}
+Correct it."""
+
+QUALITY = """A task was carried out by `{resource}`:
+{query}
+
+Its result:
+{result}
+
+Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
+with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
+point, empty or made up.
+{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}}"""
+
+SETBACKS = "What did not work so far:\n{lines}"
 
 REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
     "knowledge": (KnowledgeReply, JudgedKnowledgeReply),
@@ -92,9 +126,9 @@ _SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     """Go where the tasks at work want to go; open new ones when those are over; end when all are."""
-    if all(task.at in ("waiting", "over") for task in at_work(state)):
+    if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
-    stages = {task.at for task in at_work(state)}
+    stages = {task.at for task in state.at_work}
     if "quality_evaluation" in stages and "task_execution" not in stages:
         to = "quality_evaluation"
     elif "query_conversion" in stages:
@@ -103,32 +137,32 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    due = (votes_due(state, task.verdicts) for task in _tasks_at(state, to))
+    due = (state.votes_due(task.verdicts) for task in _tasks_at(state, to))
     is_free = to == "quality_evaluation" and not all(due)
-    if not (is_free or affordable(state, 1)):
-        return go(end_work(state, "cost_limit", COST_LIMIT), "iteration_decision", *thoughts)
+    if not (is_free or state.affordable(1)):
+        return go(state.end_work(), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
 
 def _open_next(state: State) -> State:
     """Open the next task, or all that wait for no other; none that could not be paid to its end."""
-    tasks = at_work(state)
+    tasks = state.at_work
     over = {task.number for task in tasks if task.at == "over"}
     ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
     ready = ready if state.options.concurrent_tasks else ready[:1]
     calls = 1 + state.options.majority
-    opening = ready[: affordable(state, calls * len(ready)) // calls]
+    opening = ready[: state.affordable(calls * len(ready)) // calls]
     if ready and not opening:
-        return end_work(state, "cost_limit", COST_LIMIT)
+        return state.end_work()
     begun = [
         replace(task, at="task_execution" if task.resource_name in PASSED_THROUGH else "query_conversion")
         for task in opening
     ]
-    return with_tasks(state, *begun)
+    return state.with_tasks(*begun)
 
 
 def _tasks_at(state: State, stage: str) -> list[Task]:
-    return [task for task in at_work(state) if task.at == stage]
+    return [task for task in state.at_work if task.at == stage]
 
 
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
@@ -163,23 +197,23 @@ def _errors(task: Task) -> str:
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
     ready = [task for task in _tasks_at(s, "query_conversion") if task.resource_name in BUILT_IN]
-    s = with_tasks(s, *(replace(task, at="task_execution") for task in ready))
+    s = s.with_tasks(*(replace(task, at="task_execution") for task in ready))
     tasks = _tasks_at(s, "query_conversion")
-    tasks = tasks[: affordable(s, len(tasks))]
+    tasks = tasks[: s.affordable(len(tasks))]
     if not tasks:
         return move_on(s, "query_conversion")
-    s, answers = yield from ask(s, *(_conversion(s, task) for task in tasks))
+    s, answers = yield from s.ask(*(_conversion(s, task) for task in tasks))
     changed = [
         _book_failure(s, task, answer)
         if isinstance(answer, Failed)
         else replace(task, tool_input=answer.value, at="task_execution")
         for task, answer in zip(tasks, answers, strict=True)
     ]
-    return move_on(with_tasks(s, *changed), "query_conversion", *_failures(changed))
+    return move_on(s.with_tasks(*changed), "query_conversion", *_failures(changed))
 
 
 def _conversion(state: State, task: Task) -> Ask:
-    card = card_named(resources(state.options), task.resource_name)
+    card = card_named(state.options.resources, task.resource_name)
     assert card is not None, "checked when the plan was read"
     properties = card.parameters.get("properties") or {}
     text = CONVERT.format(
@@ -190,12 +224,12 @@ def _conversion(state: State, task: Task) -> Ask:
         example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(state, "convert", text, facts=facts, about=task.id)
+    return state.question("convert", text, facts=facts, about=task.id)
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
     """Read an input; it has to fit what its resource takes."""
-    card = card_named(resources(state.options), ask.facts["resource"])
+    card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
     reading = parse.read_form(replies[-1], ConversionReply)
     if isinstance(reading, Unreadable):
@@ -226,7 +260,7 @@ def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] |
 
 def execute(s: State) -> Body:
     """R ← resource(x): one attempt at each of the tasks at work, side by side."""
-    left, changed = affordable(s, len(s.tasks)), list[Task]()
+    left, changed = s.affordable(len(s.tasks)), list[Task]()
     under_way: list[tuple[Task, Attempt, Any]] = []
     for task in _tasks_at(s, "task_execution"):
         asks = task.resource_name in BUILT_IN
@@ -244,10 +278,10 @@ def execute(s: State) -> Body:
                 changed.append(_book_failure(s, task, lost.failure))
         if not waiting:
             break
-        s, answers = yield from ask(s, *(effect for _, _, effect in waiting))
+        s, answers = yield from s.ask(*(effect for _, _, effect in waiting))
         under_way = [(*each[:2], answer) for each, answer in zip(waiting, answers, strict=True)]
     changed.sort(key=lambda task: task.number)
-    return move_on(with_tasks(s, *changed), "task_execution", *_results(changed), *_failures(changed))
+    return move_on(s.with_tasks(*changed), "task_execution", *_results(changed), *_failures(changed))
 
 
 Attempt = Generator[Effect, Any, Task]
@@ -342,7 +376,7 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
         sandbox=(sandbox.description if sandbox else "") or SANDBOX,
     )
     facts, form = {"resource": task.resource_name, "task": task.text}, _reply_form(state, task.resource_name)
-    return question(state, "perform", text, form=inlined_schema(form), facts=facts, about=task.id)
+    return state.question("perform", text, form=inlined_schema(form), facts=facts, about=task.id)
 
 
 def _reply_form(state: State, resource: str) -> type[Struct]:
@@ -368,10 +402,10 @@ def judge(s: State) -> Body:
     due = [
         (task, sample)
         for task in _tasks_at(s, "quality_evaluation")
-        for sample in range(len(task.ballots), len(task.ballots) + votes_due(s, task.verdicts))
+        for sample in range(len(task.ballots), len(task.ballots) + s.votes_due(task.verdicts))
     ]
-    due = due[: affordable(s, len(due))]
-    s, answers = yield from ask(s, *(_judgement(s, task, sample) for task, sample in due))
+    due = due[: s.affordable(len(due))]
+    s, answers = yield from s.ask(*(_judgement(s, task, sample) for task, sample in due))
     judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
     for (task, _), answer in zip(due, answers, strict=True):
         judged[task.number] = _add_ballot(
@@ -380,9 +414,9 @@ def judge(s: State) -> Body:
             if isinstance(answer, Failed)
             else msgspec.to_builtins(answer.value),
         )
-    settled = {n: _settle(task) for n, task in judged.items() if not votes_due(s, task.verdicts)}
+    settled = {n: _settle(task) for n, task in judged.items() if not s.votes_due(task.verdicts)}
     accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
-    s = replace(with_tasks(s, *(judged | settled).values()), history=(*s.history, *accepted))
+    s = replace(s.with_tasks(*(judged | settled).values()), history=(*s.history, *accepted))
     thoughts = [
         _record(
             task,
@@ -402,7 +436,7 @@ def _judgement(state: State, task: Task, sample: int) -> Ask:
         result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return question(state, "quality", text, sample=sample, by="judge", facts=facts, about=task.id)
+    return state.question("quality", text, sample=sample, by="judge", facts=facts, about=task.id)
 
 
 def _add_ballot(task: Task, vote: Mapping[str, Any]) -> Task:

@@ -1,8 +1,6 @@
-"""What is asked, and the forms of all replies, in the pipeline's order.
+"""The forms of all replies, in the pipeline's order, and results as questions show them.
 
-Every prompt begins with the query, the context and the analysis history, which only grows; what is to be done stands
-last. So each prompt repeats the beginning of the one before, and providers can cache it. What is data stays in the
-result document; a question shows its meaning, without JSON and without scores.
+What is data stays in the result document; a question shows its meaning, without JSON and without scores.
 """
 
 from __future__ import annotations
@@ -14,165 +12,9 @@ from msgspec import Meta, Struct
 
 from ...core.answering import Answer
 from ...core.evidence import evidence_text, passage_place, passages_text
-from ...core.toolcard import ToolCard
 from ...patterns import lazy_pattern
 
 _CITED = lazy_pattern(r"\[(\d{1,3})\]")
-
-SYSTEM = """You work inside an analysis pipeline: a query is sized up, plans are drafted and scored, tasks are carried \
-out and judged, and what was accepted is brought together. You are shown the query, what was accepted so far, and at \
-the end what to do now. Do that alone; never invent results, sources or figures. Reply with one JSON object of the \
-form given at the end, and nothing else."""
-"""Seed 002's overview of the pipeline in one paragraph; every prompt below names the stage of the seed it is for."""
-
-
-QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-KNOWLEDGE = ToolCard(
-    "knowledge",
-    "Says what is known about something: from the context, the user's documents, and general knowledge.",
-    QUERY,
-)
-LOGIC_KERNEL = ToolCard(
-    "logic_kernel", "Deduces step by step from what was accepted so far: compares, infers, decides.", QUERY
-)
-PY_EXECUTOR = ToolCard(
-    "py_executor",
-    "Writes and runs a Python program: for anything to be computed. Say what to compute and from which figures.",
-    QUERY,
-)
-
-# Stage 1, complexity analysis.
-COMPLEXITY = """{documents}Now size up the query, without answering it. The levels, and how many tasks a plan then has:
-straightforward (2-3): a direct question with a clear answer
-moderate (3-4): several steps, some of which need others
-complex (4-5): has to be looked at from several sides
-highly_complex (5-6): many factors that act on one another
-{setbacks}
-{{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
-["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}}"""
-
-# Stage 2, plan generation.
-PLAN = """Resources that tasks can use:
-{cards}
-
-{documents}Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
-list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
-so do not ask for the same thing twice. {depends}{lean}
-{setbacks}
-{{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}]}}"""
-DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
-DEPENDS_FIELD = ', "depends_on": []'
-LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
-ANGLES = (
-    "take the most direct way",
-    "weigh the sides of the matter against one another",
-    "begin with what is least certain",
-    "rely on what can be computed or checked, where anything can",
-    "look for what speaks against the obvious answer",
-)
-
-# Stage 3, plan evaluation, with the seed's criteria: all plans side by side.
-EVALUATE = """Resources that tasks can use: {resources}.
-
-{count} plans were drafted.
-
-{plans}
-
-Now score each of them from 0 to 100, side by side. Does each task use the right resource? Is the order right? Are all \
-aspects of the query covered? Can it be carried out with the resources there are? Plans get the same score only if \
-neither is better.
-{form}"""
-
-# Stage 4, task execution: the query as input, the resource, the quality gate.
-CONVERT = """The next task is for `{resource}`:
-{query}
-{errors}
-Now write it as the input of that resource: complete, with what it needs from the results above.
-Its arguments: {parameters}
-{{"tool_input": {example}}}"""
-
-PERFORM = {
-    "knowledge": """The next task is for `knowledge`:
-{input}
-{passages}{errors}
-Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
-Cite passages as [n]. Say how sure you are.{judged}
-{{"answer": "…", "confidence": 0 to 1{verdict}}}""",
-    "logic_kernel": """The next task is for `logic_kernel`:
-{input}
-{errors}
-Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}{judged}
-{{"steps": ["…"], "conclusion": "…"{field}{verdict}}}""",
-    "py_executor": """The next task is for `py_executor`:
-{input}
-{errors}
-Now write the Python program that does it. Its last line is an expression: the result. The tool that runs it: \
-{sandbox}
-{{"code": "…"}}""",
-}
-JUDGED = (
-    " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
-)
-VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED" or "REJECTED"'
-FORMAL = (
-    " If the conclusion can be stated in SMT-LIB2, state it in formal_claim too; it is then checked. An example: "
-    '{"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}'
-)
-FORMAL_FIELD = ', "formal_claim": as above or null'
-DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
-PASSAGES = "\nPassages:\n{passages}\n"
-SANDBOX = "Runs plain Python, without files and network."
-
-ERRORS = """
-It was tried before and failed:
-{errors}
-Do it another way."""
-CODE_ERRORS = """
-The last program was:
-{code}
-What went wrong so far:
-{errors}
-Correct it."""
-
-QUALITY = """A task was carried out by `{resource}`:
-{query}
-
-Its result:
-{result}
-
-Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
-with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
-point, empty or made up.
-{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}}"""
-
-# Stage 5, iteration decision.
-DECIDE = """Iteration {number} of at most {most} is over{wanted}.
-{setbacks}
-Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
-questions, is there an error to correct?
-{{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
-"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
-
-SETBACKS = "What did not work so far:\n{lines}"
-
-# Stage 6, synthesis.
-SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
-reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself. A text or code \
-that the query asks for is the final answer, whole; the answer then says what it rests on.{none}
-{{"answer": "the whole answer with its reasoning", "key_findings": ["…"], "final_answer": "…", "title": "…", \
-"headline": "the upshot in one line"{field}}}"""
-NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."
-CAPTION_FIELD = ', "image_caption": "caption of an image that shows the upshot"'
-
-# Stage 7, focused answer.
-FOCUS = """The analysis came to this answer:
-{answer}
-
-Now put it into one value that a program can branch on: {rule}. Nothing else will be accepted.
-{{"reason": "which value the answer comes to, and why", "value": "…"}}"""
-
-
-# -- the forms of replies
 
 Quality = Literal["ACCEPTED", "REJECTED"]
 Level = Literal["straightforward", "moderate", "complex", "highly_complex"]
@@ -184,9 +26,6 @@ TASKS: dict[str, tuple[int, int]] = {
     "highly_complex": (5, 6),
 }
 """How many tasks a plan has at each level."""
-
-ANY_LEVEL = (2, 6)
-"""Where the query was not sized up."""
 
 MAX_TASKS = 24
 """Tasks a plan may have, whatever the level."""
