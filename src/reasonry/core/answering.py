@@ -217,6 +217,17 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     options: Any
     final: FinalAnswer = FinalAnswer()
 
+    def build_question(
+        self, system: str, kind: str, known: Iterable[str], task: str = "", *, name: str = "Problem"
+    ) -> Ask:
+        """Return a question: the problem, what is known, what was wrong with earlier answers, and what to do now.
+
+        Args:
+            name: What the problem is called.
+        """
+        parts = [f"{name}: {self.problem}", *known, *self.final.objections, task]
+        return Ask("\n\n".join(filter(None, parts)), system, {"kind": kind, "problem": self.problem})
+
 
 def settle_answer(
     state: Any,

@@ -190,9 +190,7 @@ def conclude(state: State) -> Conclusion:
 def _question(state: State, kind: str, task: str) -> Ask:
     plan = [f"To be worked out:\n{_number_lines(state.plan)}"] if state.plan else []
     steps = [f"Step {number}: {step}" for number, step in enumerate(state.steps, 1)]
-    prompt = "\n\n".join([f"Problem: {state.problem}", *plan, *steps, *state.final.objections, task])
-    facts = {"kind": kind, "problem": state.problem, "steps": list(state.steps), "answer": state.final.text}
-    return Ask(prompt, SYSTEM, facts)
+    return state.build_question(SYSTEM, kind, [*plan, *steps], task)
 
 
 def _number_lines(items: Sequence[str]) -> str:

@@ -408,9 +408,7 @@ def _question(state: State, kind: str, task: str, left: str = "") -> Ask:
     count = state.generated
     task = task.format(number=state.revising, count=count, next=count + 1, left=left)
     lines = [f"{name}: {each.text}" for name, each in zip(state.names, state.log, strict=True) if name]
-    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
-    facts = {"kind": kind, "problem": state.problem, "thoughts": [thought.text for thought in state.log]}
-    return Ask(prompt, SYSTEM, {**facts, "hypothesis": state.hypothesis})
+    return state.build_question(SYSTEM, kind, lines, task)
 
 
 _HYPOTHESIS = {"type": "string", "minLength": 1, "description": "The proposed solution, in one sentence."}

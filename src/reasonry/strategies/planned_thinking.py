@@ -271,10 +271,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
     # Only the last plan is shown, and with the task, so that one question begins as the one before it did.
     plan = f"The plan as it stands:\n{format_plan(state.plan)}\n" if state.plan else ""
-    task = plan + task.format(number=number, before=number - 1)
-    prompt = "\n\n".join([f"Problem: {state.problem}", *lines, *state.final.objections, task])
-    facts = {"kind": kind, "problem": state.problem, "thought_number": number, "plan": plan_data(state.plan)}
-    return Ask(prompt, SYSTEM, facts)
+    return state.build_question(SYSTEM, kind, lines, plan + task.format(number=number, before=number - 1))
 
 
 _PLANNING = {

@@ -73,7 +73,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         """Return a question about all there is, or about what is to be shown of it."""
         draft = [f"Draft:\n{self.draft}"] if self.draft else []
         shown = shown or (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
-        facts = {"kind": "profile", "problem": self.problem, "answer": self.final.text}
+        facts = {"kind": "profile", "problem": self.problem}
         return Ask("\n\n".join([*filter(None, shown), *self.final.objections, task]), facts=facts)
 
 

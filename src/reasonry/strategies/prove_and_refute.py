@@ -33,7 +33,7 @@ refuted the result warns, as an attacker that refutes everything says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import zip_longest
 from typing import Annotated, Any, Final, Literal
 
@@ -168,6 +168,11 @@ class Attack(Struct, frozen=True):
         """Whether it counts: it has a reason, and a failure quotes a place of the text."""
         return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
 
+    def describe(self, *, counts: bool) -> str:
+        """Return the verdict with its reason, and why it does not count."""
+        lacks = " (no place of the text)" if self.verdict == "fails" and not counts else ""
+        return f"{self.verdict}{lacks}, {self.reason.strip().rstrip('.') or 'no reason'}"
+
 
 class Claim(Struct, frozen=True):
     """A claim, what each lens found of it, and the verdict of the table; what settled it without a vote."""
@@ -229,21 +234,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
-    def with_proof(self, proof: Proof) -> State:
-        """Return the state with a proof as it is now."""
-        drafts = (proof if each.number == proof.number else each for each in self.drafts)
-        return replace(self, drafts=tuple(drafts))
-
     def ask_reader(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
         """Return a question to a reader, who is not shown what the author thinks of the text."""
         text = _SCORE.sub("", self.problem)
-        facts = {"kind": kind, "problem": text}
-        return Ask(f"{text}\n\n{task}", SYSTEM, facts, by="judge", about=about, sample=sample)
+        return Ask(f"{text}\n\n{task}", SYSTEM, {"kind": kind}, by="judge", about=about, sample=sample)
 
     def ask_solver(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
         """Return a question to a solver."""
-        facts = {"kind": kind, "problem": self.problem}
-        return Ask(f"Problem: {self.problem}\n\n{task}", SOLVER, facts, about=about, sample=sample)
+        prompt = f"Problem: {self.problem}\n\n{task}"
+        return Ask(prompt, SOLVER, {"kind": kind}, about=about, sample=sample)
 
 
 def receive(s: State) -> Move:
@@ -273,15 +272,15 @@ def attack(s: State) -> Body:
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
     claims = [_settle(ran, *each) for each in zip_longest(s.claims, verdicts)]
-    put = [(at, lens) for at, claim in enumerate(claims) if not claim.verdict for lens in LENSES]
-    asks: list[Ask] = []
-    for at, lens in put:
-        claim, shown = claims[at], first_words(claims[at].text, _CLAIM_CHARS)
-        task = ATTACK.format(place=claim.place, claim=shown, task=LENSES[lens])
-        asks.append(s.ask_reader(lens, task, f"claim-{at + 1}"))
-    answers = yield request(replace(s, claims=tuple(claims)), *asks, give_failures=True)
+    asks: dict[tuple[int, str], Ask] = {}
+    for at, claim in enumerate(claims):
+        shown = first_words(claim.text, _CLAIM_CHARS)
+        for lens, look in LENSES.items() if not claim.verdict else ():
+            task = ATTACK.format(place=claim.place, claim=shown, task=look)
+            asks[at, lens] = s.ask_reader(lens, task, f"claim-{at + 1}")
+    answers = yield request(replace(s, claims=tuple(claims)), *asks.values(), give_failures=True)
     raise_if_all_failed(answers)
-    for (at, lens), answer in zip(put, answers, strict=True):
+    for (at, lens), answer in zip(asks, answers, strict=True):
         if isinstance(answer, Reply):
             claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
     judged = tuple(claim if claim.verdict else judge(s.problem, claim) for claim in claims)
@@ -306,23 +305,22 @@ def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
 def judge(problem: str, claim: Claim) -> Claim:
     """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
     counted = {lens: vote for lens, vote in claim.votes.items() if vote.counts(f"{problem}\n{claim.text}")}
-    fails, holds = (
-        [each for each in counted.values() if each.verdict == side] for side in ("fails", "holds")
-    )
+    fails, holds = _sides(counted.values())
     if len(fails) >= 2 or counted.get("true") in fails:
         verdict, deciding = "refuted", fails
     elif not fails and len(holds) >= 2:
         verdict, deciding = "confirmed", holds
     else:
-        found: list[str] = []
-        for lens, vote in claim.votes.items():
-            is_out = vote.verdict == "fails" and lens not in counted
-            why = vote.reason.strip().rstrip(".") or "no reason"
-            found.append(f"{lens}: {vote.verdict}{' (no place of the text)' if is_out else ''}, {why}")
-        reason = "; ".join(found) or "no reader gave a verdict"
-        return replace(claim, verdict="undecided", reason=reason)
+        found = (f"{lens}: {vote.describe(counts=lens in counted)}" for lens, vote in claim.votes.items())
+        return replace(claim, verdict="undecided", reason="; ".join(found) or "no reader gave a verdict")
     quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
     return replace(claim, verdict=verdict, reason=deciding[0].reason, quote=quote)
+
+
+def _sides(votes: Iterable[Attack]) -> tuple[list[Attack], list[Attack]]:
+    """Return the votes that fail what they are on, and those that hold it."""
+    fails, holds = ([vote for vote in votes if vote.verdict == side] for side in ("fails", "holds"))
+    return fails, holds
 
 
 def _is_quoted(text: str, quote: str) -> bool:
@@ -364,34 +362,33 @@ def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
 
 
 def attack_proof(s: State) -> Body:
-    """v_1, … on the proof that ranks first, until they decide; stay for the next one."""
+    """v_1, … on the proof that ranks first; stay for more where they do not decide, and for the next one."""
     s = yield from s.verify()
     proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
         can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
-    task = ATTACK_PROOF.format(proof=proof.text)
-    while proof.status == "open":
-        cast = len(proof.votes)
-        # As many as could decide now.
-        wanted = (
-            max(1, CONFIRM - sum(vote.verdict == "holds" for vote in proof.votes)) if cast else _FIRST_VOTES
-        )
-        samples = range(cast, min(cast + wanted, VOTES))
-        asks = [s.ask_reader("attack", task, f"proof-{proof.number}", sample) for sample in samples]
-        answers = yield request(s.with_proof(proof), *asks, give_failures=True)
-        if not cast:
-            raise_if_all_failed(answers)
-        votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
-        proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
+    # As many as could decide now.
+    cast, (_, holds) = len(proof.votes), _sides(proof.votes)
+    wanted = max(1, CONFIRM - len(holds)) if cast else _FIRST_VOTES
+    task, samples = ATTACK_PROOF.format(proof=proof.text), range(cast, min(cast + wanted, VOTES))
+    asks = [s.ask_reader("attack", task, f"proof-{proof.number}", sample) for sample in samples]
+    answers = yield request(s, *asks, give_failures=True)
+    if not cast:
+        raise_if_all_failed(answers)
+    votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
+    proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
+    s = replace(s, drafts=tuple(proof if each.number == proof.number else each for each in s.drafts))
+    if proof.status == "open":
+        return stay(s)
     found = "\n- ".join([f"Proof {proof.number}: {proof.status}", *proof.holes])
-    return stay(s.with_proof(proof), Thought(found, data={"verdict": proof.status}))
+    return stay(s, Thought(found, data={"verdict": proof.status}))
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
     """Return a proof with what its votes decide, open while more can, and the holes they found."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
-    fails, holds = (sum(vote.verdict == side for vote in counted) for side in ("fails", "holds"))
+    fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)
     if fails < REFUTE and holds >= CONFIRM:
         return replace(proof, status="confirmed")

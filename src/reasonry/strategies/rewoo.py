@@ -220,11 +220,7 @@ def solve(s: State) -> Body:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
 
-    def question(s: State) -> Ask:
-        prompt = "\n\n".join([f"Problem: {s.problem}", *steps, *s.final.objections])
-        return Ask(prompt, SOLVER, {"kind": "rewoo_solve", "problem": s.problem, "evidence": s.evidence})
-
-    return (yield from settle_answer(s, question, evidence))
+    return (yield from settle_answer(s, lambda s: s.build_question(SOLVER, "rewoo_solve", steps), evidence))
 
 
 class RewooDetails(Details):

@@ -172,8 +172,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Problem: {state.problem}", *state.lines, *state.final.objections, task])
-    return Ask(prompt, SYSTEM, {"kind": kind, "problem": state.problem, "state_variables": state.variables})
+    return state.build_question(SYSTEM, kind, state.lines, task)
 
 
 def _format_variables(variables: dict[str, Any]) -> str:

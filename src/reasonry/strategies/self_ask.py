@@ -252,14 +252,7 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    prompt = "\n\n".join([f"Question: {state.problem}", *state.lines, *state.final.objections, task])
-    facts = {
-        "kind": kind,
-        "problem": state.problem,
-        "question": state.question,
-        "hops": [list(hop) for hop in state.hops],
-    }
-    return Ask(prompt, SYSTEM, facts)
+    return state.build_question(SYSTEM, kind, state.lines, task, name="Question")
 
 
 def _evidence(state: State, value: Any) -> str:

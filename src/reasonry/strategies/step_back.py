@@ -180,12 +180,10 @@ def conclude(state: State) -> Conclusion:
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
-    found = {"Problem": state.problem, "Step-back question": state.question, "Principle": state.principle}
+    found = {"Step-back question": state.question, "Principle": state.principle}
     known = [f"{name}: {text}" for name, text in found.items() if text]
     steps = "\n".join(f"Step {number}: {step}" for number, step in enumerate(state.steps, 1))
-    prompt = "\n\n".join([*known, *filter(None, [steps]), *state.final.objections, task])
-    facts = {"kind": kind, "problem": state.problem, "principle": state.principle, "answer": state.final.text}
-    return Ask(prompt, SYSTEM, facts)
+    return state.build_question(SYSTEM, kind, [*known, steps], task)
 
 
 STEP_BACK: Strategy[State, Options] = Strategy(
