@@ -23,33 +23,13 @@ from ..ids import find_id, may_be_short, now_ms
 from ..ids import new_id as new_uuid
 from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
-from . import export
+from . import export, replies
 from . import read_calls as read
 from .continuation import RunContinuations
 from .directory import Following, Unfinished, begun_here, find_unfinished, following, list_unfinished
 from .findings import with_verdicts
 from .lines import decode_head, encode
-from .read_calls import (
-    ACTIONS,
-    MAX_PAGE,
-    ExportSession,
-    GetSession,
-    ListSessions,
-    OneSession,
-    PinSession,
-    ResumeSession,
-    SearchThoughts,
-)
-from .replies import (
-    Document,
-    history_document,
-    match_document,
-    position_document,
-    reply_document,
-    resumed_document,
-    session_document,
-    thought_document,
-)
+from .replies import Document
 from .settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
 from .thought import with_guidance_given
@@ -195,7 +175,7 @@ class Sessions:
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
-        return reply_document(taken)
+        return replies.reply_document(taken)
 
     async def _take(self, turn: ThinkingTurn) -> Taken:
         try:
@@ -275,15 +255,15 @@ class Sessions:
         Args:
             thinker: Whose current session an action on one is about where the call names none.
         """
-        schema = actions_schema(ACTIONS)
+        schema = actions_schema(read.ACTIONS)
         named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
-        action = read.read_action(ACTIONS, named)
+        action = read.read_action(read.ACTIONS, named)
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
         if thinker is not None and action in _OF_THE_CURRENT and thinker.current is not None:
             named = {"session_id": thinker.current, **named}
-        call, perform = read.read_form(ACTIONS[action], named), getattr(self, action)
+        call, perform = read.read_form(read.ACTIONS[action], named), getattr(self, action)
         async with thinker.gate if thinker is not None and action == "resume" else nullcontext():
             document = await perform(call)
             if thinker is not None and action == "resume":
@@ -295,14 +275,16 @@ class Sessions:
             notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
-    async def list(self, arguments: Arguments | ListSessions, **which: Unpack[SessionFilters]) -> Document:
+    async def list(
+        self, arguments: Arguments | read.ListSessions, **which: Unpack[SessionFilters]
+    ) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         One that a run wrote has the outcome of the run once that has ended; it is not active then. Unfinished are those
         of agents, active or archived, that have not ended. A page for which many were looked at has fewer of them, and
         a cursor.
         """
-        call = read.read_call(ListSessions, arguments)
+        call = read.read_call(read.ListSessions, arguments)
         limit, status = call.limit, call.status
         which["status"] = "active" if status == "active" else None
         if status == "unfinished":
@@ -331,23 +313,25 @@ class Sessions:
         more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
         return {"sessions": shown, "next_cursor": more}
 
-    async def get(self, arguments: Arguments | GetSession) -> Document:
+    async def get(self, arguments: Arguments | read.GetSession) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
-        call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call, call.limit + 1)
         return {
             **document,
-            "thoughts": [thought_document(row) for row in rows[: call.limit]],
+            "thoughts": [replies.thought_document(row) for row in rows[: call.limit]],
             "next_cursor": str(rows[call.limit - 1].seq) if len(rows) > call.limit else None,
         }
 
-    async def get_all(self, arguments: Arguments | GetSession) -> tuple[Document, Iterator[Document]]:
+    async def get_all(self, arguments: Arguments | read.GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
-        call = read.read_call(GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call, None)
-        return document, map(thought_document, rows)
+        return document, map(replies.thought_document, rows)
 
-    async def _select(self, call: GetSession, count: int | None) -> tuple[Document, Sequence[ThoughtRow]]:
+    async def _select(
+        self, call: read.GetSession, count: int | None
+    ) -> tuple[Document, Sequence[ThoughtRow]]:
         """Return a session, and at most so many of the thoughts asked for."""
         row = await self._row(call.session_id)
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
@@ -362,7 +346,7 @@ class Sessions:
                     field="branch_id",
                     choices=known,
                 )
-        return {**await self._document(row), **position_document(row)}, rows
+        return {**await self._document(row), **replies.position_document(row)}, rows
 
     async def _thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
@@ -371,14 +355,14 @@ class Sessions:
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = builtins.list[ThoughtRow]()
-        while page := await self.store.thoughts(session_id, after_seq=after, limit=MAX_PAGE, **which):
+        while page := await self.store.thoughts(session_id, after_seq=after, limit=read.MAX_PAGE, **which):
             rows += page
             after = page[-1].seq
         return rows
 
-    async def search(self, arguments: Arguments | SearchThoughts) -> Document:
+    async def search(self, arguments: Arguments | read.SearchThoughts) -> Document:
         """Return the thoughts that contain `query`, whatever its case, in all sessions or one."""
-        call = read.read_call(SearchThoughts, arguments)
+        call = read.read_call(read.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
@@ -392,17 +376,17 @@ class Sessions:
         message = "No thought has these words in just this order; try one of them."
         notices = [Notice("no_match", message)] if has_words else []
         return {
-            "matches": [match_document(owner, thought, query) for _, owner, thought in matches],
+            "matches": [replies.match_document(owner, thought, query) for _, owner, thought in matches],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
             "notices": msgspec.to_builtins(notices),
         }
 
-    async def resume(self, arguments: Arguments | ResumeSession) -> Document:
+    async def resume(self, arguments: Arguments | read.ResumeSession) -> Document:
         """Take a session up again: this is use. Returns where it stands and its latest thoughts.
 
         Without `session_id` it is the latest one that has not ended; one begun in this directory goes before others.
         """
-        call, at = read.read_call(ResumeSession, arguments), self._clock()
+        call, at = read.read_call(read.ResumeSession, arguments), self._clock()
         count = RESUMED if call.history is None else call.history
         chars = self.settings.max_history_chars or SHOWN_CHARS
         wanted = call.session_id
@@ -427,19 +411,19 @@ class Sessions:
 
         row, thoughts = await self.store.change(session_id, decide)
         return {
-            **resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
+            **replies.resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
-            **position_document(row),
-            **history_document(cut_history(thoughts, count, chars), row.thoughts),
+            **replies.position_document(row),
+            **replies.history_document(cut_history(thoughts, count, chars), row.thoughts),
             **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in
 
-    async def export(self, arguments: Arguments | ExportSession) -> Document:
+    async def export(self, arguments: Arguments | read.ExportSession) -> Document:
         """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
-        call = read.read_call(ExportSession, arguments)
-        document, shown = await self.get_all(GetSession(session_id=call.session_id))
+        call = read.read_call(read.ExportSession, arguments)
+        document, shown = await self.get_all(read.GetSession(session_id=call.session_id))
         thoughts = [*shown]
         whole = {**document, "thought_history_length": len(thoughts), "thoughts": thoughts}
         return export.export(whole, call.format)
@@ -467,9 +451,9 @@ class Sessions:
 
     # -- keeping and forgetting
 
-    async def pin(self, arguments: Arguments | PinSession) -> Document:
+    async def pin(self, arguments: Arguments | read.PinSession) -> Document:
         """Keep a session from expiring, or with `pinned` false let it; this is not use."""
-        call = read.read_call(PinSession, arguments)
+        call = read.read_call(read.PinSession, arguments)
         session_id = await self.session_id(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
@@ -496,9 +480,9 @@ class Sessions:
 
         await self.store.change(session_id, decide)
 
-    async def delete(self, arguments: Arguments | OneSession) -> Document:
+    async def delete(self, arguments: Arguments | read.OneSession) -> Document:
         """Forget a session and its thoughts; with it the run that wrote it, if any."""
-        session_id = await self.session_id(read.read_call(OneSession, arguments).session_id)
+        session_id = await self.session_id(read.read_call(read.OneSession, arguments).session_id)
         try:
             run_id = (await self._row(session_id)).run_id
         except StoreError as error:
@@ -530,7 +514,7 @@ class Sessions:
                 field="confirm",
             )
         count = 0
-        while rows := await self.store.sessions(limit=MAX_PAGE, guided=True):
+        while rows := await self.store.sessions(limit=read.MAX_PAGE, guided=True):
             for row in rows:
                 await self.store.delete_session(row.session_id)
             count += len(rows)
@@ -558,7 +542,7 @@ class Sessions:
             with contextlib.suppress(NotFoundError, StoreError):
                 run = await self.store.run(row.run_id)
                 status = status if run.status == "active" else run.outcome or run.status
-        return session_document(row, status)
+        return replies.session_document(row, status)
 
     async def _row(self, text: str) -> SessionRow:
         if self._lapses:

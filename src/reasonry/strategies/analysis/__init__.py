@@ -43,19 +43,7 @@ from ...core.strategy import (
     optional_field,
     problem_reception,
 )
-from . import finishing, planning, tasks
-from .forms import (
-    Complexity,
-    ConversionReply,
-    DecisionReply,
-    EvaluationReply,
-    ExecutionReply,
-    FocusReply,
-    PlanReply,
-    PlanScore,
-    QualityReply,
-    SynthesisReply,
-)
+from . import finishing, forms, planning, tasks
 from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
@@ -93,7 +81,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             "say what was accepted and what went wrong. Answer nothing yet.",
             fields=(Field("complexity_level", _LEVEL, required=False),),
             body=planning.size_up,
-            reply=Complexity,
+            reply=forms.Complexity,
             max_output_tokens=SHORT_REPLY,
             example={
                 "complexity_level": "moderate",
@@ -115,7 +103,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 ),
             ),
             body=planning.draft_plans,
-            reply=PlanReply,
+            reply=forms.PlanReply,
             example={
                 "tasks": [
                     {"resource_name": "knowledge", "task_query": "What Python offers for web scraping"},
@@ -137,7 +125,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 ),
             ),
             body=planning.choose_plan,
-            reply=EvaluationReply,
+            reply=forms.EvaluationReply,
             max_output_tokens=SHORT_REPLY,
             example={
                 "evaluations": [
@@ -147,7 +135,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 ]
             },
             read=planning.read_scores,
-            value=tuple[PlanScore, ...],
+            value=tuple[forms.PlanScore, ...],
         ),
         Stage(
             "query_conversion",
@@ -156,7 +144,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Put in all that the resource needs from accepted results. Code tasks skip this stage.",
             fields=(optional_field("tool_input", "object", "The resource's arguments, by name."),),
             body=tasks.convert,
-            reply=ConversionReply,
+            reply=forms.ConversionReply,
             max_output_tokens=SHORT_REPLY,
             example={
                 "tool_input": {"query": "Python's libraries and habits for web scraping, with their limits"}
@@ -174,7 +162,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
                 Field("result", {"description": "What the resource brought, or the error."}, required=False),
             ),
             body=tasks.execute,
-            reply=ExecutionReply,
+            reply=forms.ExecutionReply,
             example={
                 "answer": "Requests, Beautiful Soup, Scrapy, Playwright.",
                 "confidence": 0.9,
@@ -193,7 +181,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             "used again. Go on to the next task, or to the decision after the last.",
             fields=(Field("quality", _QUALITY),),
             body=tasks.judge,
-            reply=QualityReply,
+            reply=forms.QualityReply,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "Complete, and what is uncertain is marked.", "quality": "ACCEPTED"},
         ),
@@ -205,7 +193,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             "say what to focus on.",
             fields=(optional_field("continue_iterations", "boolean", "Whether more work is needed."),),
             body=finishing.decide,
-            reply=DecisionReply,
+            reply=forms.DecisionReply,
             max_output_tokens=SHORT_REPLY,
             example={
                 "continue_iterations": False,
@@ -221,7 +209,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Answer from accepted results of all iterations and nothing else; name the key findings.",
             fields=(optional_field("key_findings", "texts", "What was found, one finding each."),),
             body=finishing.synthesize,
-            reply=SynthesisReply,
+            reply=forms.SynthesisReply,
             example={
                 "answer": "Both can do it; Python has more tools, JavaScript is the browser's own language.",
                 "key_findings": ["Python: Scrapy and Playwright", "JavaScript: Puppeteer and Playwright"],
@@ -239,7 +227,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Give exactly one of the allowed words, or a number, and nothing else.",
             fields=(Field("value", {"description": "One of the allowed words, or a number."}),),
             body=finishing.focus,
-            reply=FocusReply,
+            reply=forms.FocusReply,
             example={"reason": "The answer recommends Python.", "value": "Python"},
             read=finishing.read_focus,
             value=str | int | float,
