@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core import plan as rules
 from ..core.answering import (
     AnswerOptions,
     AnswerReply,
@@ -38,21 +39,7 @@ from ..core.answering import (
 from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.plan import (
-    DONE,
-    PENDING,
-    VERIFICATION_NEEDED,
-    PlanStep,
-    conclusion,
-    format_plan,
-    number_steps,
-    only_conclusion_left,
-    plan_data,
-    plan_faults,
-    thought_faults,
-    updated_plan,
-    with_plain_statuses,
-)
+from ..core.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
@@ -138,15 +125,15 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
     text does.
     """
     reading = parse.read_form(texts[-1], PlannedThought)
-    if isinstance(reading, Unreadable) and only_conclusion_left(
+    if isinstance(reading, Unreadable) and rules.only_conclusion_left(
         state.plan or (PlanStep("Conclusion", PENDING),)
     ):
         reading = _read_text(state, texts[-1], is_last=len(texts) > ask.retries) or reading
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
-    plan = updated_plan(state.plan, with_plain_statuses(thought.planning))
-    faults = thought_faults(
+    plan = rules.updated_plan(state.plan, rules.with_plain_statuses(thought.planning))
+    faults = rules.thought_faults(
         thought.current_thinking,
         plan,
         thought.next_thought_needed,
@@ -175,7 +162,7 @@ def _read_text(state: State, text: str, *, is_last: bool) -> tuple[PlannedThough
 
 def think(s: State) -> Body:
     """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …); stay as long as another thought is needed."""
-    task = CONCLUDE if only_conclusion_left(s.plan) else THINK
+    task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
@@ -188,7 +175,7 @@ def conclude(s: State) -> Body:
         thoughts = (thought,)
         if not s.is_over:
             return stay(s, *thoughts)
-    end, path = conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
+    end, path = rules.conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
     s, thoughts = yield from verify_answer(s, path, *thoughts, short=(end.result if end else None) or "")
     return repair_or_fail(s) if s.final.text is None else go(s, "final_response", *thoughts)
 
@@ -205,21 +192,21 @@ def conclusion_so_far(state: State) -> Conclusion:
     """Return the solution with the evolution of the plan; before there is one, the latest thought."""
     final = state.final
     document = {
-        "plan": plan_data(state.plan),
-        "plan_text": format_plan(state.plan),
+        "plan": rules.plan_data(state.plan),
+        "plan_text": rules.format_plan(state.plan),
         "evolution": [
             {
                 "thought_number": number,
                 **({"evaluation": thought.evaluation} if thought.evaluation else {}),
                 "current_thinking": thought.current_thinking,
-                "planning": plan_data(thought.planning),
+                "planning": rules.plan_data(thought.planning),
                 "next_thought_needed": thought.next_thought_needed,
             }
             for number, thought in enumerate(state.thoughts, 1)
         ],
         **final.document,
     }
-    end, proved = conclusion(state.plan), final.verification == "proved"
+    end, proved = rules.conclusion(state.plan), final.verification == "proved"
     is_worked_off = end is not None and all(step.is_done for step in state.plan)
     is_concluded = is_worked_off and not state.thoughts[-1].next_thought_needed
     if final.text is not None and (proved or is_concluded):
@@ -235,7 +222,7 @@ def conclusion_so_far(state: State) -> Conclusion:
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
-    has_result = any(step.result for _, step in number_steps(state.plan))
+    has_result = any(step.result for _, step in rules.number_steps(state.plan))
     best = state.thoughts[-1].current_thinking if has_result else None
     state, thought = yield from ask_or_fall_back(state, question, best, "the next thought")
     if thought is None:
@@ -243,8 +230,8 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
     state = replace(state, thoughts=(*state.thoughts, thought))
     if not thought.next_thought_needed or state.room <= 0:
         state = replace(state, final=state.final.propose(_solution(state)))
-    data = {"planning": plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
-    return state, Thought(f"{thought.text}\n\nPlan:\n{format_plan(thought.planning)}", data=data)
+    data = {"planning": rules.plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
+    return state, Thought(f"{thought.text}\n\nPlan:\n{rules.format_plan(thought.planning)}", data=data)
 
 
 def _solution(state: State) -> str:
@@ -270,7 +257,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     task = LAST if state.room <= 1 else task
     lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
     # Only the last plan is shown, and with the task, so that one question begins as the one before it did.
-    plan = f"The plan as it stands:\n{format_plan(state.plan)}\n" if state.plan else ""
+    plan = f"The plan as it stands:\n{rules.format_plan(state.plan)}\n" if state.plan else ""
     return state.build_question(SYSTEM, kind, lines, plan + task.format(number=number, before=number - 1))
 
 
@@ -299,7 +286,7 @@ def broken_rules(planning: Any) -> Iterator[str]:
     except (msgspec.ValidationError, RecursionError) as error:
         yield str(error)
         return
-    yield from plan_faults(with_plain_statuses(plan))
+    yield from rules.plan_faults(rules.with_plain_statuses(plan))
 
 
 _WORKED_OFF = {"description": "Add 17 and 25", "status": DONE, "result": "42"}

@@ -48,10 +48,6 @@ from .state import CHECKER, RETRIEVER, Options, State
 
 __all__ = ["ANALYSIS"]
 
-_LEVEL = {
-    "enum": ["straightforward", "moderate", "complex", "highly_complex"],
-    "description": "How demanding the query is.",
-}
 _QUALITY = {"enum": ["ACCEPTED", "REJECTED"], "description": "Whether later work may build on it."}
 
 ANALYSIS: Strategy[State, Options] = Strategy(
@@ -79,7 +75,9 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Size up the query.",
             guidance="Name its aspects, what is difficult, and what must come before what. In a later iteration "
             "say what was accepted and what went wrong. Answer nothing yet.",
-            fields=(Field("complexity_level", _LEVEL, required=False),),
+            fields=(
+                optional_field("complexity_level", "any", "How demanding the query is.", enum=[*forms.TASKS]),
+            ),
             body=planning.size_up,
             reply=forms.Complexity,
             max_output_tokens=SHORT_REPLY,

@@ -50,18 +50,7 @@ from ...core.strategy import (
 )
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
-from .asks import (
-    Formulated,
-    Scores,
-    ask_for_answer,
-    ask_for_scores,
-    ask_for_thoughts,
-    proposes_nothing,
-    read_scores,
-    read_thoughts,
-    scores_of,
-    unscored_thoughts,
-)
+from . import asks
 from .result import TreeDetails, conclude
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, prune_best, why_stop
@@ -87,7 +76,7 @@ def expand(to: str) -> Callable[[State], Body]:
         if s.fresh or all(s.nodes[name].closed for name in s.expanding):
             return go(s, to)
         replies = yield request(
-            s, *(ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
+            s, *(asks.ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
         )
         s = note_replies(s, "generation", replies)
         proposed = [_proposals_in(s, reply) for reply in replies]
@@ -128,7 +117,7 @@ def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThoug
     """Return what a reply proposed; where only scores were missing in the last one, or all steps, that all the same."""
     if not isinstance(reply, Failed):
         return reply.value
-    return [] if proposes_nothing(s, reply.replies[-1:]) else unscored_thoughts(s, reply) or reply
+    return [] if asks.proposes_nothing(s, reply.replies[-1:]) else asks.unscored_thoughts(s, reply) or reply
 
 
 # -- V(p, S)
@@ -158,11 +147,11 @@ def evaluate(s: State) -> Body:
     rounds = list(_evaluations(s))
     if not rounds:
         return _end_of_round(s, s.fresh)
-    replies = yield request(s, *(ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
+    replies = yield request(s, *(asks.ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
     s = note_replies(s, "evaluation", replies)
     scores: dict[str, list[float]] = {}
     for (_, group, _), reply in zip(rounds, replies, strict=True):
-        for child, score in scores_of(group, reply):
+        for child, score in asks.scores_of(group, reply):
             scores.setdefault(child.id, []).append(score)
     failed = [reply for reply in replies if isinstance(reply, Failed)]
     fatal = next((lost for lost in failed if lost.code != UNREADABLE), None)
@@ -272,7 +261,7 @@ def decide(s: State) -> Body:
     proved, why = s.reason == "verified", ""
     answer: str | None = best.content
     if s.options.formulate_answer:
-        replies = yield request(s, ask_for_answer(s, best.id), give_failures=True)
+        replies = yield request(s, asks.ask_for_answer(s, best.id), give_failures=True)
         s, reply = note_replies(s, "formulation", replies), replies[0]
         if isinstance(reply, Failed):
             if reply.code != UNREADABLE:
@@ -280,7 +269,7 @@ def decide(s: State) -> Body:
             s = replace(s, unchecked=f"no reply to the last question could be read: {reply.message}")
             answer = best.content if s.options.verify or s.options.follows_seed else "\n".join(path)
         else:
-            written: Formulated = reply.value
+            written: asks.Formulated = reply.value
             answer, why = written.text, written.reason
         if answer is None and not proved:
             return _give_up(s, "unsolved", why)
@@ -377,7 +366,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             body=expand("branch_creation"),
             reply=Proposals,
             example={"thoughts": ["10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 4 10)"]},
-            read=read_thoughts,
+            read=asks.read_thoughts,
             value=list[str | ScoredThought],
             phase="generating",
         ),
@@ -397,7 +386,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             body=expand("branch_evaluation"),
             reply=Proposals,
             example={"thoughts": ["13 - 9 = 4 (left: 4 6)", "13 - 6 = 7 (left: 7 9)"]},
-            read=read_thoughts,
+            read=asks.read_thoughts,
             value=list[str | ScoredThought],
             phase="generating",
         ),
@@ -414,13 +403,13 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
                 ),
             ),
             body=evaluate,
-            reply=Scores,
+            reply=asks.Scores,
             max_output_tokens=SHORT_REPLY,
             example={
                 "checks": {"1": "6 * 4 is 24: within reach.", "2": "Nothing makes 24 of 36 and 13."},
                 "scores": {"1": 0.7, "2": 0.2},
             },
-            read=read_scores,
+            read=asks.read_scores,
             value=list[float],
             phase="evaluating",
         ),
@@ -442,7 +431,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             guidance="Develop the chosen branch while it gains; open another when it stalls; "
             "conclude when a branch solves the problem or nothing promising is left.",
             body=decide,
-            reply=Formulated,
+            reply=asks.Formulated,
             example={"reason": "10 - 4 is 6, 13 - 9 is 4, 6 * 4 is 24.", "answer": "(10 - 4) * (13 - 9)"},
             phase="expanding",
         ),
