@@ -16,7 +16,7 @@ from ...core.events import Failed, Reply
 from ...core.problem import subject_of
 from ...reading import parse
 from ...reading.fit import Unreadable
-from .forms import DecisionReply, FocusReply, SynthesisReply, result_text, texts
+from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
 from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
 from .tasks import setbacks
 
@@ -100,7 +100,7 @@ def decision_text(reply: DecisionReply, number: int) -> str:
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,
-        "Recommendations": "; ".join(texts(reply.recommendations_for_next_iteration)),
+        "Recommendations": reply.recommendations_for_next_iteration,
     }
     return "\n".join(f"{name}: {text}" for name, text in parts.items() if text)
 
@@ -131,7 +131,7 @@ def synthesize(s: State) -> Body:
         made = SynthesisReply(answer=results, final_answer=results)
     else:
         made = answer.value
-    final, findings = str(made.final_answer), list(texts(made.key_findings))
+    final, findings = str(made.final_answer), list(made.key_findings)
     thought = Thought(synthesis_text(made), data={"final_answer": final, "key_findings": findings})
     s = replace(s, synthesis=made)
     if s.focus:
@@ -145,7 +145,7 @@ def synthesize(s: State) -> Body:
 
 def synthesis_text(made: SynthesisReply) -> str:
     """Return a synthesis as people read it: title, headline, the whole answer, the findings, the final answer."""
-    findings = "\n".join(f"- {finding}" for finding in texts(made.key_findings))
+    findings = "\n".join(f"- {finding}" for finding in made.key_findings)
     whole = "" if str(made.answer) == str(made.final_answer) else str(made.answer)
     parts = [
         "\n".join(filter(None, (made.title, made.headline))),
@@ -288,7 +288,7 @@ def document(state: State) -> dict[str, Any]:
         "selected_plan": None if now.selected is None else plans[now.selected],
         "tasks": [task.document for task in state.tasks],
         "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
-        "synthesis": made and {"answer": str(made.answer), "key_findings": list(texts(made.key_findings))},
+        "synthesis": made and {"answer": str(made.answer), "key_findings": list(made.key_findings)},
         "final_answer": made and str(made.final_answer),
         "title": made and made.title,
         "headline": made and made.headline,

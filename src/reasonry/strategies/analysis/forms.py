@@ -30,15 +30,13 @@ TASKS: dict[str, tuple[int, int]] = {
 MAX_TASKS = 24
 """Tasks a plan may have, whatever the level."""
 
-Texts = tuple[str, ...] | str
-
 
 class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How demanding the query is, and why."""
 
-    dimensions: Annotated[Texts, Meta(description="The aspects that need to be addressed.")] = ()
-    key_challenges: Annotated[Texts, Meta(description="What makes it difficult.")] = ()
-    sequential_dependencies: Annotated[Texts, Meta(description="What must happen in order.")] = ()
+    dimensions: Annotated[tuple[str, ...], Meta(description="The aspects that need to be addressed.")] = ()
+    key_challenges: Annotated[tuple[str, ...], Meta(description="What makes it difficult.")] = ()
+    sequential_dependencies: Annotated[tuple[str, ...], Meta(description="What must happen in order.")] = ()
     iteration_strategy: Annotated[str, Meta(description="How many passes are needed, and for what.")] = ""
     complexity_level: Annotated[Level, Meta(description="How demanding the query is.")]
 
@@ -94,7 +92,7 @@ class KnowledgeReply(Struct, frozen=True):
 class LogicReply(Struct, frozen=True, omit_defaults=True):
     """A deduction."""
 
-    steps: Annotated[Texts, Meta(description="One inference each, in order.")]
+    steps: Annotated[tuple[str, ...], Meta(description="One inference each, in order.")]
     conclusion: Annotated[str, Meta(min_length=1, description="What follows.")]
     formal_claim: Annotated[
         str | dict[str, Any] | None, Meta(description="The claim in the form the claim checker reads.")
@@ -128,7 +126,9 @@ class ExecutionReply(Struct, frozen=True, omit_defaults=True):
 
     answer: Annotated[str | None, Meta(description="`knowledge`: what is known.")] = None
     confidence: Annotated[float | str | None, Meta(description="`knowledge`: how sure, 0 to 1.")] = None
-    steps: Annotated[Texts | None, Meta(description="`logic_kernel`: one inference each, in order.")] = None
+    steps: Annotated[
+        tuple[str, ...] | None, Meta(description="`logic_kernel`: one inference each, in order.")
+    ] = None
     conclusion: Annotated[str | None, Meta(description="`logic_kernel`: what follows.")] = None
     formal_claim: Annotated[
         str | dict[str, Any] | None,
@@ -150,14 +150,14 @@ class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     quality_summary: Annotated[str, Meta(description="How good the work is so far.")] = ""
     decision_rationale: Annotated[str, Meta(description="Why to go on, or to stop.")] = ""
     continue_iterations: Annotated[bool, Meta(description="Whether more work is needed.")]
-    recommendations_for_next_iteration: Annotated[Texts, Meta(description="What to focus on next.")] = ""
+    recommendations_for_next_iteration: Annotated[str, Meta(description="What to focus on next.")] = ""
 
 
 class SynthesisReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that was found, in one piece."""
 
     answer: Annotated[Answer, Meta(description="The whole answer with its reasoning.")]
-    key_findings: Annotated[Texts, Meta(description="What was found, one finding each.")] = ()
+    key_findings: Annotated[tuple[str, ...], Meta(description="What was found, one finding each.")] = ()
     final_answer: Annotated[Answer, Meta(description="The answer for the user: polished and direct.")]
     title: Annotated[str, Meta(description="A title for the analysis.")] = ""
     headline: Annotated[str, Meta(description="The upshot in one line.")] = ""
@@ -173,13 +173,6 @@ class FocusReply(Struct, frozen=True, kw_only=True):
 
     reason: Annotated[str, Meta(description="Which value the answer comes to, and why.")] = ""
     value: Annotated[str | int | float | bool, Meta(description="One of the allowed words, or a number.")]
-
-
-def texts(reply: Texts | None) -> tuple[str, ...]:
-    """Return a list that may have come as one text."""
-    if reply is None or isinstance(reply, str):
-        return (reply,) if reply else ()
-    return reply
 
 
 # -- results and passages as text
@@ -217,7 +210,7 @@ def _knowledge(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _logic(result: Mapping[str, Any]) -> Iterator[str]:
-    yield from texts(tuple(result["steps"]) if isinstance(result.get("steps"), list) else result.get("steps"))
+    yield from result.get("steps") or ()
     yield f"Conclusion: {result.get('conclusion', '')}"
     check = result.get("check")
     # A check that came to nothing says nothing of the deduction.

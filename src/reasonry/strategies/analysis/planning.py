@@ -20,7 +20,7 @@ from ...reading import parse
 from ...reading.fit import Unreadable, fit
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
-from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore, texts
+from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
 from .tasks import move_on, setbacks
 
@@ -120,9 +120,9 @@ def complexity_text(found: Complexity, number: int) -> str:
     """Return the findings as the history has them."""
     parts = {
         f"Complexity, iteration {number}": found.complexity_level,
-        "Dimensions": "; ".join(texts(found.dimensions)),
-        "Key challenges": "; ".join(texts(found.key_challenges)),
-        "Order": "; ".join(texts(found.sequential_dependencies)),
+        "Dimensions": "; ".join(found.dimensions),
+        "Key challenges": "; ".join(found.key_challenges),
+        "Order": "; ".join(found.sequential_dependencies),
         "Iteration strategy": found.iteration_strategy,
     }
     return "\n".join(f"{name}: {text}" for name, text in parts.items() if text)
