@@ -13,34 +13,28 @@ from urllib.parse import unquote, urlsplit
 
 from .errors import MissingExtraError
 
-EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("pydantic_ai", "anthropic"),
-    "documents": ("pypdf",),
-    "google": ("pydantic_ai", "google.genai"),
-    "gym": ("reasoning_gym",),
-    "logic": ("z3",),
-    "mcp": ("mcp",),
-    "providers": ("pydantic_ai",),
-    "sandbox": ("pydantic_monty",),
+EXTRAS: Mapping[str, tuple[str, str]] = {
+    "anthropic": ("models of Anthropic", "pydantic_ai anthropic"),
+    "documents": ("PDF files as documents", "pypdf"),
+    "google": ("models of Google", "pydantic_ai google.genai"),
+    "gym": ("problems of reasoning-gym for compare", "reasoning_gym"),
+    "logic": ("claims checked with Z3", "z3"),
+    "mcp": ("tools of other MCP servers, and MCP over HTTP", "mcp"),
+    "providers": ("models of other providers", "pydantic_ai"),
+    "sandbox": ("code in the Monty sandbox", "pydantic_monty"),
     "server": (
-        "starlette",
-        "uvicorn",
-        "httptools",
-        "sse_starlette",
-        "prometheus_client",
-        "mcp",
-        "procrastinate",
-        "psycopg",
+        "the page, the API and stores in PostgreSQL",
+        "starlette uvicorn httptools sse_starlette prometheus_client mcp procrastinate psycopg",
     ),
-    "telemetry": ("opentelemetry.distro",),
+    "telemetry": ("traces for OpenTelemetry", "opentelemetry.distro"),
 }
-"""Each extra of the package, and the modules that are there where it is installed."""
+"""Each extra of the package: its purpose, and the modules that are there where it is installed."""
 
 
 def has_extra(extra: str) -> bool:
     """Whether an optional part is installed; imports nothing of it."""
     try:
-        return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
+        return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra][1].split())
     except ImportError:
         return False
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...app.installed import describe_plugins
 from ...app.wiring import App
 from ...errors import ReasonryError
-from ...extras import has_extra, install_hint
+from ...extras import EXTRAS, has_extra, install_hint
 from ...masking import SECRETS
 from .. import present
 from ..setup.agent_plan import compare_skills
@@ -27,20 +27,6 @@ _COLUMNS = (
     Column("STATE", lambda part: part.state),
     Column("ABOUT", lambda part: part.about, narrowest=30, wraps=True),
 )
-
-_FOR: Mapping[str, str] = {
-    "anthropic": "models of Anthropic",
-    "documents": "PDF files as documents",
-    "google": "models of Google",
-    "gym": "problems of reasoning-gym for compare",
-    "logic": "claims checked with Z3",
-    "mcp": "tools of other MCP servers, and MCP over HTTP",
-    "providers": "models of other providers",
-    "sandbox": "code in the Monty sandbox",
-    "server": "the page, the API and stores in PostgreSQL",
-    "telemetry": "traces for OpenTelemetry",
-}
-"""The purpose of each extra."""
 
 
 class _Part(NamedTuple):
@@ -79,7 +65,7 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
         "sandboxes": run_async(describe_sandboxes()),
         "extras": [
             {"name": name, "installed": has_extra(name), "for": purpose, "install": install_hint(name)}
-            for name, purpose in _FOR.items()
+            for name, (purpose, _) in EXTRAS.items()
         ],
         "plugins": describe_plugins(),
         "agents": _agents(Machine.here()),
