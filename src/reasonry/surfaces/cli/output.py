@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -140,23 +140,20 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
-    from rich.console import Console
-    from rich.text import Text
+    """Yield the parts of a line that fit; a longer word, such as a path, is left whole, so that it can be copied."""
+    from rich.cells import cell_len
 
-    text = Text(line)
-    if text.cell_len <= width:
+    if cell_len(line) <= width:
         yield line
         return
     indent = len(line) - len(line.lstrip())
-    first, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
-    room = width - len(later)
-    if text.cell_len == len(line):
-        # A word that is longer than a line, such as a path, is left whole, so that it can be copied.
-        parts = textwrap.wrap(line.lstrip(), room, break_long_words=False, break_on_hyphens=False)
-    else:
-        parts = [part.plain.rstrip() for part in Text(line.lstrip()).wrap(Console(), room)]
-    for place, part in enumerate(parts):
-        yield (later if place else first) + part
+    part, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
+    for word in re.findall(r"\S+\s*", line):
+        if part.strip() and cell_len(part + word.rstrip()) > width:
+            yield part.rstrip()
+            part = later
+        part += word
+    yield part.rstrip()
 
 
 def confirm(question: str) -> bool | None:
