@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from reasonry.surfaces.web.page import PageCost, PageDocument, PromptLines
+from reasonry.surfaces.web.page import PageCost, PageDocument
 
 
 def check_page(page: PageDocument) -> None:
@@ -46,11 +46,7 @@ def _check_references(page: PageDocument) -> None:
         _are_in(nodes, (*node.merges, *([node.revises] if node.revises else ()))) for node in page.nodes
     )
     assert all(_are_in(nodes, vote.nodes) for vote in page.votes)
-    assert all(before < place for place, (before, _) in enumerate(page.prompts))
-    assert all(0 <= line < len(page.texts) for _, line in page.prompts)
-    assert all(-1 <= question.prompt < len(page.prompts) for question in page.questions)
-    for each in (*page.questions, *page.calls):
-        PromptLines.whole(page, getattr(each, "prompt", -1))
+    assert all(0 <= place < len(page.texts) for question in page.questions for place in question.prompt)
 
 
 def _are_in(nodes: Iterable[str], names: Iterable[str]) -> bool:

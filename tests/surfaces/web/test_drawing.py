@@ -185,7 +185,7 @@ def test_a_link_points_at_a_thought_or_a_question(show: Shown) -> None:
     assert page.evaluate("location.hash") == "#problem"
     asked = show(tree(), at="#q2")
     assert selected(asked) == "node_2"
-    prompt = "You solve puzzles, one step at a time.\nProblem:\nUse 4, 9, 10 and 13 to make 24"
+    prompt = "You solve puzzles, one step at a time.\n\nProblem:\nUse 4, 9, 10 and 13 to make 24"
     assert asked.text_content("#detail details[open] pre") == prompt
     hidden = show(large(), at="#n900")
     assert selected(hidden) == "n900"

@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
-from reasonry.surfaces.web.page import EVERYTHING, PageDocument, PromptLines
+from reasonry.surfaces.web.page import EVERYTHING, PageDocument
 from reasonry.surfaces.web.run_page import run_page
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -72,7 +72,7 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
     assert {inert(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
-    prompts = {question.id: PromptLines.whole(page, question.prompt) for question in page.questions}
+    prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
         assert prompts[asked["id"]] == inert(asked["prompt"])
     assert (page.ended_at_ms is None) == (page.status == "active")

@@ -82,11 +82,11 @@ class PageEffect(Struct, kw_only=True):
 
 
 class PageQuestion(PageEffect, kw_only=True):
-    """A question and its answer; `prompt` is a place in `PageDocument.prompts`."""
+    """A question and its answer; `prompt` has the places of its paragraphs in `PageDocument.texts`."""
 
     round: int | None
     sample: int
-    prompt: int
+    prompt: list[int]
     reply: str | None
     status: Literal["open", "answered", "unusable", "failed", "cancelled"]
     model: str
@@ -183,8 +183,7 @@ class PageDocument(DrawnCounts, kw_only=True):
     calls: list[PageCall] = field(default_factory=list[PageCall])
     notes: list[PageNote] = field(default_factory=list[PageNote])
     texts: list[str] = field(default_factory=list[str])
-    prompts: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Each is a line more than an earlier one (-1: than none): its place, and the line's place in `texts`."""
+    """The paragraphs of prompts, each once: prompts share most of them."""
     outline: list[Block] = field(default_factory=list[Block])
     cuts: PageCuts = field(default_factory=PageCuts)
     forked_from: str | None = None
@@ -193,35 +192,6 @@ class PageDocument(DrawnCounts, kw_only=True):
     paused: bool = False
     position: int = 0
     """Of a live page: where in the run's journal its events continue."""
-
-
-class PromptLines:
-    """Keeps the lines of prompts, each once, and prompts as what they add to one that begins alike."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, int] = {}
-        self._prompts: dict[tuple[int, int], int] = {}
-
-    def add(self, prompt: str) -> int:
-        """Return the place of a prompt in `prompts`."""
-        here = -1
-        for line in prompt.split("\n"):
-            place = self._texts.setdefault(line, len(self._texts))
-            here = self._prompts.setdefault((here, place), len(self._prompts))
-        return here
-
-    def put_on(self, page: PageDocument) -> None:
-        """Give a page the lines and prompts."""
-        page.texts, page.prompts = [*self._texts], [*self._prompts]
-
-    @staticmethod
-    def whole(page: PageDocument, prompt: int) -> str:
-        """Return a prompt of a page as one text."""
-        lines: list[str] = []
-        while prompt >= 0:
-            prompt, line = page.prompts[prompt]
-            lines.append(page.texts[line])
-        return "\n".join(reversed(lines))
 
 
 def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
@@ -281,10 +251,8 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
         setattr(page.cuts, name, over)
         del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # the first and the last stay
     if page.cuts.questions:
-        lines = PromptLines()
-        for question in page.questions:
-            question.prompt = lines.add(PromptLines.whole(page, question.prompt))
-        lines.put_on(page)
+        used = {place for question in page.questions for place in question.prompt}
+        page.texts = [text if place in used else "" for place, text in enumerate(page.texts)]
     lengths = list[int]()
 
     def plain(text: str) -> str:
@@ -301,7 +269,9 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
         return f"{text[:limit]}… [{over:,} characters left out]"
 
     cuts, plain_page = page.cuts, _change_texts(msgspec.to_builtins(page), plain)
-    limit = _chars_of_one(lengths, bounds)
+    limit = bounds.text_chars
+    while limit > _LEAST_CHARS and sum(min(length, limit) for length in lengths) > bounds.all_chars:
+        limit = max(limit // 2, _LEAST_CHARS)
     if lengths and max(lengths) > limit:
         plain_page = _change_texts(plain_page, shorten)
     return structs.replace(msgspec.convert(plain_page, PageDocument), cuts=cuts)
@@ -341,14 +311,3 @@ def _keep_nodes(page: PageDocument, limit: int) -> None:
     page.nodes = [node for node in page.nodes if node.id in kept]
     for entry in (*page.questions, *page.calls, *page.notes):
         entry.node = homes[entry.node]
-
-
-def _chars_of_one(lengths: list[int], bounds: PageBounds) -> int:
-    """Return how long a text may be, so that one keeps its bound and all together keep theirs."""
-    left = bounds.all_chars
-    for place, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - place)
-        if length > share:
-            return min(bounds.text_chars, max(share, _LEAST_CHARS))
-        left -= length
-    return bounds.text_chars

@@ -34,7 +34,6 @@ from .page import (
     PageNote,
     PageQuestion,
     PageReason,
-    PromptLines,
     cost_of_dropped,
     finish_page,
     mark_path,
@@ -92,10 +91,10 @@ def run_page(
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
+        texts=[*maker.texts],
         outline=outline(document),
         reused=PageCost(**head["reused"]) if "reused" in head else None,
     )
-    maker.lines.put_on(page)
     return finish_page(page, bounds)
 
 
@@ -135,7 +134,7 @@ class _Maker:
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.sources = defaultdict[str, list[bool]](list)
         """Of each node, whether what was about it or it came of was taken over, one by one."""
-        self.lines, self.questions = PromptLines(), list[PageQuestion]()
+        self.texts, self.questions = dict[str, int](), list[PageQuestion]()
         self.calls, self.notes = list[PageCall](), list[PageNote]()
         for number, thought in enumerate(self.thoughts, 1):
             self._attach_thought(number, thought, origins[number - 1] if number <= len(origins) else "")
@@ -223,7 +222,7 @@ class _Maker:
             **self._attach(asked["id"], asked["stage"]),
             round=effect.get("round"),
             sample=effect.get("sample", 0),
-            prompt=self.lines.add(asked["prompt"]),
+            prompt=[self.texts.setdefault(part, len(self.texts)) for part in asked["prompt"].split("\n\n")],
             reply=asked.get("reply"),
             status=status,
             model=str(last.get("model") or ""),

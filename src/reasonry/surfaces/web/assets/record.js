@@ -110,15 +110,9 @@ export function nodeLabel(node) {
   return node.label || String(node.id);
 }
 
-/** The whole prompt of a question. Prompts share their beginnings: each is a line and what stands before it. */
+/** The whole prompt of a question, whose paragraphs stand among the page's texts. */
 export function promptOf({ page }, question) {
-  const lines = [];
-  for (let at = question.prompt ?? -1; at >= 0 && page.prompts?.[at]; ) {
-    const [before, line] = page.prompts[at];
-    lines.push(page.texts?.[line] ?? "");
-    at = before < at ? before : -1;
-  }
-  return lines.reverse().join("\n");
+  return (question.prompt ?? []).map((place) => page.texts?.[place] ?? "").join("\n\n");
 }
 
 /** Preorder without what is folded away. */
