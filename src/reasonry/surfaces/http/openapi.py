@@ -67,10 +67,7 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
     queries = dict.fromkeys(each.query for _, each in operations)
     kinds = dict.fromkeys(kind for _, each in operations for kind in (each.body, each.reply))
     named = [*queries, *(kind for kind in kinds if kind is not None), ErrorDocument]
-    found = msgspec.json.schema_components(named, ref_template=_NAMED + "{name}")
-    # Clients know the parts without the end that sets their names apart here.
-    written = re.sub(rb'Document"', b'"', msgspec.json.encode(found))
-    references, components = _public(msgspec.json.decode(written))
+    references, components = _public(msgspec.json.schema_components(named, ref_template=_NAMED + "{name}"))
     schema_of = dict(zip(named, references, strict=True))
     query_of = {kind: components.pop(schema_of[kind]["$ref"].removeprefix(_NAMED)) for kind in queries}
     paths: dict[str, Schema] = {}
@@ -91,15 +88,15 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
 def _public(schema: Any) -> Any:
     """Return a schema as generators of clients know it."""
     match schema:
-        case {"prefixItems": [first, *_], **bounds}:
-            # Not every generator of clients knows tuples; those here are of one type.
-            return {**bounds, "items": first}
         case {"type": "array" | "object" as kind} if schema.keys().isdisjoint(("properties", _MEMBERS[kind])):
             return {**schema, _MEMBERS[kind]: {}}
         case dict():
-            return {name: _public(part) for name, part in schema.items()}
-        case list():
+            return {_public(name): _public(part) for name, part in schema.items()}
+        case list() | tuple():
             return [*map(_public, schema)]
+        case str():
+            # Clients know the parts without the end that sets their names apart here.
+            return schema.removesuffix("Document")
         case _:
             return schema
 

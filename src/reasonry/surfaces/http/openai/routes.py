@@ -131,17 +131,15 @@ async def _answer(
 
 async def _lines(
     context: RequestContext, events: Events, response: ResponseDocument | None
-) -> AsyncGenerator[bytes]:
+) -> AsyncGenerator[Document]:
     """Yield events as a stream has them: numbered where they have a type; the whole chat is but a mark at its end."""
     numbers, scope = itertools.count(), context.request.scope
 
-    def line_of(event: Document) -> bytes:
+    def line_of(event: Document) -> Document:
         if event.get("object") == "chat.completion":
-            return b"data: [DONE]\n\n"
-        if "type" not in event:
-            return b"data: " + msgspec.json.encode(event) + b"\n\n"
-        numbered = msgspec.json.encode({**event, "sequence_number": next(numbers)})
-        return f"event: {event['type']}\ndata: ".encode() + numbered + b"\n\n"
+            return {"data": "[DONE]"}
+        number = {"sequence_number": next(numbers)} if "type" in event else {}
+        return {"event": event.get("type"), "data": msgspec.json.encode({**event, **number}).decode()}
 
     try:
         async with aclosing(events):
