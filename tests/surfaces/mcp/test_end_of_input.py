@@ -19,13 +19,15 @@ from .raw import COMMAND, INFO
 
 SERVER = """
 import asyncio, sys
+from reasonry.surfaces.mcp import mcp_catalog
 from reasonry.surfaces.mcp.serve import main
 from reasonry.surfaces.mcp.tools import McpTool
 async def nap(arguments, context):
     await asyncio.sleep(arguments["seconds"])
     return {"napped": arguments["seconds"]}
 schema = {"type": "object", "properties": {}}
-main("memory", extras=[McpTool("nap", "Nap", "Naps.", schema, schema, nap)])
+mcp_catalog.page_tool = lambda app: McpTool("nap", "Nap", "Naps.", schema, schema, nap)
+main("memory")
 """
 HELLO = {
     "id": 0,

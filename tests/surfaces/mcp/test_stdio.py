@@ -201,13 +201,16 @@ def _standard_error(raw: Raw) -> str:
 def test_standard_output_carries_protocol_only_whatever_prints() -> None:
     code = (
         "import os, sys\n"
+        "from reasonry.surfaces.mcp import mcp_catalog\n"
         "from reasonry.surfaces.mcp.serve import main\n"
         "from reasonry.surfaces.mcp.tools import McpTool\n"
         "async def shout(arguments, caller):\n"
         "    print('stray', flush=True); os.system('echo child; cat')\n"
         "    return {'ok': True}\n"
         "schema = {'type': 'object', 'properties': {}}\n"
-        "main('memory', extras=[McpTool('shout', 'Shout', 'Shouts.', schema, schema, shout)])\n"
+        "tool = McpTool('shout', 'Shout', 'Shouts.', schema, schema, shout)\n"
+        "mcp_catalog.page_tool = lambda app: tool\n"
+        "main('memory')\n"
     )
     frames = (
         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'

@@ -26,15 +26,14 @@ _PLAIN_MEMBERS = 6
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 
-def app_server(work: RunWork, sessions: Sessions, *, extras: Sequence[McpTool] = ()) -> McpServer:
+def app_server(work: RunWork, sessions: Sessions) -> McpServer:
     """Return all that a server over an app offers.
 
     Args:
         work: Works on the app's runs.
-        extras: Tools besides those for thinking and for runs.
     """
     app = work.app
-    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app), *extras])
+    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app)])
     server.tasks = work.tasks if app.has_model else None
     return server
 

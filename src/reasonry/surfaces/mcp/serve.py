@@ -8,7 +8,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from ...app.agent_app import AgentApp
@@ -25,7 +25,7 @@ from .driven import RunWork
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
 from .stdio_transport import StdioTransport, write_whole
-from .tools import Document, McpTool
+from .tools import Document
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
@@ -68,7 +68,6 @@ def main(
     environ: Mapping[str, str] | None = None,
     *,
     strategies: Registry | None = None,
-    extras: Sequence[McpTool] = (),
 ) -> None:
     """Run the server over standard input and output until the client leaves.
 
@@ -76,7 +75,6 @@ def main(
         store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
         environ: None: that of the process.
         strategies: By canonical name; None: the registry with those of installed packages.
-        extras: Tools besides those for thinking and for runs.
 
     Raises:
         UsageError: A setting or the store's name is no legal one.
@@ -89,7 +87,7 @@ def main(
         async with app:
             work = RunWork(agents)
             try:
-                await run_stdio(app_server(work, app.sessions(), extras=extras), environ)
+                await run_stdio(app_server(work, app.sessions()), environ)
             finally:
                 await work.tasks.drain(_LET_GO_S)
 
@@ -131,10 +129,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
     await over.wait()
     transport.stop()
     left = await _finish(connection, hurry)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_S):
-            await transport.drained.wait()
-    transport.close()
+    await transport.close(_DRAIN_S)
     return left
 
 

@@ -12,6 +12,7 @@ import queue
 import select
 import threading
 from collections.abc import Callable
+from typing import Any
 
 _READ = 1 << 16
 _HIGH_WATER = 1 << 20
@@ -25,9 +26,6 @@ class StdioTransport:
 
     Args:
         on_end: Called once, when the other side closes either descriptor.
-
-    Attributes:
-        drained: Set while nothing waits to be written.
     """
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
@@ -41,8 +39,7 @@ class StdioTransport:
         """Bytes handed to the writing thread and not yet written."""
         self._may_read = threading.Event()
         self._may_read.set()
-        self.drained = asyncio.Event()
-        self.drained.set()
+        self._writer = threading.Thread(target=self._write, daemon=True)
 
     def start(self, on_line: OnLine, on_long_line: OnLine) -> None:
         """Begin to read.
@@ -52,51 +49,50 @@ class StdioTransport:
             on_long_line: Called with the head of a line over `max_line`, which is skipped.
         """
         self._on_line, self._on_long_line = on_line, on_long_line
-        for work in (self._read, self._write, self._watch):
-            threading.Thread(target=self._work, args=[work], daemon=True).start()
+        self._writer.start()
+        for work in (self._read, self._watch):
+            threading.Thread(target=work, daemon=True).start()
 
     def stop(self) -> None:
         """Read no more; what waits to be written may still go out."""
         self._ended = True
 
-    def close(self) -> None:
-        """Let go of both descriptors, which stay open."""
-        self.stop()
+    async def close(self, timeout_s: float) -> None:
+        """Let go of both descriptors, which stay open, once all is written, but in time."""
         self._outgoing.put(None)
+        await asyncio.to_thread(self._writer.join, timeout_s)
 
     def send(self, line: bytes) -> None:
         """Write a line, as soon as the other side reads."""
         self._waiting += len(line)
-        self.drained.clear()
         if self._waiting > _HIGH_WATER:
             self._may_read.clear()
         self._outgoing.put(line)
 
     # -- threads
 
-    def _work(self, work: Callable[[], None]) -> None:
+    def _tell(self, callback: Callable[..., None], *arguments: Any) -> None:
         # The loop may be closed while a thread waits.
         with contextlib.suppress(RuntimeError):
-            work()
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _read(self) -> None:
         # The end of input ends a line, too.
         with contextlib.suppress(OSError), open(self._source, "rb", buffering=_READ, closefd=False) as source:
             while self._may_read.wait() and (line := source.readline(self._max_line + 1)):
                 is_long = len(line.removesuffix(b"\n")) > self._max_line
-                self._loop.call_soon_threadsafe(self._take, line, is_long)
+                self._tell(self._take, line, is_long)
                 while is_long and line and not line.endswith(b"\n"):
                     line = source.readline(_READ)
-        self._loop.call_soon_threadsafe(self._end)
+        self._tell(self._end)
 
     def _write(self) -> None:
-        while (line := self._outgoing.get()) is not None:
-            try:
+        try:
+            while (line := self._outgoing.get()) is not None:
                 write_whole(self._sink, line)
-            except OSError:
-                self._loop.call_soon_threadsafe(self._lose_sink)
-                return
-            self._loop.call_soon_threadsafe(self._count_written, len(line))
+                self._tell(self._count_written, len(line))
+        except OSError:
+            self._tell(self._lose_sink)
 
     def _watch(self) -> None:
         """Wait until nobody can read any more, where a system can tell."""
@@ -104,18 +100,16 @@ class StdioTransport:
             sink = select.poll()
             sink.register(self._sink, 0)
             if any(event & (select.POLLERR | select.POLLHUP) for _, event in sink.poll()):
-                self._loop.call_soon_threadsafe(self._lose_sink)
+                self._tell(self._lose_sink)
 
     # -- the event loop
 
     def _count_written(self, count: int) -> None:
         self._waiting -= count
         if self._waiting == 0:
-            self.drained.set()
             self._may_read.set()
 
     def _lose_sink(self) -> None:
-        self.drained.set()
         self._may_read.set()
         self._end()
 
