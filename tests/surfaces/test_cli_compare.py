@@ -271,7 +271,7 @@ def test_interrupted_it_counts_what_was_cut_off_in_flight(desk: Desk) -> None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-        assert f"this call took {server.stats()['requests']} calls" in err
+        assert f"this command made {server.stats()['requests']} calls" in err
         assert server.stats()["abandoned"] > 0
 
 
@@ -306,7 +306,7 @@ def test_no_run_is_begun_once_the_money_is_spent(desk: Desk) -> None:
     command = (desk.dataset(SUMS), *ADDING, "--model", f"scripted:{desk.dataset(lines, 'script.jsonl')}")
     done = desk.run("compare", *command, "--parallel", "1", "--total-usd", "0.05")
     assert done.returncode == 7
-    assert "2 of 6 runs are there" in done.stderr
+    assert "2 of 6 runs done" in done.stderr
     document = desk.compare(*command, "--parallel", "1")
     assert (document["complete"], document["runs"]["reused"]) == (True, 2)
     assert document["strategies"][0]["usd"] == pytest.approx(0.03)
@@ -368,7 +368,7 @@ def test_where_the_money_does_not_reach_for_the_verdict_the_run_is_not_counted_a
     command = (desk.dataset(SUMS[:1]), *ADDING, "--model", script, "--judge", "model")
     done = desk.run("compare", *command, "--total-usd", "0.02")
     assert done.returncode == 7
-    assert "0 of 1 runs are there" in done.stderr
+    assert "0 of 1 runs done" in done.stderr
     assert desk.compare(*command)["complete"] is True
 
 

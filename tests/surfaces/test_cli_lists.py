@@ -53,7 +53,7 @@ def test_a_session_of_a_run_has_the_outcome_of_the_run(shell: Shell) -> None:
 def test_a_model_is_a_filter_of_runs(shell: Shell) -> None:
     assert len(shell.json("runs", "list", "--model", "offline")["runs"]) == 1
     done = shell.run("runs", "list", "--model", "openai:other")
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (0, "", "no such runs")
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (0, "", "no runs found")
 
 
 @pytest.mark.parametrize("since", ["yesterday", "7", "12 h", "0001-01-01T00:00+23:59"])

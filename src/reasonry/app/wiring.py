@@ -150,7 +150,7 @@ class App(UseCases):
             problem = "\n".join(map(str, claims))
         if request.session is None:
             if problem is None:
-                raise UsageError("problem is missing; say what is to be solved", field="problem")
+                raise UsageError("problem is missing; give the problem to solve", field="problem")
             return problem, None
         sessions = self.sessions()
         session_id = await sessions.session_id(request.session)

@@ -147,7 +147,9 @@ class Ledger(Struct, frozen=True):
         """Set the estimate aside, or say which limit forbids the call."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls > calls:
-            return Refusal("max_calls", f"the limit of {calls} calls is reached", wait=False)
+            return Refusal(
+                "max_calls", f"the limit of {calls} call{'s' * (calls != 1)} is reached", wait=False
+            )
         for reason, limit, unit, count in self._limits():
             spent = count(self.spent)
             if spent >= limit:

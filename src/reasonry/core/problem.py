@@ -36,7 +36,7 @@ def check_problem(problem: object) -> None:
         raise UsageError(f"the problem must be text, got {type(problem).__name__}")
     asked = without_quoted(problem)
     if not asked.strip():
-        raise UsageError("the problem is empty; say what is to be solved")
+        raise UsageError("the problem is empty; give the problem to solve")
     for text, name, limit in (
         (asked, "problem", MAX_PROBLEM_CHARS),
         (problem[len(asked) :], "text quoted below the problem", MAX_QUOTED_CHARS),

@@ -65,7 +65,7 @@ class _ShapeError(Exception):
 
 def _shape(waiting: Sequence[str]) -> str:
     if not waiting:
-        return SHAPE
+        return f"no question waits for an answer; {SHAPE}"
     example = ", ".join(f'"{effect_id}": ANSWER' for effect_id in waiting[:_SHOWN])
     return f"{SHAPE}. Here: {{{example}{', …' if len(waiting) > _SHOWN else ''}}}"
 

@@ -637,7 +637,7 @@ def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
     elif isinstance(entry, Stopped) or entry.paused is None:
         return
     elif entry.paused and run.participants.model == CALLER:
-        why = "stands still by itself until its caller answers"
+        why = "already waits for answers from its caller"
     elif entry.paused == run.paused:
         why = "is paused already" if run.paused else "is not paused"
     if why:

@@ -239,7 +239,7 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     if guessed:
         yield (
             f"{guessed:,} of the {run.usage.tokens:,} tokens are estimates from the length of prompts and replies: "
-            "the model's provider reported no usage, or an impossible one"
+            "for some calls the provider reported no usage, or an impossible one"
         )
 
 

@@ -34,9 +34,9 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None: the line that fits. Empty: the main line, in a transcript; calls fill the argument so and mean none."""
     needs_more_thoughts: bool = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
-    stage: Annotated[str | list[str] | None, Meta(description="Its stage, or a path")] = None
+    stage: Annotated[str | list[str] | None, Meta(description="Stage, or a path")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
-    merge_branch: Annotated[str | None, Meta(description="Branch it takes in")] = None
+    merge_branch: Annotated[str | None, Meta(description="Branch to merge")] = None
     history: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_INT)] | None, Meta(description="Thoughts to show")
     ] = None

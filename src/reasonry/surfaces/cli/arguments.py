@@ -88,7 +88,7 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     text = tokens[0].value.strip()
     if not _WHOLE.fullmatch(text):
         shown = text if len(text) <= 40 else f"{text[:39]}…"
-        raise ValueError(f"it takes a whole number of at most 19 digits, not {shown!r}")
+        raise ValueError(f"it takes a whole number of at most 19 digits, not {shown!r}.")
     return int(text.partition(".")[0])
 
 

@@ -57,8 +57,8 @@ def refute_(
 ) -> int:
     """Start a run whose questions ask fresh readers to refute a session's thoughts, a plan or claims.
 
-    Put each question to someone who has not seen the others: a sub-agent, another model, a colleague. Each claim ends
-    confirmed, refuted or undecided, with the place and the reason. The next thought of the session tells of it.
+    Put each question to a reader that has not seen the others: a sub-agent, another model, a colleague. Each claim ends
+    confirmed, refuted or undecided, with the place and the reason. The next thought of the session reports the result.
     """
     request = settings.request(read_problem(plan), REFUTER, (), session)
     request = replace(request, options={"claims": list(claim)} if claim else {})

@@ -31,12 +31,12 @@ COMMANDS: Mapping[str, str] = {
     "serve": "Serve the page, the API and MCP over HTTP.",
     "submit": "Queue a file of problems for workers or a server.",
     "worker": "Run a worker on a store in PostgreSQL.",
-    "runs": "List, show, compare, pause, resume, limit, fork, replay, cancel, delete and count runs.",
+    "runs": "List, show, start, pause, resume, fork, compare and delete runs.",
     "runs list": "List runs, newest first.",
     "runs show": "Show one run: its path, questions, events and result.",
     "runs resume": "Resume a run after a crash, a cancellation, a limit or a failure.",
     "runs fork": "Start a run from a point in another one.",
-    "runs replay": "Walk a run again without a model and compare.",
+    "runs replay": "Replay a run without a model, and check that it gives the same result.",
     "runs cancel": "End a run; it can be resumed.",
     "runs delete": "Delete a run that has ended, and its session, for good.",
     "runs stats": "Show how the replies of the latest runs were read, by model and strategy.",
@@ -108,7 +108,7 @@ def read_examples() -> dict[str, str]:
 def _command_line() -> App:
     app = App(
         name="reasonry",
-        help="Reasoning strategies of the literature as durable, inspectable state machines.",
+        help="Run published reasoning strategies within hard budgets, resume runs, and see why an answer is given.",
         help_flags=["--help", "-h"],
         # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
         default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
@@ -166,7 +166,7 @@ def _usage_error(error: CycloptsError) -> UsageError:
         name = (error.token.keyword or (error.argument.name if error.argument else "")).lstrip("-")
         return not_a_choice(name.replace("-", "_"), error.token.value, get_args(error.target_type))
     unused = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-    fault = f"unexpected argument: {' '.join(unused)[:100]}." if unused else str(error)
+    fault = f"unexpected argument: {' '.join(unused)[:100]}; quote texts." if unused else str(error)
     command = list(error.command_chain or ())
     _, apps, _ = app.parse_commands(command)
     usage = str(format_usage(app, command, execution_path=apps)).strip()

@@ -52,20 +52,20 @@ def compare(
     Args:
         file: One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
         dataset: In place of a file: NAME:SIZE of `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
-        seed: Of the data set; another one makes other problems.
-        level: Of the data set: 1, the easiest, to 3.
+        seed: Seed of the data set; another seed makes other problems.
+        level: Level of the data set, from 1, the easiest, to 3.
         strategies: Names with commas between them, options and a strategy inside in parentheses, such as
             best_of_n(react, n=5); auto is one. Default: those that suit the data set.
         judge: exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge
             model). Default: that of the data set; of a file, exact.
-        limit: Only the first so many problems.
+        limit: Number of problems to take, from the first.
         parallel: Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is
             named.
-        series: A name for this series; another name runs everything again.
+        series: A name for this series; a new name runs everything again.
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
-        total_usd: Start no more runs once this command has spent so much.
+        total_usd: Start no more runs once this command has spent this many dollars.
         html: Write the table with plots to this file, as one page that loads nothing.
-        yes: Do not ask before it costs money.
+        yes: Do not ask before spending money.
     """
     if html is not None:
         check_writable(html)
@@ -119,7 +119,7 @@ def compare(
 
 def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> ProblemSet:
     if (file is None) == (dataset is None):
-        message = "compare takes a file of problems or --dataset NAME:SIZE, and not both"
+        message = "name a file of problems or --dataset NAME:SIZE, not both"
         raise UsageError(message, option="dataset")
     if dataset is not None:
         return open_dataset(dataset, seed, level)
@@ -136,7 +136,7 @@ def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator
     if runs:
         costs = "at an unknown price" if taken.usd is None else f"about ${taken.usd:.2f}"
         rough = f"about {taken.calls:,} calls and {taken.tokens:,} tokens"
-        yield f"{present.count_of(runs, 'run')} to go: {rough}, {'for nothing' if taken.usd == 0 else costs}"
+        yield f"{present.count_of(runs, 'run')} to go: {rough}, {'at no cost' if taken.usd == 0 else costs}"
         yield f"`reasonry serve --open` shows the table as it fills, at #/comparisons/{comparison.id}"
 
 
@@ -167,14 +167,14 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
     rows, runs, spent = standings(report.trials, report.strategies), whole["runs"], report.spent
     print_table(_COLUMNS, rows)
     cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
-    there = f"{runs['there']} of {runs['wanted']} runs are there, {runs['reused']} taken from the store"
-    usd = f", ${spent.usd:.4f}" if spent.usd else ""
+    there = f"{runs['there']} of {runs['wanted']} runs done, {runs['reused']} of them reused"
+    took = present.count_of(spent.calls, "call") + (f", ${spent.usd:.4f}" if spent.usd else "")
     rest = "" if report.complete else "; the same command continues from here"
     notes = (
         f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate "
         f"and takes no more {cost}, or is as accurate and takes fewer.",
         *whole["findings"],
-        f"{there}; this call took {spent.calls} calls{usd}{rest}{f'; report: {html}' if html else ''}",
+        f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
     )
     print_note(*notes)
 

@@ -41,7 +41,7 @@ class _Part(NamedTuple):
 def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
     """Check the installation, the store, the models, the sandboxes and the agents, each fault with its remedy.
 
-    In each agent that has Reasonry, its server is started as that agent does. The exit code is 0 only if the store can
+    It starts the server of each agent that has Reasonry, as that agent does. The exit code is 0 only if the store can
     be used and each entry works.
 
     Args:

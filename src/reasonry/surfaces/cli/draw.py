@@ -289,7 +289,7 @@ def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
     if thought.get("revises_thought"):
         text.append(f"↺ revises {thought['revises_thought']} ", "yellow")
     if thought.get("merge_branch"):
-        text.append(f"⇠ takes in {clip(thought['merge_branch'], 30)} ", "magenta")
+        text.append(f"⇠ merges {clip(thought['merge_branch'], 30)} ", "magenta")
     yield indent, f"{thought['thought_number']:>3} ", text.append(inert(thought["thought"]))
     scored = {name: thought[name] for name in ("score",) if name in thought}
     for name, value in {**scored, **thought.get("data", {})}.items():

@@ -79,7 +79,7 @@ def list_(
         rows = await app.store.runs(**named, **filters.read(app))
         return {"runs": await app.heads(rows), "next": rows[-1].run_id if len(rows) == limit else None}
 
-    return common.show_page(work, "runs", _COLUMNS, none="no such runs")
+    return common.show_page(work, "runs", _COLUMNS, none="no runs found")
 
 
 def _answer_or_end(row: RunHead) -> str:
@@ -182,6 +182,8 @@ def resume_(
         async with app.engine.open(own) as opened:
             if not silent:
                 _note_reopening(opened.result)
+            if opened.result.outcome in ("solved", "answered"):
+                return opened.result, False
             with watching(silent, full=shown.full) as watch:
                 return await await_drive(app, own, app.go_on(opened, participants, limit, watch))
 
@@ -250,7 +252,8 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
         None: "the run has not ended; it can be resumed",
     }[replay["identical"]]
     events = present.count_of(replay["events"], "event")
-    common.show(document, f"replayed {events}: {verdict}: {document['answer']}")
+    answer = f": {document['answer']}" if document["answer"] else ""
+    common.show(document, f"replayed {events}: {verdict}{answer}")
     return 1 if replay["identical"] is False else 0
 
 
@@ -305,7 +308,7 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
         confirmed = confirm(f"Delete run {run_id} ({about}) and its session?")
         if confirmed is None:
-            message = "this deletes for good, and there is nobody to ask; --yes does it unasked"
+            message = "no terminal to confirm the deletion; --yes deletes without asking"
             raise UsageError(message, option="yes")
         if not confirmed:
             print_note("nothing was deleted")

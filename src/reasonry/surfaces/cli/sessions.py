@@ -194,20 +194,19 @@ class ThinkingOptions:
     """The arguments of the thinking tool besides the thought, as text that the tool reads.
 
     Args:
-        thought_number: Number of this thought; none: the next one of its line.
-        total_thoughts: Present estimate of the thoughts needed; none: the one before, at least one more than the
-            number.
-        session_id: Session to continue: its id, the beginning of it, or last; none: the one in use in this directory.
+        thought_number: Number of this thought. Default: the next number of its line.
+        total_thoughts: Estimate of the thoughts needed. Default: the last estimate, raised if the thoughts exceed it.
+        session_id: Session to continue: its id, the start of it, or last. Default: the session in use in this folder.
         strategy: Strategy of a new session.
-        stage: Its stage, or a path, with commas between.
+        stage: Stage, or a path of stages with commas between.
         data: The stage's fields, as a JSON object.
-        branch_id: Branch it is on; main: the main line.
-        branch_from_thought: Number of the thought it branches from.
-        merge_branch: Branch it takes in.
-        revises_thought: Number of the thought it revises.
-        needs_more_thoughts: It was the last one, but more are needed.
+        branch_id: Branch of the thought; main: the main line.
+        branch_from_thought: Number of the thought that the branch starts from.
+        merge_branch: Branch to merge.
+        revises_thought: Number of the thought that this thought revises.
+        needs_more_thoughts: The estimate is reached, but more thoughts are needed.
         clear_session: Archive the session, start over.
-        history: How many of the latest thoughts to show.
+        history: Number of the latest thoughts to show.
     """
 
     thought_number: Annotated[str | None, Parameter(name="--number")] = None
@@ -237,7 +236,7 @@ def think(
 ) -> int:
     """Record a thought and say where the session stands.
 
-    Without --session it continues the session that was last used in this directory, if that session has not ended and
+    Without --session it continues the session that was last used in this folder, if that session has not ended and
     is still active, and says so; otherwise it starts one.
 
     Args:

@@ -131,7 +131,7 @@ def submit(
         rows = [await _persist(partial(app.store.run, run_id)) for run_id in lines]
         over = sum(row.status != "active" for row in rows)
         runs = present.count_of(len(rows), "run")
-        print_note(f"{runs}, {over} of them over before; after Ctrl-C, the same command continues")
+        print_note(f"{runs}, {over} of them ended before; after Ctrl-C, the same command continues")
         if over < len(rows):
             await _persist(lambda: note_who_drives(app, here=True))
         counts, shown = Counter[str](), time.monotonic()

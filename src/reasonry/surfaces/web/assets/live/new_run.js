@@ -29,7 +29,7 @@ export function mountNewRun(main, { query, onNavigate }) {
 
   const problem = element("textarea", { id: "problem", required: true, rows: 5, maxlength: 200_000, spellcheck: "true" });
   problem.value = wish.problem ?? "";
-  const strategy = element("select", { id: "strategy" }, element("option", { value: "auto" }, "Chosen by the problem"));
+  const strategy = element("select", { id: "strategy" }, element("option", { value: "auto" }, "Chosen for the problem"));
   const about = element("p", { class: "quiet", id: "about" }, "Looks at the problem and takes the strategy that suits it.");
   strategy.setAttribute("aria-describedby", "about");
   const model = element("select", { id: "model" });
