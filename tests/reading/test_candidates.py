@@ -151,6 +151,7 @@ def test_whatever_is_replied_with_scores_nothing_is_raised(data: Any) -> None:
         ("1. 8 - 2 = 6 (left: 4 6) – score 0.98", [("8 - 2 = 6 (left: 4 6)", 0.98)]),
         ('{"thoughts": [{"thought": "4 * 6 = 24 (left: 24) - 1"}]}', [("4 * 6 = 24 (left: 24)", 1.0)]),
         ('{"thought": "4 * 6 = 24", "score": 1}', [("4 * 6 = 24", 1.0)]),
+        ('{"thoughts": [{"thought": "6 * 6 = 36", "score": 0}]}', [("6 * 6 = 36", 0.0)]),
         # Each of these numbers may belong to the step.
         ("1. (10 - 4) - 1", [("(10 - 4) - 1", None)]),
         ("1. 10 - 9.5 = 0.5, left: 0.5", [("10 - 9.5 = 0.5, left: 0.5", None)]),

@@ -131,8 +131,9 @@ def _scored_in(value: Any) -> list[ScoredThought]:
     found: list[ScoredThought] = []
     for entry in entries if isinstance(entries, list) else [entries]:
         for text in filter(None, map(str.strip, read_texts([_without_score(entry)]))):
-            scored = isinstance(entry, Mapping) and any(_score_of(entry))
-            found.append(ScoredThought(text, read_score(entry)) if scored else _split_score(text))
+            written = _score_of(entry) if isinstance(entry, Mapping) else []
+            is_scored = written not in ([], [None])
+            found.append(ScoredThought(text, read_score(entry)) if is_scored else _split_score(text))
     beside = value.get("scores") if isinstance(value, dict) and entries is not value else None
     scores = _by_id(_scores_in(beside), [(each.thought, each.thought) for each in found])
     return (
