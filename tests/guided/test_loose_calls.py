@@ -121,6 +121,9 @@ async def test_a_gap_in_the_numbers_is_noticed_and_so_is_a_number_that_comes_aga
     assert reasons(await at.think(7, session_id=sid, is_revision=True)) == []
     assert reasons(await at.think(3, session_id=sid)) == []
     assert reasons(await at.think(1, session_id=sid, branch_from_thought=2, branch_id="b")) == []
+    left = {"session_id": sid, "branch_from_thought": 2}
+    assert reasons(await at.think(3, **left, branch_id="c")) == []
+    assert reasons(await at.think(2, **left, branch_id="d")) == ["number_repeated"]
 
 
 async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: Desk) -> None:

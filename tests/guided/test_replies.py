@@ -99,10 +99,10 @@ async def test_a_stage_named_later_is_taken_and_shown_from_then_on(at: Desk) -> 
 
 async def test_guidance_comes_with_the_offer_and_required_fields_on_entering(at: Desk) -> None:
     react = {stage.name: stage.guidance for stage in STRATEGIES["react"].stages}
-    first = await at.think(4, strategy="react")
+    first = await at.think(1, total_thoughts=6, strategy="react")
     assert first == {
-        "thought_number": 4,
-        "total_thoughts": 4,
+        "thought_number": 1,
+        "total_thoughts": 6,
         "next_thought_needed": True,
         "branches": [],
         "thought_history_length": 1,
@@ -113,7 +113,7 @@ async def test_guidance_comes_with_the_offer_and_required_fields_on_entering(at:
         "guidance": react["problem_reception"],
     }
     at_once = {"session_id": first["session_id"], "stage": "initial_reasoning"}
-    moved, stayed = await at.think(5, **at_once), await at.think(6, **at_once)
+    moved, stayed = await at.think(2, **at_once), await at.think(3, **at_once)
     told = {"guidance": react["action_planning"], "requires": {"action": "text"}}
     assert moved["next_stages"] == [{"name": "action_planning", **told}]
     assert stayed["next_stages"] == [{"name": "action_planning"}]

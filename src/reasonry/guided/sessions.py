@@ -164,9 +164,13 @@ class Sessions:
                 raise
             more = f" This call would begin a new session. {list_unfinished(here)}"
             raise type(error)(error.message + more, code=error.code, **error.details) from None
-        if here:
-            message = f"Thought {call.thought_number} began a new session. {list_unfinished(here)}"
-            taken.notices.append(Notice("unfinished_sessions", message))
+        if turn.is_lost:
+            reason = "unfinished_sessions" if here else "session_begun"
+            others = (
+                list_unfinished(here) if here else "To continue another, pass the session id of its reply."
+            )
+            message = f"Thought {call.thought_number} began a new session. {others}"
+            taken.notices.append(Notice(reason, message))
         if turn.exact and call.session_id not in (None, turn.session_id):
             message = "This tool thinks in one session of its own, whatever session a call names."
             taken.notices.append(Notice("bound", message, call.session_id))

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..core.fields import check_fields, find_field, read_data
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
-from ..reading.arguments import plain_json, show_value
+from ..reading.arguments import not_a_choice, plain_json, show_value, unknown_arguments
 from ..reading.json_in_text import json_value
 from ..reading.names import find_name
 from ..records import SessionView
@@ -247,7 +247,7 @@ def settle_fields(
         max_chars: How long `data` may be, as JSON.
 
     Returns:
-        The call, and the names of the arguments that are no fields.
+        The call, and a sentence for each argument that was not kept.
 
     Raises:
         UsageError: A field is no plain JSON data, or `data` is a bare value and not one field can be meant.
@@ -259,18 +259,23 @@ def settle_fields(
     stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
     fields = _fields_of(stages if names else strategy.stages)
     data = _by_stage(call.data or {}, stages)
-    unknown: list[str] = []
+    unknown, faults = list[str](), list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_THOUGHT) or _field_meant(name, value, fields, is_named=bool(names))
         if field is None:
             unknown.append(name)
+        elif field.name == "evidence" and find_name(str(value), EVIDENCE) is None:
+            faults.append(f"{not_a_choice('evidence', str(value), EVIDENCE).message} It was not kept.")
         else:
             data.setdefault(field.name, value)
     data = read_data(data, [*fields, *_OF_ANY_THOUGHT])
     if others:
         data = plain_json("data", data, max_chars)
     stage = names if isinstance(call.stage, list) else names[0] if names else None
-    return replace(call, stage=stage, data=data if data or call.data is not None else None), unknown
+    known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
+    for sentence in unknown_arguments("sequentialthinking", unknown, known):
+        faults.append(f"{sentence} It was not kept; a stage's fields go into data.")
+    return replace(call, stage=stage, data=data if data or call.data is not None else None), faults
 
 
 def _by_stage(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:

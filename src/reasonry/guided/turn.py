@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
-from ..reading.arguments import unknown_arguments
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .findings import before_the_end, consequences, false_claims, keep, left_open
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
@@ -94,7 +93,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
                 return SessionChange(value=self._keep_once(choice, choice.session, kept))
             strategy = self._strategy_of(row, head)
-        call, unknown = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
+        call, dropped = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
         placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=self.mark)
         asks = ends_soon(strategy, head, placed)
         verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
@@ -113,7 +112,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
         )
         taken = Taken(strategy, after, thought, placed, head, choice, [*choice.notices])
-        taken.notices += [*call_notices(taken, call, unknown, view), *placed_notices(taken)]
+        taken.notices += [*call_notices(taken, call, dropped, view), *placed_notices(taken)]
         self._complete(taken, view, asks=asks)
         elsewhere = choice.session is not None and row.session_id != self.target
         return SessionChange(
@@ -258,23 +257,22 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
 
 
 def call_notices(
-    taken: Taken, call: ThinkingCall, unknown: Sequence[str], view: SessionView
+    taken: Taken, call: ThinkingCall, dropped: Sequence[str], view: SessionView
 ) -> Iterator[Notice]:
     """Yield what a thinker is told of a thought that was taken, though something may not be as it was meant.
 
     Args:
-        unknown: The arguments of which nothing was made.
+        dropped: A sentence for each argument that was not kept.
     """
     number, head, branch = call.thought_number, taken.earlier, taken.placed.branch
     if not call.thought.strip() and not call.data:
         yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
-    if unknown:
-        known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
-        for sentence in unknown_arguments("sequentialthinking", unknown, known):
-            yield Notice("unknown_argument", f"{sentence} It was not kept; a stage's fields go into data.")
+    for sentence in dropped:
+        yield Notice("unknown_argument", sentence)
     if not head.thoughts:
         return
-    latest = (head.branches.get(branch, head.main) if branch else head.main).number
+    line = head.main if branch is None else head.branches.get(branch)
+    latest = taken.placed.record.branch_from_thought or 0 if line is None else line.number
     if number == latest and not call.is_revision and call.revises_thought is None:
         message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
         yield Notice("number_repeated", message)

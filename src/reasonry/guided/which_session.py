@@ -194,9 +194,9 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it names no session and continues thoughts of which its caller's new connection knows nothing."""
-        is_new = self.thinker is not None and not self.thinker.ids and self.session_id is None
-        return is_new and self.call.thought_number > 1 and not self.call.clear_session
+        """Whether it names no session and continues thoughts, and no session is known that it may mean."""
+        knows = self.session_id is not None or (self.thinker is not None and self.thinker.ids)
+        return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
     def which_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
         """Return the session that the call means.

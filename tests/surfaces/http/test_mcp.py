@@ -68,6 +68,11 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
         assert first["sessionId"] != other["sessionId"], "no call is bound to the session of another"
         second = await client.call_tool("sequentialthinking", {**thought(2), "sessionId": first["sessionId"]})
         assert second.structured_content["thoughtHistoryLength"] == 2
+        lost = (await client.call_tool("sequentialthinking", thought(3))).structured_content
+        (notice,) = lost["notices"]
+        assert first["sessionId"] in notice["message"], (
+            "a thought without its session is told where it may belong"
+        )
         wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
         assert wrong.is_error
         assert wrong.structured_content["error"]["code"] == "invalid_request"
@@ -121,6 +126,8 @@ async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Servin
         ).structured_content
         assert taken["sessionId"] != mine
         assert taken["thoughtHistoryLength"] == 1
+        lost = (await ben.call_tool("sequentialthinking", thought(2))).structured_content
+        assert mine not in str(lost["notices"])
         assert mine not in [r.name for r in (await ben.list_resources()).resources]
         own = (await ana.call_tool("sessions", {"action": "get", "session_id": mine})).structured_content
         assert len(own["thoughts"]) == 1

@@ -73,6 +73,7 @@ FREE = [
     Mistake("an empty thought", change(thought=""), notice="empty_thought"),
     Mistake("an argument there is not", change(mood=0.9), notice="unknown_argument"),
     Mistake("how sure it is", change(confidence="90%", evidence="Assumed")),
+    Mistake("a word that is no evidence", change(evidence="guess"), notice="unknown_argument"),
     Mistake("a misspelled argument", change(isRevison=True), notice="unknown_argument"),
     Mistake("a revision in words", change(isRevision="true", revisesThought="thought 2")),
     Mistake("a revision of nothing in particular", change(isRevision=True)),
