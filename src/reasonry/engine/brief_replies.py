@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from ..core.effects import Ask
@@ -116,20 +117,28 @@ def _reference(text: str) -> str:
 
 def _schema_text(pending: Pending) -> str:
     assert isinstance(pending.effect, Ask)
-    return json.dumps(_without_annotations(pending.effect.form or {"type": "string"}), ensure_ascii=False)
+    return json.dumps(_compact(pending.effect.form or {"type": "string"}), ensure_ascii=False)
 
 
-def _without_annotations(schema: Any) -> Any:
-    """Return a schema without what only explains it; the prompt says that too."""
+def _compact(schema: Any) -> Any:
+    """Return a schema without what only explains it, which the prompt does too; a choice of plain types is one list."""
     if isinstance(schema, list):
-        return [_without_annotations(part) for part in schema]
+        return [_compact(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {name: part for name, part in schema.items() if name not in _ANNOTATIONS}
-    if isinstance(schema.get("properties"), dict):
-        kept["properties"] = {name: _without_annotations(part) for name, part in schema["properties"].items()}
-    rest = kept.keys() - {"properties", "enum", "const"}
-    return kept | {name: _without_annotations(kept[name]) for name in rest}
+    kept = {
+        name: part if name in ("enum", "const") else _compact(part)
+        for name, part in schema.items()
+        # A property may have the name of an annotation.
+        if name not in _ANNOTATIONS or (part and isinstance(part, dict))
+    }
+    forms = kept.get("anyOf", [{}])
+    if all(form.keys() == {"type"} for form in forms):
+        types = [
+            form["type"] if isinstance(form["type"], list) else [form["type"]] for form in kept.pop("anyOf")
+        ]
+        kept["type"] = [*dict.fromkeys(chain(*types))]
+    return kept
 
 
 def _advice(equal: Sequence[Pending]) -> str:
