@@ -209,6 +209,7 @@ def test_a_closing_phrase_goes_where_all_of_a_sentence_is_one(closing: str) -> N
         ("Work it out. So the film ends at 22:05.", "A film starts at 19:50. When does it end?",
          "the film ends at 22:05."),
         ("8 * 9 = 72 seats in total. Since 7 are empty, 72 - 7 = 65 are taken.", "How many?", "65 are taken"),
+        ("17 + 17 + 17 = 51; the answer is 51.", "What is 17 times 3?", "51"),
         ("The answer is 51.\n\nSummary: We added 17 three times.", "What is 17 times 3?", "51"),
         ("4 pages a day are 28 a week.\n\nSo, a reader gets through about 1,460 pages a year.\n\nIt's worth noting "
          "that this is only an estimate. Holidays change it.", "How many pages does a reader read in a year?",

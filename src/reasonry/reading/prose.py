@@ -70,7 +70,7 @@ _ANNOUNCED: Final = lazy_pattern(
     r"(?:(?P<line>^[ \t]*(?P<mark>#{1,6}[ \t]+)?"
     r"[>*_•\- \t\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]{0,40}(?:\d+[.)]\s*)?)"
     r"|(?P<lead>^(?=[^\n]*[:：][*_ \t]*$)[^\n.:]{1,80}?\b)"
-    rf"|(?<=[.!?:。])[ \t]*|(?=\b{SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
+    rf"|(?<=[.!?:;。])[ \t]*|(?=\b{SO}\b)|,\s+(?=the (?:{_FINAL}\s)?answer))"
     rf"[*_#>-]{{0,8}}(?:{SO}[,:，]?\s*)*(?P<the>(?:the|my|our|die|das|la|les?|el|il|a|o)\s+)?(?P<final>(?:{_FINAL}[\s_]*)*)"
     rf"(?:(?P<word>{_ANSWER}|(?:(?<=nal\s)|(?<=[sv]ed\s))version)|{_RESULT})"
     rf"(?:\s+(?:finale?|corre(?:cta?|ta)))?[*_]*(?:[ \t]*\([^)\n]{{0,40}}\))?"
