@@ -61,7 +61,7 @@ def judge_question(
     """
     labels = [chr(ord("A") + place) if len(shown) <= 26 else str(place + 1) for place in range(len(shown))]
     written = [
-        f"Candidate {label}:\n{cut(texts[number], SHOWN_CHARS)}"
+        f"Candidate {label}:\n\n{cut(texts[number], SHOWN_CHARS)}"
         for label, number in zip(labels, shown, strict=True)
     ]
     rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
