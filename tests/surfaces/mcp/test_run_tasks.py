@@ -19,7 +19,7 @@ from tests.forked import ForkedProcess
 from tests.strategies.analysing import USUAL, plan, scores
 from tests.surfaces.http.serving import script_model, serve_in_thread
 
-from .raw import Raw
+from .raw import Raw, document
 from .task_frames import CAPABILITIES, DETAILED, PUZZLE, TaskClient, local_client, web_client
 
 pytestmark = pytest.mark.anyio
@@ -85,7 +85,7 @@ async def test_solve_is_a_task_that_comes_to_the_result_of_the_call(transport: s
         assert {name: came[name] for name in same} == {name: called[name] for name in same} | {
             "termination": came["termination"]
         }
-        assert json.loads(done["result"]["content"][0]["text"]) == came
+        assert document(done) == came
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

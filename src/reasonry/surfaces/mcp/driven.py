@@ -32,7 +32,7 @@ from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...engine.result import Result
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
-from .run_tasks import RunTasks
+from .run_tasks import RunTasks, without_search
 from .tools import CallContext, Document, McpTool, Report
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def run_tools(work: RunWork) -> list[McpTool]:
         output_schema=_SOLVE_OUTPUT,
         annotations={**_RUNS, "openWorldHint": True},
         call=lambda arguments, context: _solve(work, solve_schema, arguments, context),
+        shorten=without_search,
     )
     return [coach, solve]
 
@@ -227,8 +228,10 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
 
 
 async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
-    if isinstance(call, RefuteClaims) and not call.names_a_text() and context.thinker is not None:
-        call = structs.replace(call, session_id=context.thinker.current)
+    if isinstance(call, RefuteClaims) and not call.names_a_text():
+        call = structs.replace(call, session_id=context.thinker and context.thinker.current)
+        if call.session_id is None:
+            raise UsageError("nothing to refute: give a session_id, a problem or claims", field="session_id")
     order, performers = await app.receive(replace(call.request(), coached=True))
     document = await app.coach(brief=True).start(order, performers)
     if call.session_id is None:

@@ -37,7 +37,8 @@ from .tools import (
 NAME = "reasonry"
 INSTRUCTIONS = (
     "Think in steps with `sequentialthinking`: history is kept durably under the `sessionId` of the reply. "
-    "Name a `strategy` to be guided through its stages. Look back with `sessions`."
+    "Name a `strategy` to be guided through its stages. Look back with `sessions`. `coach` "
+    "asks you a strategy's questions, or has fresh eyes refute your thinking."
 )
 CAPABILITIES: Document = {
     "prompts": {"listChanged": False},

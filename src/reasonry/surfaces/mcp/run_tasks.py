@@ -109,6 +109,13 @@ class UserQuestion(NamedTuple):
         return {"method": "elicitation/create", "params": params}
 
 
+def without_search(document: Document) -> Document:
+    """Return what the text of a result says of a run's document."""
+    return {
+        name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
+    }
+
+
 class RunTasks:
     """The tasks of one principal.
 
@@ -215,7 +222,7 @@ class RunTasks:
         message = present.end_text(document)
         if row.status == "cancelled":
             return _task(row, "cancelled", message)
-        result = {"resultType": "complete", **tool_result(document)}
+        result = {"resultType": "complete", **tool_result(document, shown=without_search(document))}
         return {**_task(row, "completed", message), "result": result}
 
     # -- steered
