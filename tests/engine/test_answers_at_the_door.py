@@ -130,10 +130,25 @@ STEPS = {"type": "object", "properties": {"steps": {"type": "array"}, "answer": 
         ('{"steps": ["add"]}', STEPS, '{"steps": ["add"]}'),
         ({"answers": "It is 5."}, TEXT, "It is 5."),
         (["a", "b"], {"type": "array"}, '["a", "b"]'),
+        (["add", "divide"], STEPS, '["add", "divide"]'),
+        ([{"id": "#E1", "tool": "a"}, {"x": 0}], STEPS, '[{"id": "#E1", "tool": "a"}, {"x": 0}]'),
     ],
 )
 def test_the_only_question_takes_its_answer_without_its_id(given: Any, schema: Any, read: str) -> None:
     assert read_answers(given, {"e7": schema}) == [("e7", read)]
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["a", "b"], [("e1", "a"), ("e4", "b")]),
+        (["a"], [("e1", "a")]),
+        ([{"steps": []}, {"answer": "b"}], [("e1", '{"steps": []}'), ("e4", '{"answer": "b"}')]),
+        ([{"e4": "b"}], [("e4", "b")]),
+    ],
+)
+def test_equal_questions_that_wait_alone_take_the_list_of_their_answers(given: Any, read: Any) -> None:
+    assert read_answers(given, {"e1,e4": STEPS}) == read
 
 
 @pytest.mark.parametrize(

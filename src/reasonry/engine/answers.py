@@ -29,8 +29,8 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
     Args:
         raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. The id of a
             question that is asked several times, see `joined_id`, takes the list of its answers, or one of them. Where
-            a single question waits, its answer will do too.
-        waiting: The schema of the answer to each question that waits, by id.
+            a single question waits, its answer will do too; where equal ones wait, the list of theirs.
+        waiting: The schema of the answer to each question that waits, by id; equal questions are one.
 
     Raises:
         UsageError: It is none of these, or an answer is neither text nor JSON data.
@@ -66,27 +66,40 @@ class _ShapeError(Exception):
 def _shape(waiting: Sequence[str]) -> str:
     if not waiting:
         return f"no question waits for an answer; {SHAPE}"
-    example = ", ".join(f'"{effect_id}": ANSWER' for effect_id in waiting[:_SHOWN])
+    example = ", ".join(
+        f'"{name}": {"[ANSWER, …]" if len(_split_id(name)) > 1 else "ANSWER"}' for name in waiting[:_SHOWN]
+    )
     return f"{SHAPE}. Here: {{{example}{', …' if len(waiting) > _SHOWN else ''}}}"
 
 
-def _name_answer(whole: Any, effect_id: str, schema: Mapping[str, Any]) -> Any:
+def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
     """Return what answers the only question that waits under its id, where it names no question."""
-    wants_list = schema.get("type") == "array"
-    if isinstance(whole, list | tuple) and len(whole) == 1 and not wants_list:
+    is_equal = len(_split_id(name)) > 1
+    if is_equal and not isinstance(whole, list | tuple):
+        return whole
+    takes_list = is_equal or schema.get("type") == "array"
+    if isinstance(whole, list | tuple) and len(whole) == 1 and not takes_list:
         whole = _decode(whole[0])
     if isinstance(whole, Mapping):
-        has_id = any(isinstance(name, str) and _ID.match(name) for name in whole)
-        if has_id or ("answer" in whole and not set(_ID_NAMES).isdisjoint(whole)):
+        if _names_question(whole):
             return whole
         if not schema.get("properties", {}).keys().isdisjoint(whole):
-            return {effect_id: whole}
-        return {effect_id: whole["answer"]} if set(whole) == {"answer"} else whole
+            return {name: whole}
+        return {name: whole["answer"]} if set(whole) == {"answer"} else whole
     if isinstance(whole, list | tuple):
-        is_answer = wants_list and whole and not any(isinstance(part, Mapping) for part in whole)
+        # A list without its object is read with the form, as any answer is.
+        is_answer = whole and (takes_list or "properties" in schema) and not any(map(_names_question, whole))
     else:
         is_answer = isinstance(whole, str | int | float) and str(whole).strip()
-    return {effect_id: whole} if is_answer else whole
+    return {name: whole} if is_answer else whole
+
+
+def _names_question(part: Any) -> bool:
+    if not isinstance(part, Mapping):
+        return False
+    ids = [part[name] for name in _ID_NAMES if name in part]
+    keys = [*part, *ids]
+    return bool(ids and "answer" in part) or any(isinstance(key, str) and _ID.match(key) for key in keys)
 
 
 def _entries(whole: Any) -> list[tuple[str, Any]]:

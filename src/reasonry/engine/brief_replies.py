@@ -50,6 +50,15 @@ def shown_ids(questions: Iterable[Pending]) -> frozenset[str]:
     )
 
 
+def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
+    """Return questions by the one id of those that are equal."""
+    groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
+    for pending in questions:
+        key = pending.stage, pieces_of(pending), _schema_text(pending)
+        groups.setdefault(key, []).append(pending)
+    return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
+
+
 def brief_questions(
     questions: Sequence[Pending], shown: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -58,13 +67,10 @@ def brief_questions(
     Args:
         shown: Ids of what the caller has been shown.
     """
-    groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
-    for pending in questions:
-        key = pending.stage, pieces_of(pending), _schema_text(pending)
-        groups.setdefault(key, []).append(pending)
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
-    for (stage, pieces, schema), equal in groups.items():
+    for joined, equal in equal_questions(questions).items():
+        pieces, schema = pieces_of(equal[0]), _schema_text(equal[0])
         for text in _long(pieces):
             shared.setdefault(_id(text), text)
         shared.setdefault(_id(schema), json.loads(schema))
@@ -73,8 +79,8 @@ def brief_questions(
         several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
         briefs.append(
             {
-                "id": joined_id([pending.id for pending in equal]),
-                "stage": stage,
+                "id": joined,
+                "stage": equal[0].stage,
                 "prompt": "\n\n".join([*prompt, last]),
                 "answer_schema": _reference(schema),
                 **several,

@@ -19,7 +19,7 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
 from .answers import read_answers
-from .brief_replies import HOW_TO_READ, brief_questions, brief_result, pieces_of, shown_ids
+from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of, shown_ids
 from .callers import handed_out, questions
 from .drive import OpenRun
 from .engine import Engine
@@ -78,8 +78,8 @@ class Coach(Struct, frozen=True):
             UsageError: The answers have no shape that can be read. None of them is taken.
         """
         async with self.engine.open(run_id, whole=False) as opened:
-            asks = ((pending.id, pending.effect) for pending in handed_out(opened.run))
-            forms = {name: ask.form or {"type": "string"} for name, ask in asks if isinstance(ask, Ask)}
+            waiting = equal_questions(handed_out(opened.run))
+            forms = {name: _question(equal[0])["answer_schema"] for name, equal in waiting.items()}
             events = _events(opened.run, read_answers(answers, forms))
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
             known = shown_ids(answered) if answered and not says_all else None
