@@ -9,8 +9,8 @@ from .app.wiring import App as App
 from .core.answering import (
     AnswerOptions as AnswerOptions,
     AnswerReply as AnswerReply,
+    AnswerState as AnswerState,
     FinalAnswer as FinalAnswer,
-    settle_answer as settle_answer,
 )
 from .core.bodies import (
     Answers as Answers,

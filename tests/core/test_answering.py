@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reasonry.core.answering import (
     AnswerOptions,
     AnswerReply,
+    AnswerState,
     CheckReply,
     FinalAnswer,
     read_check,
-    settle_answer,
-    verify_answer,
 )
 from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
@@ -86,12 +84,11 @@ def test_any_text_states_an_answer_or_none(text: str) -> None:
     assert stated_answer(text) is None or stated_answer(text) in text
 
 
-class Small(Struct, frozen=True):
+class Small(AnswerState, frozen=True, kw_only=True):
     """The least that an answer can be settled in."""
 
     options: AnswerOptions
     problem: str = "6 * 7"
-    final: FinalAnswer = FinalAnswer()
 
 
 QUESTION, REVIEW = Ask("And?"), Ask("Sure?")
@@ -99,8 +96,8 @@ QUESTION, REVIEW = Ask("And?"), Ask("Sure?")
 
 def settle(state: Small, *answers: Any, review: bool = True) -> tuple[list[Any], Move | Request]:
     """Settle an answer over what is answered; return what was asked, and the move or request it comes to."""
-    script = settle_answer(
-        state, lambda _: QUESTION, ("It is a product.",), review=(lambda _: REVIEW) if review else None
+    script = state.settle_answer(
+        lambda _: QUESTION, ("It is a product.",), review=(lambda _: REVIEW) if review else None
     )
     asked: list[Any] = []
     try:
@@ -122,7 +119,7 @@ def reviewed(correct: bool, correction: str | None = None) -> Reply:
 
 
 def test_an_answer_is_looked_at_by_the_verifier_first_and_then_by_its_author() -> None:
-    state = Small(AnswerOptions(verify=True))
+    state = Small(options=AnswerOptions(verify=True))
     asked, move = settle(state, answered("42"), Verified("unknown"), reviewed(True))
     assert asked == [QUESTION, Verify("6 * 7", ("It is a product.", "42"), final=True), REVIEW]
     assert isinstance(move, Move)
@@ -131,7 +128,7 @@ def test_an_answer_is_looked_at_by_the_verifier_first_and_then_by_its_author() -
 
 
 def test_nobody_is_asked_where_nobody_is_wanted() -> None:
-    asked, move = settle(Small(AnswerOptions()), answered("42"), review=False)
+    asked, move = settle(Small(options=AnswerOptions()), answered("42"), review=False)
     assert asked == [QUESTION]
     assert isinstance(move, Move)
     assert move.state.final == FinalAnswer("42")
@@ -141,7 +138,7 @@ def test_nobody_is_asked_where_nobody_is_wanted() -> None:
 @pytest.mark.parametrize("said", [None, "42"])
 def test_a_proof_settles_an_answer_and_may_write_it_down(said: str | None) -> None:
     asked, move = settle(
-        Small(AnswerOptions(verify=True)), answered("about 42"), Verified("right", answer=said)
+        Small(options=AnswerOptions(verify=True)), answered("about 42"), Verified("right", answer=said)
     )
     assert len(asked) == 2, "a proved answer is not reviewed"
     assert isinstance(move, Move)
@@ -150,13 +147,13 @@ def test_a_proof_settles_an_answer_and_may_write_it_down(said: str | None) -> No
 
 def test_an_answer_that_is_there_is_not_asked_for() -> None:
     asked, _ = settle(
-        Small(AnswerOptions(verify=True), final=FinalAnswer("42")), Verified("unknown"), review=False
+        Small(options=AnswerOptions(verify=True), final=FinalAnswer("42")), Verified("unknown"), review=False
     )
     assert [type(effect) for effect in asked] == [Verify]
 
 
 def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> None:
-    state = Small(AnswerOptions(verify=True))
+    state = Small(options=AnswerOptions(verify=True))
     _, move = settle(state, answered("41"), Verified("wrong", "Odd."))
     objection = 'The answer "41" was checked and is wrong. Odd.'
     assert isinstance(move, Move)
@@ -175,7 +172,7 @@ def test_what_is_proved_wrong_is_gone_and_its_successor_is_looked_at_anew() -> N
 
 @given(st.integers(0, 20), st.sampled_from(["", "Odd."]))
 def test_a_wrong_answer_is_repaired_as_often_as_the_options_say(repairs: int, detail: str) -> None:
-    state, rounds = Small(AnswerOptions(verify=True, max_repairs=repairs)), 0
+    state, rounds = Small(options=AnswerOptions(verify=True, max_repairs=repairs)), 0
     while True:
         _, move = settle(state, answered("41"), Verified("wrong", detail))
         assert isinstance(move, Move)
@@ -188,9 +185,9 @@ def test_a_wrong_answer_is_repaired_as_often_as_the_options_say(repairs: int, de
 def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
     final = FinalAnswer("42").apply_verdict(Failed("tool_error", "crashed"))
     assert final == FinalAnswer("42")
-    state = Small(AnswerOptions(verify=True), final=final)
-    assert next(verify_answer(state, ())).give_failures is False
-    assert next(verify_answer(state, (), give_failures=True)).give_failures is True
+    state = Small(options=AnswerOptions(verify=True), final=final)
+    assert next(state.verify_answer(())).give_failures is False
+    assert next(state.verify_answer((), give_failures=True)).give_failures is True
 
 
 @pytest.mark.parametrize(
@@ -207,7 +204,7 @@ def test_a_verifier_that_failed_has_said_nothing_where_that_is_wanted() -> None:
 def test_a_failed_review_makes_room_for_a_correction_and_the_last_correction_is_given(
     correction: str | None, repairs: int, text: str | None, verification: str
 ) -> None:
-    state = Small(AnswerOptions(max_repairs=repairs), final=FinalAnswer("42"))
+    state = Small(options=AnswerOptions(max_repairs=repairs), final=FinalAnswer("42"))
     _, move = settle(state, reviewed(False, correction))
     assert isinstance(move, Move)
     assert (move.state.final.text, move.state.final.verification) == (text, verification)
@@ -222,7 +219,7 @@ UNREADABLE = Failed("output_invalid", "no JSON object was found in it", replies=
 
 def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move:
     """Settle an answer where failures are raised at the yield, as the machine does."""
-    script = settle_answer(state, lambda _: QUESTION, (), review=lambda _: REVIEW, best=best)
+    script = state.settle_answer(lambda _: QUESTION, (), review=lambda _: REVIEW, best=best)
     try:
         next(script)
         for answer in answers:
@@ -236,21 +233,21 @@ def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move
 
 
 def test_an_answer_whose_check_cannot_be_read_is_given_and_said_to_be_unchecked() -> None:
-    move = settle_failing(Small(AnswerOptions()), answered("42"), UNREADABLE)
+    move = settle_failing(Small(options=AnswerOptions()), answered("42"), UNREADABLE)
     assert (move.to, move.failure) == ("final_response", None)
     assert (move.state.final.text, move.state.final.verification) == ("42", "unchecked")
     assert "no JSON object was found" in move.state.final.document["unchecked"]
 
 
 def test_where_the_last_question_cannot_be_read_the_best_there_is_is_given() -> None:
-    move = settle_failing(Small(AnswerOptions()), UNREADABLE, best="total = 42")
+    move = settle_failing(Small(options=AnswerOptions()), UNREADABLE, best="total = 42")
     assert (move.state.final.text, move.state.final.verification) == ("total = 42", "unchecked")
     with pytest.raises(EffectFailed):
-        settle_failing(Small(AnswerOptions()), UNREADABLE)
+        settle_failing(Small(options=AnswerOptions()), UNREADABLE)
 
 
 def test_an_answer_that_its_author_doubted_is_better_than_none() -> None:
-    doubted = settle_failing(Small(AnswerOptions()), answered("42"), reviewed(False)).state
+    doubted = settle_failing(Small(options=AnswerOptions()), answered("42"), reviewed(False)).state
     assert doubted.final.text is None
     move = settle_failing(doubted, UNREADABLE)
     assert (move.state.final.text, move.state.final.verification) == ("42", "unchecked")
@@ -260,12 +257,12 @@ def test_an_answer_that_its_author_doubted_is_better_than_none() -> None:
 @pytest.mark.parametrize("answers", [(), (Reply(AnswerReply(answer="42"), "42", "native"),)])
 def test_other_failures_end_the_run_as_they_are(code: str, answers: tuple[Reply, ...]) -> None:
     with pytest.raises(EffectFailed):
-        settle_failing(Small(AnswerOptions()), *answers, Failed(code, "down"), best="41")
+        settle_failing(Small(options=AnswerOptions()), *answers, Failed(code, "down"), best="41")
 
 
 @given(st.integers(0, 3), st.sampled_from(["41", "41.0", "The answer is 41."]))
 def test_what_was_proved_wrong_is_never_fallen_back_on(repairs: int, best: str) -> None:
-    state = Small(AnswerOptions(verify=True, max_repairs=repairs + 1))
+    state = Small(options=AnswerOptions(verify=True, max_repairs=repairs + 1))
     refuted = settle_failing(state, answered("41"), Verified("wrong")).state
     with pytest.raises(EffectFailed):
         settle_failing(refuted, UNREADABLE, best=best)
@@ -302,6 +299,6 @@ def test_an_answer_in_other_words(text: str, answer: str, same: bool) -> None:
 def test_a_check_that_holds_in_other_words_is_read_as_a_pass(text: str | None) -> None:
     final = FinalAnswer("16 whole pieces, and 30 cm of rope are left over")
     written = json.dumps({"reason": "Put back in.", "correct": True, "answer": text})
-    reading = read_check(Small(AnswerOptions(), final=final), REVIEW, [written])
+    reading = read_check(Small(options=AnswerOptions(), final=final), REVIEW, [written])
     assert not isinstance(reading, Unreadable)
     assert final.apply_review(reading[0], 1).verification == "reviewed"

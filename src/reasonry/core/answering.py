@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -183,28 +183,6 @@ def quotation(answer: str) -> str:
     return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
-def conclude_answer(
-    final: FinalAnswer,
-    document: dict[str, Any],
-    *,
-    so_far: str | None = None,
-    cut: tuple[str, str] | None = None,
-) -> Conclusion:
-    """Return the conclusion that rests on an answer; where it is doubted, it says that its repairs are used up.
-
-    Args:
-        so_far: What to give before there is an answer, if anything.
-        cut: The reason and the detail of a strategy that was cut short, which do not count where its answer is proved.
-    """
-    if final.text is None and not final.objections:
-        return Conclusion(so_far or None, document=document)
-    if final.verification == "proved":
-        return Conclusion(final.text, document=document, certainty="proved")
-    if final.verification == "doubted":
-        cut = "max_repairs", final.objections[-1]
-    return Conclusion(final.text, *(cut or ("success", "")), document, certainty="given")
-
-
 def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:
     """Return the effect that has an answer looked at."""
     return Verify(problem, (*thoughts, answer), final=True)
@@ -228,136 +206,149 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         parts = [f"{name}: {self.problem}", *known, *self.final.objections, task]
         return Ask("\n\n".join(filter(None, parts)), system, {"kind": kind, "problem": self.problem})
 
+    def ask_or_fall_back(
+        self, question: Ask, best: str | None, name: str, *thoughts: Thought
+    ) -> Generator[Request, Any, tuple[Self, Any]]:
+        """Ask, and return the state with what was read; where no reply can be read, with the best answer, and None.
 
-def settle_answer(
-    state: Any,
-    question: Callable[[Any], Ask],
-    path: Sequence[str],
-    *,
-    review: Callable[[Any], Ask] | None = None,
-    best: str | None = None,
-) -> Generator[Request, Any, Move]:
-    """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
+        Args:
+            best: What the strategy has worked out so far, if that is an answer.
+            name: What was asked, as the reason for the answer's being unchecked has it.
+            thoughts: To record.
+        """
+        try:
+            (reply,) = yield request(self, *thoughts, question)
+        except EffectFailed as lost:
+            why = f"no reply to {name} could be read: {lost.failure.message}"
+            final = self.final.fall_back(best, why) if lost.failure.code == UNREADABLE else None
+            if final is None:
+                raise
+            return replace(self, final=final), None
+        return self, reply.value
 
-    The tail of a stage: `return (yield from settle_answer(…))`. An answer that the state already has is not asked for.
-    Ends the run as `verification_failed` when every answer within the repairs was proved wrong, and as
-    `output_invalid` when no reply can be read and there is no answer to fall back on.
+    def ask_for_answer(
+        self, question: Ask, best: str | None
+    ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
+        """Ask for an answer; where no reply can be read, take the best there is."""
+        state, found = yield from self.ask_or_fall_back(question, best, "the last question")
+        if found is None:
+            return state, (Thought(state.final.unchecked, data={"answer": state.final.text}),)
+        why = found.reason if isinstance(found, CheckReply) else found.reasoning
+        thought = Thought(why or found.text, data={"answer": found.text})
+        return replace(state, final=state.final.propose(found.text)), (thought,)
 
-    Args:
-        state: See `AnswerState`.
-        question: From the state to the question for an answer, or for another one after `final.objections`.
-        path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
-        review: From the state to the question whether its answer holds; None: it is not reviewed.
-        best: What to answer where no reply to the question can be read, if the strategy has anything.
-    """
-    thoughts: tuple[Thought, ...] = ()
-    if state.final.text is None:
-        state, thoughts = yield from ask_for_answer(state, question(state), best)
-    state, thoughts = yield from verify_answer(state, path, *thoughts)
-    if state.final.text is None:
-        return repair_or_fail(state)
-    if review is not None and state.final.verification not in ("proved", "unchecked"):
-        state, thoughts = yield from _review_answer(state, review(state), thoughts)
-        if state.final.verification == "open":
-            return stay(state, *thoughts)
-    return go(state, "final_response", *thoughts)
+    def settle_answer(
+        self,
+        question: Callable[[Self], Ask],
+        path: Sequence[str],
+        *,
+        review: Callable[[Self], Ask] | None = None,
+        best: str | None = None,
+    ) -> Generator[Request, Any, Move]:
+        """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
 
+        The tail of a stage: `return (yield from s.settle_answer(…))`. An answer that is there already is not asked for.
+        Ends the run as `verification_failed` when every answer within the repairs was proved wrong, and as
+        `output_invalid` when no reply can be read and there is no answer to fall back on.
 
-def settle_checked_answer(
-    state: Any, ask: Callable[[Any, str, str], Ask], path: Sequence[str], *, check: str, repair: str
-) -> Generator[Request, Any, Move]:
-    """Settle the answer, as `settle_answer` does, that its author reviews where the option `check` is set.
+        Args:
+            question: From the state to the question for an answer, or for another one after `final.objections`.
+            path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
+            review: From the state to the question whether its answer holds; None: it is not reviewed.
+            best: What to answer where no reply to the question can be read, if the strategy has anything.
+        """
+        state, thoughts = self, tuple[Thought, ...]()
+        if state.final.text is None:
+            state, thoughts = yield from state.ask_for_answer(question(state), best)
+        state, thoughts = yield from state.verify_answer(path, *thoughts)
+        if state.final.text is None:
+            return state.repair_or_fail()
+        if review is not None and state.final.verification not in ("proved", "unchecked"):
+            state, thoughts = yield from state._review_answer(review(state), thoughts)
+            if state.final.verification == "open":
+                return stay(state, *thoughts)
+        return go(state, "final_response", *thoughts)
 
-    Args:
-        ask: From the state, the kind of a question and its task to the question.
-        check: The task of the review, with a place for the `answer`; its reply is a `CheckReply`.
-        repair: The task of another answer, a `ReasonedAnswer`.
-    """
+    def settle_checked_answer(
+        self, ask: Callable[[Self, str, str], Ask], path: Sequence[str], *, check: str, repair: str
+    ) -> Generator[Request, Any, Move]:
+        """Settle the answer, as `settle_answer` does, that its author reviews where the option `check` is set.
 
-    def question(s: Any) -> Ask:
-        return replace(ask(s, "repair", repair), form=inlined_schema(ReasonedAnswer))
+        Args:
+            ask: From the state, the kind of a question and its task to the question.
+            check: The task of the review, with a place for the `answer`; its reply is a `CheckReply`.
+            repair: The task of another answer, a `ReasonedAnswer`.
+        """
 
-    def review(s: Any) -> Ask:
-        return ask(s, "check", check.format(answer=quotation(s.final.text or "")))
+        def question(s: Self) -> Ask:
+            return replace(ask(s, "repair", repair), form=inlined_schema(ReasonedAnswer))
 
-    return (yield from settle_answer(state, question, path, review=review if state.options.check else None))
+        def review(s: Self) -> Ask:
+            return ask(s, "check", check.format(answer=quotation(s.final.text or "")))
 
+        return (yield from self.settle_answer(question, path, review=review if self.options.check else None))
 
-def ask_for_answer(state: Any, question: Ask, best: str | None) -> Generator[Request, Any, Any]:
-    """Ask for an answer; where no reply can be read, take the best there is."""
-    state, found = yield from ask_or_fall_back(state, question, best, "the last question")
-    if found is None:
-        return state, (Thought(state.final.unchecked, data={"answer": state.final.text}),)
-    why = found.reason if isinstance(found, CheckReply) else found.reasoning
-    thought = Thought(why or found.text, data={"answer": found.text})
-    return replace(state, final=state.final.propose(found.text)), (thought,)
+    def _review_answer(
+        self, question: Ask, thoughts: tuple[Thought, ...]
+    ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
+        """Have the author look at the answer; where no reply can be read, it stays as it is, unchecked."""
+        state, found = yield from self.ask_or_fall_back(question, self.final.text, "its check", *thoughts)
+        if found is None:
+            return state, (Thought(f"Unchecked: {state.final.unchecked}"),)
+        final = state.final.apply_review(found, state.options.max_repairs)
+        data: dict[str, Any] = {"correct": final.verification == "reviewed"}
+        if final.verification == "unchecked":
+            data["answer"] = final.text
+        return replace(state, final=final), (Thought(found.reason or str(found.correct), data=data),)
 
+    def verify_answer(
+        self, path: Sequence[str], *thoughts: Thought, short: str = "", give_failures: bool = False
+    ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
+        """Have the answer verified, where that is wanted and it is not proved yet; return the state after it.
 
-def ask_or_fall_back(
-    state: Any, question: Ask, best: str | None, name: str, *thoughts: Thought
-) -> Generator[Request, Any, tuple[Any, Any]]:
-    """Ask, and return the state with what was read; where no reply can be read, with the best answer, and None.
+        An answer that is proved wrong is gone from the state, see `repair_or_fail`.
 
-    Args:
-        best: What the strategy has worked out so far, if that is an answer.
-        name: What was asked, as the reason for the answer's being unchecked has it.
-        thoughts: To record.
-    """
-    try:
-        (reply,) = yield request(state, *thoughts, question)
-    except EffectFailed as lost:
-        why = f"no reply to {name} could be read: {lost.failure.message}"
-        final = state.final.fall_back(best, why) if lost.failure.code == UNREADABLE else None
-        if final is None:
-            raise
-        return replace(state, final=final), None
-    return state, reply.value
+        Args:
+            thoughts: To record; those returned with the state are not recorded yet.
+            short: The answer alone, where its text says more than that.
+            give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
+        """
+        if not self.options.verify or self.final.verification == "proved":
+            return self, thoughts
+        effect = claim(self.problem, path, short or self.final.text or "")
+        (verdict,) = yield request(self, *thoughts, effect, give_failures=give_failures)
+        return replace(self, final=self.final.apply_verdict(verdict)), ()
 
+    def repair_or_fail(self, *, can_ask: bool = True) -> Move:
+        """Stay, to ask for another answer after one that was proved wrong; fail when the repairs are used up.
 
-def _review_answer(
-    state: Any, question: Ask, thoughts: tuple[Thought, ...]
-) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
-    """Have the author look at the answer; where no reply can be read, it stays as it is, unchecked."""
-    state, found = yield from ask_or_fall_back(state, question, state.final.text, "its check", *thoughts)
-    if found is None:
-        return state, (Thought(f"Unchecked: {state.final.unchecked}"),)
-    final = state.final.apply_review(found, state.options.max_repairs)
-    data: dict[str, Any] = {"correct": final.verification == "reviewed"}
-    if final.verification == "unchecked":
-        data["answer"] = final.text
-    return replace(state, final=final), (Thought(found.reason or str(found.correct), data=data),)
+        Args:
+            can_ask: Whether another answer can be asked for at all.
+        """
+        objection = self.final.objections[-1]
+        thought = Thought(objection, data={"correct": False})
+        if can_ask and len(self.final.objections) <= self.options.max_repairs:
+            return stay(self, thought)
+        return replace(fail(self, "verification_failed", objection), thoughts=(thought,))
 
+    def conclude(
+        self, document: dict[str, Any], *, so_far: str | None = None, cut: tuple[str, str] | None = None
+    ) -> Conclusion:
+        """Return the conclusion that rests on the answer; where it is doubted, it says that its repairs are used up.
 
-def verify_answer(
-    state: Any, path: Sequence[str], *thoughts: Thought, short: str = "", give_failures: bool = False
-) -> Generator[Request, Any, tuple[Any, tuple[Thought, ...]]]:
-    """Have the answer verified, where that is wanted and it is not proved yet; return the state after it.
-
-    An answer that is proved wrong is gone from the state, see `repair_or_fail`.
-
-    Args:
-        thoughts: To record; those returned with the state are not recorded yet.
-        short: The answer alone, where its text says more than that.
-        give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
-    """
-    if not state.options.verify or state.final.verification == "proved":
-        return state, thoughts
-    effect = claim(state.problem, path, short or state.final.text)
-    (verdict,) = yield request(state, *thoughts, effect, give_failures=give_failures)
-    return replace(state, final=state.final.apply_verdict(verdict)), ()
-
-
-def repair_or_fail(state: Any, *, can_ask: bool = True) -> Move:
-    """Stay, to ask for another answer after one that was proved wrong; fail when the repairs are used up.
-
-    Args:
-        can_ask: Whether another answer can be asked for at all.
-    """
-    objection = state.final.objections[-1]
-    thought = Thought(objection, data={"correct": False})
-    if can_ask and len(state.final.objections) <= state.options.max_repairs:
-        return stay(state, thought)
-    return replace(fail(state, "verification_failed", objection), thoughts=(thought,))
+        Args:
+            so_far: What to give before there is an answer, if anything.
+            cut: The reason and the detail of a strategy that was cut short, which do not count where its answer is
+                proved.
+        """
+        final = self.final
+        if final.text is None and not final.objections:
+            return Conclusion(so_far or None, document=document)
+        if final.verification == "proved":
+            return Conclusion(final.text, document=document, certainty="proved")
+        if final.verification == "doubted":
+            cut = "max_repairs", final.objections[-1]
+        return Conclusion(final.text, *(cut or ("success", "")), document, certainty="given")
 
 
 def without_number(step: str) -> str:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..reading.fit import Unreadable
 from .answer_form import read_in_form
-from .answering import AnswerOptions, AnswerState, conclude_answer, repair_or_fail, verify_answer
+from .answering import AnswerOptions, AnswerState
 from .bodies import Body, Conclusion, Thought, go, request, stay
 from .data_types import read_as, schema_of
 from .details import AnswerDetails
@@ -137,14 +137,13 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
     except StopIteration as end:
         answer = _text(end.value)
         path = [text for had in state.replies for reply in had if (text := _text(reply)) != answer]
-        state, _ = yield from verify_answer(replace(state, final=state.final.propose(answer)), path)
+        state, _ = yield from replace(state, final=state.final.propose(answer)).verify_answer(path)
         if state.final.text is not None:
             return go(state, "final_response")
         # One that is wrong takes the last replies with it, so that they are asked for again.
         can_ask, objection = bool(state.replies), state.final.objections[-1]
-        return repair_or_fail(
-            replace(state, replies=state.replies[:-1], objection=objection), can_ask=can_ask
-        )
+        state = replace(state, replies=state.replies[:-1], objection=objection)
+        return state.repair_or_fail(can_ask=can_ask)
     objection = f"\n\n{state.objection}" if state.objection else ""
     asks = [replace(prompt.ask, prompt=prompt.ask.prompt + objection) for prompt in prompts]
     replies = yield request(state, *asks)
@@ -183,4 +182,4 @@ def _text(value: Any) -> str:
 
 def _conclude(state: LoopState) -> Conclusion:
     latest = _text(state.replies[-1][-1]) if state.replies else None
-    return conclude_answer(state.final, state.final.document, so_far=latest)
+    return state.conclude(state.final.document, so_far=latest)

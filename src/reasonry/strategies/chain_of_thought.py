@@ -32,11 +32,8 @@ from ..core.answering import (
     AnswerReply,
     AnswerState,
     CheckReply,
-    ask_for_answer,
-    conclude_answer,
     read_calculation,
     read_check,
-    settle_checked_answer,
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
@@ -163,14 +160,14 @@ def formulate(s: State) -> Body:
     """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it; where it cannot be read, the last step is all there is."""
     if s.final.text is None:
         question, best = _question(s, "answer", FORMULATE), s.steps[-1] if s.steps else None
-        s, thoughts = yield from ask_for_answer(s, question, best)
+        s, thoughts = yield from s.ask_for_answer(question, best)
         return go(s, "answer_verification", *thoughts)
     return go(s, "answer_verification", Thought(s.final.text, data={"answer": s.final.text}))
 
 
 def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, z_1, …, z_n, why)."""
-    return (yield from settle_checked_answer(s, _question, s.steps, check=CHECK, repair=REPAIR))
+    return (yield from s.settle_checked_answer(_question, s.steps, check=CHECK, repair=REPAIR))
 
 
 class ChainOfThoughtDetails(AnswerDetails):
@@ -181,10 +178,9 @@ class ChainOfThoughtDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer and how it was checked; before there is one, the last step."""
-    final = state.final
-    document = {"steps": list(state.steps), **final.document}
+    document = {"steps": list(state.steps), **state.final.document}
     cut = None if state.done else ("max_steps", f"the reasoning was cut after {len(state.steps)} steps")
-    return conclude_answer(final, document, so_far=state.steps[-1] if state.steps else None, cut=cut)
+    return state.conclude(document, so_far=state.steps[-1] if state.steps else None, cut=cut)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

@@ -31,15 +31,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import (
-    AnswerOptions,
-    AnswerReply,
-    AnswerState,
-    FinalAnswer,
-    ask_or_fall_back,
-    conclude_answer,
-    settle_answer,
-)
+from ..core.answering import AnswerOptions, AnswerReply, AnswerState, FinalAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
@@ -327,7 +319,7 @@ def test(s: State) -> Body:
             refuted = HypothesisTest(holds=False, reason=ruled.objections[-1])
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
     best, question = s.answer or s.hypothesis, _question(s, "test", TEST)
-    s, found = yield from ask_or_fall_back(s, question, best, "the test of the hypothesis")
+    s, found = yield from s.ask_or_fall_back(question, best, "the test of the hypothesis")
     if found is None:
         s, text = replace(s, holds=None), f"Unchecked: {s.final.unchecked}"
         return _record(s, "solution_finalization", text, "Test")
@@ -350,7 +342,7 @@ def finalize(s: State) -> Body:
     path = [thought.text for thought in s.log]
     # After an answer proved wrong the hypothesis may say the same in other words.
     best = None if s.final.refuted else s.hypothesis or _latest_thought(s)
-    return (yield from settle_answer(s, lambda s: _question(s, "finalize", FINALIZE), path, best=best))
+    return (yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE), path, best=best))
 
 
 class LinearDetails(AnswerDetails):
@@ -365,13 +357,12 @@ class LinearDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, the latest hypothesis or thought."""
-    final = state.final
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
-    document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **final.document}
+    document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **state.final.document}
     so_far = state.answer or state.hypothesis or _latest_thought(state)
     detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
     cut = ("max_hypotheses", detail) if state.holds is False else None
-    return conclude_answer(final, document, so_far=so_far, cut=cut)
+    return state.conclude(document, so_far=so_far, cut=cut)
 
 
 def _latest_thought(state: State) -> str | None:

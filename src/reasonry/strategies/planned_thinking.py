@@ -27,15 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core import plan as rules
-from ..core.answering import (
-    AnswerOptions,
-    AnswerReply,
-    AnswerState,
-    ask_or_fall_back,
-    conclude_answer,
-    repair_or_fail,
-    verify_answer,
-)
+from ..core.answering import AnswerOptions, AnswerReply, AnswerState
 from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -176,8 +168,8 @@ def conclude(s: State) -> Body:
         if not s.is_over:
             return stay(s, *thoughts)
     end, path = rules.conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
-    s, thoughts = yield from verify_answer(s, path, *thoughts, short=(end.result if end else None) or "")
-    return repair_or_fail(s) if s.final.text is None else go(s, "final_response", *thoughts)
+    s, thoughts = yield from s.verify_answer(path, *thoughts, short=(end.result if end else None) or "")
+    return s.repair_or_fail() if s.final.text is None else go(s, "final_response", *thoughts)
 
 
 class PlannedThinkingDetails(AnswerDetails):
@@ -211,7 +203,7 @@ def conclusion_so_far(state: State) -> Conclusion:
     is_concluded = is_worked_off and not state.thoughts[-1].next_thought_needed
     if final.text is not None and (proved or is_concluded):
         short = None if end is None or proved else end.result
-        return replace(conclude_answer(final, document), short=short or None)
+        return replace(state.conclude(document), short=short or None)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
         return Conclusion(final.text or latest, document=document)
@@ -224,7 +216,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
     """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
     has_result = any(step.result for _, step in rules.number_steps(state.plan))
     best = state.thoughts[-1].current_thinking if has_result else None
-    state, thought = yield from ask_or_fall_back(state, question, best, "the next thought")
+    state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:
         return state, Thought(f"Unchecked: {state.final.unchecked}")
     state = replace(state, thoughts=(*state.thoughts, thought))

@@ -22,15 +22,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import (
-    OPEN_TASK,
-    AnswerOptions,
-    AnswerState,
-    ReasonedAnswer,
-    conclude_answer,
-    settle_answer,
-    without_number,
-)
+from ..core.answering import OPEN_TASK, AnswerOptions, AnswerState, ReasonedAnswer, without_number
 from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -144,14 +136,14 @@ class Profile(Struct, frozen=True):
         """The answer, from all there is; asked for again where a verifier proves it wrong."""
         if self.joins and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
-        return (yield from settle_answer(s, lambda s: s.ask(self._task(-1, ANSWERED)), s.worked))
+        return (yield from s.settle_answer(lambda s: s.ask(self._task(-1, ANSWERED)), s.worked))
 
     def conclude(self, state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         so_far = "\n\n".join(state.worked) if self.joins else state.draft
-        return conclude_answer(state.final, document, so_far=so_far)
+        return state.conclude(document, so_far=so_far)
 
     def _task(self, row: int, *below: str) -> str:
         """Return what a stage asks: its guidance, with what it is about and the form of the reply below."""

@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
-from ..core.answering import Answer, AnswerReply, AnswerState, conclude_answer, verify_answer
+from ..core.answering import Answer, AnswerReply, AnswerState
 from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
 from ..core.details import Details
 from ..core.effects import Ask, CallTool
@@ -220,7 +220,7 @@ def record_observations(s: State) -> Move:
 def decide(s: State) -> Body:
     """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
     if s.final.text is not None:
-        s, _ = yield from verify_answer(s, _path(s), give_failures=True)
+        s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
     goes_on = s.final.text is None and not s.is_spent
     return go(s, "action_planning" if goes_on else "solution_formulation")
@@ -233,7 +233,7 @@ def formulate(s: State) -> Body:
     (reply,) = yield request(s, _question(s, "answer", LAST_CALL))
     answer = reply.value.text
     s = replace(s, final=s.final.propose(answer), answered_at_limit=True)
-    s, thoughts = yield from verify_answer(s, _path(s), Thought(answer, data={"answer": answer}))
+    s, thoughts = yield from s.verify_answer(_path(s), Thought(answer, data={"answer": answer}))
     if s.final.text is None:
         return fail(s, "verification_failed", s.final.objections[-1])
     return go(s, "final_response", *thoughts)
@@ -250,9 +250,7 @@ def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-    return conclude_answer(
-        state.final, document, cut=("max_steps", detail) if state.answered_at_limit else None
-    )
+    return state.conclude(document, cut=("max_steps", detail) if state.answered_at_limit else None)
 
 
 def _question(state: State, kind: str, tail: str = "") -> Ask:

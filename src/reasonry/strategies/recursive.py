@@ -24,7 +24,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -197,7 +197,7 @@ def answer_sub_questions(s: State) -> Body:
 def formulate(s: State) -> Body:
     """Y, verified; from what was printed, where no program ended with it."""
     best = next((output for output in reversed(s.outputs) if output), None)
-    return (yield from settle_answer(s, lambda s: _question(s, FORMULATE), s.outputs, best=best))
+    return (yield from s.settle_answer(lambda s: _question(s, FORMULATE), s.outputs, best=best))
 
 
 class RecursiveDetails(AnswerDetails):
@@ -212,7 +212,7 @@ def conclude(state: State) -> Conclusion:
     rounds = zip(state.programs, state.outputs, strict=False)
     programs = [{"program": program, "output": output} for program, output in rounds]
     details = {"programs": programs, "questions_asked": state.asked} | state.final.document
-    return conclude_answer(state.final, details)
+    return state.conclude(details)
 
 
 RECURSIVE: Strategy[State, Options] = Strategy(

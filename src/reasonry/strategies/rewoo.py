@@ -26,7 +26,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
-from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer, conclude_answer, settle_answer
+from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import Details
 from ..core.effects import Ask, CallTool, Effect
@@ -220,7 +220,7 @@ def solve(s: State) -> Body:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
 
-    return (yield from settle_answer(s, lambda s: s.build_question(SOLVER, "rewoo_solve", steps), evidence))
+    return (yield from s.settle_answer(lambda s: s.build_question(SOLVER, "rewoo_solve", steps), evidence))
 
 
 class RewooDetails(Details):
@@ -233,7 +233,7 @@ class RewooDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, with the plan and what it brought."""
     calls = [asdict(call) | {"failed": state.failed.get(call.id)} for call in state.calls]
-    return conclude_answer(state.final, {"plan": calls, "evidence": state.evidence})
+    return state.conclude({"plan": calls, "evidence": state.evidence})
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:

@@ -27,15 +27,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..core.answering import (
-    Answer,
-    AnswerOptions,
-    AnswerReply,
-    AnswerState,
-    conclude_answer,
-    read_calculation,
-    settle_answer,
-)
+from ..core.answering import Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -151,7 +143,7 @@ def extract(s: State) -> Body:
     if only and s.finished and s.final.text is None and not s.final.objections:
         s = replace(s, final=s.final.propose(only))
     best = _format_variables(s.variables) if s.variables else None
-    return (yield from settle_answer(s, lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
+    return (yield from s.settle_answer(lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
 
 
 class ScratchpadDetails(AnswerDetails):
@@ -163,12 +155,11 @@ class ScratchpadDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the result; before there is one, the variables as they stand."""
-    final = state.final
-    document = {"steps": state.steps, "state_variables": state.variables, **final.document}
+    document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     so_far = _format_variables(state.variables) if state.steps and state.variables else None
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None
-    return conclude_answer(final, document, so_far=so_far, cut=cut)
+    return state.conclude(document, so_far=so_far, cut=cut)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

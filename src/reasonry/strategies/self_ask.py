@@ -28,14 +28,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import (
-    Answer,
-    AnswerOptions,
-    AnswerState,
-    ReasonedAnswer,
-    conclude_answer,
-    settle_answer,
-)
+from ..core.answering import Answer, AnswerOptions, AnswerState, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
@@ -220,7 +213,7 @@ def decide(s: State) -> Move:
 
 def solve(s: State) -> Body:
     """Y ~ p(y | x, q_1, a_1, …, q_n, a_n), unless the last turn has given it."""
-    return (yield from settle_answer(s, lambda s: _question(s, "answer", SOLVE), s.lines))
+    return (yield from s.settle_answer(lambda s: _question(s, "answer", SOLVE), s.lines))
 
 
 class SelfAskDetails(AnswerDetails):
@@ -231,12 +224,11 @@ class SelfAskDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, what followed from the last sub-answer."""
-    final = state.final
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
-    document = {"sub_questions": hops, **final.document}
+    document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
     cut = None if state.question is None else ("max_questions", detail)
-    return conclude_answer(final, document, so_far=state.thought if state.hops else None, cut=cut)
+    return state.conclude(document, so_far=state.thought if state.hops else None, cut=cut)
 
 
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:

@@ -33,10 +33,8 @@ from ..core.answering import (
     AnswerState,
     CheckReply,
     check_answer,
-    conclude_answer,
     read_calculation,
     read_check,
-    settle_checked_answer,
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Thought, go, request
@@ -162,7 +160,7 @@ def solve(s: State) -> Body:
 def check(s: State) -> Body:
     """Does y hold? If not, y' ~ p(y | x, q', P, why)."""
     path = (s.principle, *s.steps)
-    return (yield from settle_checked_answer(s, _question, path, check=CHECK, repair=REPAIR))
+    return (yield from s.settle_checked_answer(_question, path, check=CHECK, repair=REPAIR))
 
 
 class StepBackDetails(AnswerDetails):
@@ -174,9 +172,8 @@ class StepBackDetails(AnswerDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the answer, the principle it stands on and how it was checked."""
-    final = state.final
-    document = {"principle": state.principle or None, "steps": list(state.steps), **final.document}
-    return conclude_answer(final, document)
+    document = {"principle": state.principle or None, "steps": list(state.steps), **state.final.document}
+    return state.conclude(document)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

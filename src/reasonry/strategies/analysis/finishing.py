@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from ...core.answering import UNREADABLE, AnswerReply, repair_or_fail, verify_answer
+from ...core.answering import UNREADABLE, AnswerReply
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
 from ...core.details import AnswerDetails
 from ...core.effects import Ask
@@ -137,9 +137,9 @@ def synthesize(s: State) -> Body:
     if s.focus:
         return go(s, "focused_answer", thought)
     s = _propose(s, final)
-    s, thoughts = yield from verify_answer(s, (str(made.answer),), thought, give_failures=True)
+    s, thoughts = yield from s.verify_answer((str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, synthesis=None, unchecked=before), can_ask=s.room >= 1)
+        return replace(s, synthesis=None, unchecked=before).repair_or_fail(can_ask=s.room >= 1)
     return go(s, "final_response", *thoughts)
 
 
@@ -208,9 +208,9 @@ def focus(s: State) -> Body:
         s = _propose(replace(s, focused=value), str(value))
     thought = Thought(str(value), data={"value": value})
     reasoning = str(s.synthesis.answer) if s.synthesis else ""
-    s, thoughts = yield from verify_answer(s, (reasoning,), thought, give_failures=True)
+    s, thoughts = yield from s.verify_answer((reasoning,), thought, give_failures=True)
     if s.final.text is None:
-        return repair_or_fail(replace(s, focused=None), can_ask=s.room >= 0)
+        return replace(s, focused=None).repair_or_fail(can_ask=s.room >= 0)
     return go(s, "final_response", *thoughts)
 
 
