@@ -10,7 +10,6 @@ from reasonry.core.effects import Ask
 from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, UsageError
-from reasonry.surfaces.web.page import PromptLines
 from reasonry.surfaces.web.run_page import run_page
 
 from .playing import CountingModel
@@ -63,7 +62,7 @@ async def test_a_reworded_question_is_asked_so_shown_so_and_replayed_so(at: int)
     assert result.status == "done"
     page = run_page(await engines.record(forked), None)
     question = next(question for question in page.questions if question.reworded)
-    assert (question.id, PromptLines.whole(page, question.prompt)) == (asked, "Something else?")
+    assert (question.id, [page.texts[place] for place in question.prompt]) == (asked, ["Something else?"])
     assert [one.id for one in page.questions if one.reworded] == [asked]
     assert (await engines.replay(forked))["replay"]["identical"] is True
     # A fork of the fork keeps the words where it keeps the question.
