@@ -53,7 +53,7 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
     # The command drives them itself at first, and then there is nothing left to drive.
     for name, who in (
         ("first.jsonl", "this command drives the runs itself"),
-        ("second.jsonl", "2 of them over"),
+        ("second.jsonl", "2 of them ended before"),
     ):
         results = folder / name
         assert run([*command, "--results", str(results)]) == 0
