@@ -106,7 +106,11 @@ def _tree_nodes(document: Document) -> dict[str, PageNode]:
             state=state,
             why=why,
         )
-    if next(iter(nodes.values())).parent is not None or any(name != node.id for name, node in nodes.items()):
+    if (
+        not nodes
+        or next(iter(nodes.values())).parent is not None
+        or any(name != node.id for name, node in nodes.items())
+    ):
         raise ValueError("this is no tree")
     return nodes
 
