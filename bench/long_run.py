@@ -42,7 +42,7 @@ def reply(pending: Pending, number: int) -> str:
         return json.dumps({"stateVariables": {"n": 0}, "rule": "add 1"})
     if pending.stage == "result_extraction":
         return json.dumps({"answer": str(number % 2)})
-    n = pending.effect.facts["state_variables"]["n"]
+    n = pending.effect.prompt.count(" + 1 = ")
     return json.dumps(
         {"calculation": f"{n} + 1 = {n + 1}", "stateVariables": {"n": n + 1}, "finished": False}
     )
@@ -60,7 +60,7 @@ async def write_run(store: str, events: int, *, ended: bool) -> tuple[str, str]:
             run, batch, count = opened.run, list[Entry](), 0
             while run.snapshot.status == "active" and (ended or count < events * 0.98):
                 pending = run.open_effects[0]
-                text = reply(pending, run.snapshot.state.drawn)
+                text = reply(pending, len(run.snapshot.state.drafts))
                 run.take(Settled(pending.id, Answered(text, at_ms=count)))
                 batch.append(run.events[-1])
                 count += 1
