@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from reasonry.tools.sandbox_bubblewrap import filter_program
+from reasonry.tools.seccomp import filter_program
 
 X86, ARM = ("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)
 ALLOWED, KILLED, NOT_PERMITTED, UNKNOWN_CALL = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
