@@ -128,11 +128,15 @@ class HttpSession:
                 cause: Any = getattr(error, "certificate_error", error.os_error)
                 why = getattr(cause, "reason", None) or "TLS failed"
                 return ModelError(f"no secure connection to {self.server}: {why}")
-            case aiohttp.ClientConnectorError() | aiohttp.InvalidURL() | UnicodeError():
-                number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+            case aiohttp.ClientConnectorError():
+                number = error.os_error.errno
                 reason = os.strerror(number) if number and number > 0 else "the address cannot be used"
                 message = f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
-                return ModelError(message, retryable=isinstance(error, aiohttp.ClientConnectorError))
+                return ModelError(message, retryable=True)
+            case aiohttp.InvalidURL() | UnicodeError():
+                return ModelError(
+                    f"no connection to {self.server}: the address cannot be used; check the URL"
+                )
             case aiohttp.ClientResponseError():
                 return protocol_error(self.server, "sent something that is not HTTP")
             case _:

@@ -140,7 +140,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         if _DOTS.fullmatch(text):
             return text
         words = _words(text) if is_all or name not in _BESIDE else ""
-        if is_answer and words and words == _words(problem):
+        if is_answer and words and words == _asked_words(problem):
             return text
         has_words = " " in words and not any(map(str.isdigit, words))
         if has_words and words in _placeholders(shown, msgspec.json.encode(form)):
@@ -179,6 +179,11 @@ def _names(form: Any) -> Iterator[str]:
     if isinstance(form, list):
         for part in form:
             yield from _names(part)
+
+
+@lru_cache(maxsize=16)
+def _asked_words(problem: str) -> str:
+    return _words(problem)
 
 
 def _words(text: str) -> str:

@@ -106,11 +106,8 @@ def _tree_nodes(document: Document) -> dict[str, PageNode]:
             state=state,
             why=why,
         )
-    if (
-        not nodes
-        or next(iter(nodes.values())).parent is not None
-        or any(name != node.id for name, node in nodes.items())
-    ):
+    root = next(iter(nodes.values()), None)
+    if root is None or root.parent is not None or any(name != node.id for name, node in nodes.items()):
         raise ValueError("this is no tree")
     return nodes
 
