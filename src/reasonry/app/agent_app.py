@@ -98,7 +98,9 @@ class AgentApp(App):
             return admitted
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
-            listed.update(await self.pool.run_in_thread(lambda: self._offered_models(begun.problem)))
+            listed.add(
+                await self.pool.run_in_thread(lambda: self.pool.offered_model(begun.problem)) or OFFLINE
+            )
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
         names, takes_model = self.allowed.model_names, named.model is not None or was_coached
         for role, spec in [*roles.items(), *(("seat", seat) for seat in recorded.seats)]:
@@ -110,15 +112,6 @@ class AgentApp(App):
             message = "name the model that is to answer the questions of this run"
             raise UsageError(message, option="model", choices=names)
         return admitted if takes_model else replace(admitted, model=None)
-
-    def _offered_models(self, problem: str) -> tuple[str, ...]:
-        """Return the model that the environment offers for a problem where the operator listed none; if any."""
-        from ..models.choose import default_model
-
-        try:
-            return default_model(problem, self.environ)[:1]
-        except UsageError:
-            return ()
 
     def _look_up(self, named: Participants) -> Participants:
         allowed = self.allowed

@@ -136,17 +136,21 @@ class PerformerPool:
 
     def reasons(self, model: str | Model | None, problem: str) -> bool:
         """Whether a model, None: that of the environment, reasons by itself; nothing is opened."""
-        from ..models.choose import default_model
         from ..models.known import reasons_by_itself
 
-        if model is None:
-            try:
-                model, _ = default_model(problem, self.environ)
-            except UsageError:
-                return False
+        model = self.offered_model(problem) if model is None else model
         if isinstance(model, str):
             return reasons_by_itself(model, self.environ)
         return bool(getattr(model, "reasons", False))
+
+    def offered_model(self, problem: str) -> str | None:
+        """Return the model that the environment offers for a problem, if any; nothing is opened."""
+        from ..models.choose import default_model
+
+        try:
+            return default_model(problem, self.environ)[0]
+        except UsageError:
+            return None
 
     def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
         """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
