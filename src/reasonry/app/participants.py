@@ -299,12 +299,13 @@ class PerformerPool:
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
         """Return the participants, where none have tools or documents, with those of a run's record that are listed."""
-        if participants.tools or participants.context:
+        names, documents = recorded.listed_tools, recorded.listed_documents
+        if participants.tools or participants.context or not (names or documents):
             return participants
-        listed, names = AllowList.from_environ(self.environ), recorded.listed_tools
+        listed = AllowList.from_environ(self.environ)
         tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
-        documents = recorded.listed_documents
-        context = tuple(listed.documents[name] for name in documents if name in listed.documents)
+        # Without one of its documents a run has no search: `check_recorded_tools` refuses it, as without a tool.
+        context = listed.all_of("documents", documents) if listed.documents.keys() >= {*documents} else ()
         return replace(
             participants, tools=tools, context=context, listed_tools=names, listed_documents=documents
         )

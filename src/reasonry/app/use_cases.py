@@ -401,10 +401,8 @@ class UseCases:
         performers, names = await self._open_again(run, participants, budget, coached=coached)
         if coached:
             # The limits of those who worked on it so far stay as they are, and what these cost.
-            limit, names = (
-                dollar_limit(budget or Budget()),
-                structs.replace(names, price=run.participants.price),
-            )
+            limit = dollar_limit(budget or Budget())
+            names = structs.replace(names, price=run.participants.price)
         else:
             limit = dollar_limit(budget or run.budget, run.begun.options)
         check_priced(limit, performers.models, performers.prices)

@@ -324,25 +324,31 @@ def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw
 def test_resume_and_fork_bring_in_no_verifier_and_no_tool_that_is_not_listed_now(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     (tmp_path / "calc.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
+    for name in ("one.md", "two.md"):
+        (tmp_path / name).write_text("Herons nest in April.")
     listed = {
         "REASONRY_VERIFIERS": f"fits=json-schema:{tmp_path}/schema.json",
         "REASONRY_TOOLS": f"sum={tmp_path}/calc.py:add",
+        "REASONRY_DOCUMENTS": f"one={tmp_path}/one.md,two={tmp_path}/two.md",
     }
     with Raw(tmp_path / "s.db", **listed) as raw:
         checked = start(raw, verifier="fits")["run_id"]
         armed = start(raw, strategy="react", tools=["sum"])["run_id"]
-    with Raw(tmp_path / "s.db") as raw:
+        reading = start(raw, strategy="analysis", documents=["one", "two"])["run_id"]
+    with Raw(tmp_path / "s.db", REASONRY_DOCUMENTS=f"one={tmp_path}/one.md") as raw:
         for action in ({"action": "resume"}, {"action": "fork", "at": 0}):
             refused = error(raw, run_id=checked, **action)
             assert "REASONRY_VERIFIERS" in refused["message"]
             assert "its operator can continue" in refused["message"]
             assert "add" in json.dumps(error(raw, run_id=armed, **action))
+            assert "search_documents" in json.dumps(error(raw, run_id=reading, **action))
             assert "tools" in json.dumps(error(raw, run_id=armed, tools=["sum"], **action))
-        assert len(raw.call("coach", action="list")["runs"]) == 2
+        assert len(raw.call("coach", action="list")["runs"]) == 3
     with Raw(tmp_path / "s.db", **listed) as raw:
         assert raw.call("coach", action="resume", run_id=checked)["questions"]
         assert raw.call("coach", action="fork", run_id=armed, at=0, tools=["sum"])["questions"]
         assert raw.call("coach", action="fork", run_id=armed, at=0)["questions"]
+        assert raw.call("coach", action="fork", run_id=reading, at=0)["questions"]
 
 
 def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) -> None:
