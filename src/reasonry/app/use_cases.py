@@ -300,7 +300,7 @@ class UseCases:
         """Return who works on a run with these in its record, or on a fork of it.
 
         Args:
-            recorded: Looked at where not everybody may continue them; so is `begun`.
+            recorded: Read, like `begun`, only where agents may continue no more than what is listed.
             coached: Whether the caller answers its questions from now on.
         """
         return named
@@ -386,7 +386,7 @@ class UseCases:
 
         Args:
             budget: None: that of the run; `DEFAULT_CALLS` more if that is the limit which nobody named, and it was met.
-            coached: Its caller is to answer its questions from now on, whoever did so far.
+            coached: Its caller answers its questions from now on.
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
@@ -400,7 +400,7 @@ class UseCases:
 
         performers, names = await self._open_again(run, participants, budget, coached=coached)
         if coached:
-            # The limits of those who worked on it so far stay as they are, and what these cost.
+            # The prices of the models that drove it so far stay, and so do its limits.
             limit = dollar_limit(budget or Budget())
             names = structs.replace(names, price=run.participants.price)
         else:
@@ -414,7 +414,7 @@ class UseCases:
     async def _open_again(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> tuple[Performers, ParticipantNames]:
-        """Open who works on a run: those who are named, else who its record names; with its strategies' own tools."""
+        """Open the participants of a run: the named ones, else those of its record, with its strategies' own tools."""
         recorded, begun, equipped = run.participants, run.begun, Participants()
 
         def open_all() -> tuple[Performers, ParticipantNames]:
@@ -432,7 +432,7 @@ class UseCases:
     def _reopen(
         self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
     ) -> Participants:
-        """Return who is named, else who a record names, with the built-in tools of the strategies."""
+        """Return the named participants, else those of a record, with the built-in tools of the strategies."""
         reopened = self.pool.reopen(self.pool.add_listed(named, recorded), recorded, coached=coached)
         return self.pool.attach_built_in(reopened, self.strategies_in(begun))
 
@@ -520,7 +520,7 @@ class UseCases:
         *,
         brief: bool = False,
     ) -> dict[str, Any]:
-        """Hand a run over to its caller, whoever drove it so far; `named` as in `coach_answer`."""
+        """Hand a run over to its caller; `named` as in `coach_answer`."""
         async with self.engine.open(run_id) as opened:
             performers = await self.reopen(opened, named, budget, coached=True)
             return await self.coach(brief=brief).go_on(opened, performers)
