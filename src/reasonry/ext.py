@@ -63,9 +63,11 @@ from .models.scripted import ScriptedModel as ScriptedModel
 from .reading.fit import Unreadable as Unreadable
 from .records import (
     Found as Found,
+    RunStore as RunStore,
     SessionChange as SessionChange,
     SessionFilters as SessionFilters,
     SessionRow as SessionRow,
+    SessionStore as SessionStore,
     SessionView as SessionView,
     Store as Store,
     Sweep as Sweep,

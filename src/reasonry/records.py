@@ -140,208 +140,11 @@ class Use(Struct, frozen=True):
     """The latest of its thoughts; those the store has already are not written again."""
 
 
-class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
-
-    session_id: str
-    strategy: str
-    created_at_ms: int
-    used_at_ms: int
-    """Last use; the time to live counts from here."""
-    status: Literal["active", "archived"] = "active"
-    pinned: bool = False
-    thoughts: int = 0
-    purpose: str = ""
-    """Head of the first thought or of the problem, for lists."""
-    run_id: str | None = None
-    """Set where a run writes this session."""
-    head: bytes = b"{}"
-    """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
-    owner: str = ""
-    """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
-
-
-class SessionFilters(TypedDict, total=False):
-    """Which sessions are listed; what is None or left out excludes none."""
-
-    status: str | None
-    strategy: str | None
-    since_ms: int | None
-    """Last used then or later."""
-    until_ms: int | None
-    """Last used before."""
-    archived_ms: int | None
-    """Archived, or to be archived because they were last used before."""
-    guided: bool | None
-    """Whether no run writes it."""
-    query: str | None
-    """Whose purpose or thoughts contain this text, whatever its case."""
-
-
-class ThoughtRow(Struct, frozen=True, omit_defaults=True):
-    """One thought as a store keeps it."""
-
-    seq: int
-    """1, 2, … in the order of the calls of this session."""
-    number: int
-    """The number the thinker gave it; may repeat."""
-    text: str
-    branch: str | None = None
-    body: bytes = b"{}"
-    """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
-
-
-class Damaged(Struct, frozen=True):
-    """Stands in place of a run or session that is damaged."""
-
-    message: str
-    id: str = ""
-
-
-Found = tuple[int, str, ThoughtRow]
-"""A search result: its position, the session's id, and the thought."""
-
-
-class SessionView(Protocol):
-    """A session as it stands inside one transaction.
-
-    Attributes:
-        row: None if there is no such session.
-    """
-
-    row: SessionRow | None
-
-    def with_number(self, number: int) -> list[ThoughtRow]:
-        """Return the thoughts of the session that have this number, oldest first."""
-        ...
-
-    def latest(self, count: int) -> list[ThoughtRow]:
-        """Return the latest thoughts, oldest first."""
-        ...
-
-    def other(self, session_id: str) -> SessionView:
-        """Return another session as it stands inside the same transaction."""
-        ...
-
-
-class SessionChange(Struct, frozen=True):
-    """What one transaction writes; by default nothing."""
-
-    row: SessionRow | None = None
-    thought: ThoughtRow | None = None
-    delete: bool = False
-    """Remove the session that stood there before writing `row`, if any."""
-    value: Any = None
-    """Returned to the caller once everything is durable."""
-    archive_as: str | None = None
-    """Archive the session that stood there, under this id, its own or another, before writing `row`."""
-    instead: str | None = None
-    """The existing session that `row` and `thought` are written to; None: the one that stood there, or a new one."""
-
-
-class Sweep(Struct, frozen=True):
-    """Parameters of one search for sessions that were not used for long."""
-
-    now_ms: int
-    """What the clock says, UTC, milliseconds since 1970."""
-    ttl_ms: int
-    """After so long unused an active session is archived or deleted."""
-    retention_ms: int | None
-    """After so long unused an archived session is deleted; None: never."""
-    delete: bool
-    """Whether an active session is deleted rather than archived."""
-
-
-class WholeRun(Struct, frozen=True):
-    """All that is kept of a run, as one store hands it to another."""
-
-    row: RunRow
-    lines: tuple[Line, ...]
-    checkpoint: Line | None = None
-    request: RequestKey | None = None
-    """Of the request that began it."""
-
-
-class WholeSession(Struct, frozen=True):
-    """All that is kept of a session, as one store hands it to another."""
-
-    row: SessionRow
-    thoughts: tuple[ThoughtRow, ...]
-
-
-Whole = WholeRun | WholeSession
-
-WholeKind = Literal["run", "session"]
-
-Written = Literal["new", "continued", "same", "differs"]
-"""What became of a run or session that a store was handed: it was new to it; the store had an earlier state of it,
-which was continued; the store has just this; the store has something else under its id, and kept that."""
-
-
-class Tally(Struct, frozen=True):
-    """How many runs or sessions of an owner have a status."""
-
-    kind: WholeKind
-    owner: str
-    status: str
-    count: int
-
-
-class StoreStats(Struct, frozen=True):
-    """How much is kept."""
-
-    tallies: tuple[Tally, ...]
-    """By kind, owner and status, in that order."""
-    lines: int
-    thoughts: int
-    """Those that are kept for sessions; the thoughts of runs are in their journals as well."""
-    bytes: int
-    """What it takes on the disk."""
-    free_bytes: int | None
-    """How much of that is empty, and given back by `vacuum`; None: not known."""
-
-
-class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of verifying a store's file as a whole, or one run or session."""
-
-    kind: Literal["file", "run", "session"]
-    id: str
-    state: Literal["whole", "damaged"] = "whole"
-    entries: int = 0
-    """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
-    message: str = ""
-    """What is damaged, and where."""
-
-
-class Backup(Struct, frozen=True):
-    """A copy of a store that was verified."""
-
-    file: str
-    bytes: int
-    runs: int
-    sessions: int
-
-
-OnProgress = Callable[[int, int], None]
-"""Called, perhaps from another thread, with the amount done and the total amount."""
-
-
-class Store(Protocol):
-    """Keeps runs with their journals, and sessions. Acknowledged writes survive kill -9.
-
-    Two writers on one session are serialised.
-
-    Attributes:
-        name: As written after `--store`.
-        durable: Whether acknowledged writes outlive the process.
+class RunStore(Protocol):
+    """Keeps runs and their journals. Acknowledged writes survive kill -9.
 
     Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
     """
-
-    name: str
-    durable: bool
-
-    # -- runs
 
     async def create_run(
         self,
@@ -458,7 +261,125 @@ class Store(Protocol):
         """Return which of these runs have somebody who lives and holds their lease, this store object included."""
         ...
 
-    # -- sessions
+    async def close(self) -> None:
+        """Finish accepted writes, then release all resources."""
+        ...
+
+
+class SessionRow(Struct, frozen=True, omit_defaults=True):
+    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
+
+    session_id: str
+    strategy: str
+    created_at_ms: int
+    used_at_ms: int
+    """Last use; the time to live counts from here."""
+    status: Literal["active", "archived"] = "active"
+    pinned: bool = False
+    thoughts: int = 0
+    purpose: str = ""
+    """Head of the first thought or of the problem, for lists."""
+    run_id: str | None = None
+    """Set where a run writes this session."""
+    head: bytes = b"{}"
+    """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
+    owner: str = ""
+    """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
+
+
+class SessionFilters(TypedDict, total=False):
+    """Which sessions are listed; what is None or left out excludes none."""
+
+    status: str | None
+    strategy: str | None
+    since_ms: int | None
+    """Last used then or later."""
+    until_ms: int | None
+    """Last used before."""
+    archived_ms: int | None
+    """Archived, or to be archived because they were last used before."""
+    guided: bool | None
+    """Whether no run writes it."""
+    query: str | None
+    """Whose purpose or thoughts contain this text, whatever its case."""
+
+
+class ThoughtRow(Struct, frozen=True, omit_defaults=True):
+    """One thought as a store keeps it."""
+
+    seq: int
+    """1, 2, … in the order of the calls of this session."""
+    number: int
+    """The number the thinker gave it; may repeat."""
+    text: str
+    branch: str | None = None
+    body: bytes = b"{}"
+    """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
+
+
+class Damaged(Struct, frozen=True):
+    """Stands in place of a run or session that is damaged."""
+
+    message: str
+    id: str = ""
+
+
+Found = tuple[int, str, ThoughtRow]
+"""A search result: its position, the session's id, and the thought."""
+
+
+class SessionView(Protocol):
+    """A session as it stands inside one transaction.
+
+    Attributes:
+        row: None if there is no such session.
+    """
+
+    row: SessionRow | None
+
+    def with_number(self, number: int) -> list[ThoughtRow]:
+        """Return the thoughts of the session that have this number, oldest first."""
+        ...
+
+    def latest(self, count: int) -> list[ThoughtRow]:
+        """Return the latest thoughts, oldest first."""
+        ...
+
+    def other(self, session_id: str) -> SessionView:
+        """Return another session as it stands inside the same transaction."""
+        ...
+
+
+class SessionChange(Struct, frozen=True):
+    """What one transaction writes; by default nothing."""
+
+    row: SessionRow | None = None
+    thought: ThoughtRow | None = None
+    delete: bool = False
+    """Remove the session that stood there before writing `row`, if any."""
+    value: Any = None
+    """Returned to the caller once everything is durable."""
+    archive_as: str | None = None
+    """Archive the session that stood there, under this id, its own or another, before writing `row`."""
+    instead: str | None = None
+    """The existing session that `row` and `thought` are written to; None: the one that stood there, or a new one."""
+
+
+class Sweep(Struct, frozen=True):
+    """Parameters of one search for sessions that were not used for long."""
+
+    now_ms: int
+    """What the clock says, UTC, milliseconds since 1970."""
+    ttl_ms: int
+    """After so long unused an active session is archived or deleted."""
+    retention_ms: int | None
+    """After so long unused an archived session is deleted; None: never."""
+    delete: bool
+    """Whether an active session is deleted rather than archived."""
+
+
+class SessionStore(Protocol):
+    """Keeps sessions. Acknowledged writes survive kill -9; two writers on one session are serialised."""
 
     async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
         """Call `decide` in a write transaction, write the change it returns, commit, and return its `value`.
@@ -530,6 +451,88 @@ class Store(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Finish accepted writes, then release all resources."""
-        ...
+
+class WholeRun(Struct, frozen=True):
+    """All that is kept of a run, as one store hands it to another."""
+
+    row: RunRow
+    lines: tuple[Line, ...]
+    checkpoint: Line | None = None
+    request: RequestKey | None = None
+    """Of the request that began it."""
+
+
+class WholeSession(Struct, frozen=True):
+    """All that is kept of a session, as one store hands it to another."""
+
+    row: SessionRow
+    thoughts: tuple[ThoughtRow, ...]
+
+
+Whole = WholeRun | WholeSession
+
+WholeKind = Literal["run", "session"]
+
+Written = Literal["new", "continued", "same", "differs"]
+"""What became of a run or session that a store was handed: it was new to it; the store had an earlier state of it,
+which was continued; the store has just this; the store has something else under its id, and kept that."""
+
+
+class Tally(Struct, frozen=True):
+    """How many runs or sessions of an owner have a status."""
+
+    kind: WholeKind
+    owner: str
+    status: str
+    count: int
+
+
+class StoreStats(Struct, frozen=True):
+    """How much is kept."""
+
+    tallies: tuple[Tally, ...]
+    """By kind, owner and status, in that order."""
+    lines: int
+    thoughts: int
+    """Those that are kept for sessions; the thoughts of runs are in their journals as well."""
+    bytes: int
+    """What it takes on the disk."""
+    free_bytes: int | None
+    """How much of that is empty, and given back by `vacuum`; None: not known."""
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """The result of verifying a store's file as a whole, or one run or session."""
+
+    kind: Literal["file", "run", "session"]
+    id: str
+    state: Literal["whole", "damaged"] = "whole"
+    entries: int = 0
+    """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
+    message: str = ""
+    """What is damaged, and where."""
+
+
+class Backup(Struct, frozen=True):
+    """A copy of a store that was verified."""
+
+    file: str
+    bytes: int
+    runs: int
+    sessions: int
+
+
+OnProgress = Callable[[int, int], None]
+"""Called, perhaps from another thread, with the amount done and the total amount."""
+
+
+class Store(RunStore, SessionStore, Protocol):
+    """Keeps runs and sessions.
+
+    Attributes:
+        name: As written after `--store`.
+        durable: Whether acknowledged writes outlive the process.
+    """
+
+    name: str
+    durable: bool

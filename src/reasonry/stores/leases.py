@@ -122,7 +122,7 @@ class Leases:
 
     @asynccontextmanager
     async def hold(self, run_id: str) -> AsyncGenerator[int]:
-        """See `Store.drive`."""
+        """See `RunStore.drive`."""
         with self._lock:
             if run_id in self._held:
                 raise already_driven_error(run_id, os.getpid())

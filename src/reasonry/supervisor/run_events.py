@@ -28,7 +28,7 @@ from ..engine.result import Result
 from ..engine.run import Performed, Run
 from ..errors import ReasonryError
 from ..masking import SECRETS
-from ..records import Line, RunRow, Store
+from ..records import Line, RunRow, RunStore
 
 MAX_TEXT_CHARS: Final = 16_000
 """Of a text in an event; the run's trace has it whole."""
@@ -63,7 +63,7 @@ class Follower:
     A run that does not fit its strategy any more, or whose strategy is missing, is followed by its entries alone.
     """
 
-    def __init__(self, store: Store, strategies: Registry, row: RunRow, after: int) -> None:
+    def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
         self._store, self._strategies, self._row, self._after = store, strategies, row, after
         self._chain = journal.Chain(row.run_id)
         self._run: Run | None = None

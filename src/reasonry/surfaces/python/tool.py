@@ -26,15 +26,15 @@ from ...errors import NotFoundError, UsageError
 from ...guided.sessions import Sessions
 from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...reading.arguments import read_text, show_value
-from ...records import Store
+from ...records import SessionStore, Store
 from ...stores import open_store
 from ..thinking import THINKING, THINKING_DESCRIPTION, think_in_camel_case, thinking_input
 
 Document = dict[str, Any]
-Where = str | Store | None
+Where = str | SessionStore | None
 
 _opened: dict[str | None, Store] = {}
-_sessions: WeakKeyDictionary[Store, dict[SessionSettings, Sessions]] = WeakKeyDictionary()
+_sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings, Sessions]] = WeakKeyDictionary()
 """Of each store, by their settings."""
 
 
@@ -225,7 +225,7 @@ def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessio
     if settings not in opened:
         from ...app.wiring import App
 
-        opened[settings] = App(where).sessions(settings)
+        opened[settings] = App(cast(Store, where)).sessions(settings)
     return opened[settings]
 
 
