@@ -48,6 +48,12 @@ def may_be_short(text: str) -> bool:
     return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
 
 
+def no_session(session_id: str) -> NotFoundError:
+    """Return the error for a session that does not exist."""
+    message = f"there is no session {session_id!r:.100}; list the sessions to see which there are"
+    return NotFoundError(message, session_id=session_id)
+
+
 async def find_id(
     text: str,
     kind: str,

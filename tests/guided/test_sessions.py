@@ -172,14 +172,6 @@ async def test_data_nested_without_end_is_refused(fleeting: Desk) -> None:
         deep = deep["a"]
 
 
-@pytest.mark.parametrize("name", ["thought", "thought_number", "total_thoughts", "next_thought_needed"])
-async def test_a_missing_field_is_named(fleeting: Desk, name: str) -> None:
-    whole = {"thought": "x", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
-    with pytest.raises(UsageError, match=f"{name.replace('_', ' ')} is missing") as caught:
-        await fleeting.sessions.think({key: value for key, value in whole.items() if key != name})
-    assert caught.value.details["field"] == name
-
-
 async def test_text_for_numbers_and_booleans_is_taken_as_models_write_it(at: Desk) -> None:
     sid = (await at.think("1", next_thought_needed="TRUE"))["session_id"]
     reply = await at.think(
@@ -556,22 +548,12 @@ async def test_a_warm_call_is_quick_and_does_not_slow_down(fleeting: Desk) -> No
 # -- looking
 
 
-async def test_get_pages_by_number_range_and_branch(at: Desk) -> None:
+async def test_a_session_is_shown_with_its_branches(at: Desk) -> None:
     sid = (await at.think(1))["session_id"]
-    for number in range(2, 8):
-        await at.think(number, f"t{number}", session_id=sid)
+    await at.think(2, session_id=sid)
     await at.think(3, "side", session_id=sid, branch_from_thought=2, branch_id="b")
-    first = await at.sessions.get({"session_id": sid, "from": 2, "to": 5, "limit": 3})
-    assert [one["thought_number"] for one in first["thoughts"]] == [2, 3, 4]
-    rest = await at.sessions.get(
-        {"session_id": sid, "from": 2, "to": 5, "limit": "3", "cursor": first["next_cursor"]}
-    )
-    assert [one["thought"] for one in rest["thoughts"]] == ["t5", "side"]
-    assert rest["next_cursor"] is None
     only = await at.sessions.get({"session_id": sid, "branch_id": "b"})
     assert [one["thought"] for one in only["thoughts"]] == ["side"]
-    main = await at.sessions.get({"session_id": sid, "branch_id": ""})
-    assert len(main["thoughts"]) == 7
     assert only["branches"][0] == {
         "branch_id": "b",
         "branch_from_thought": 2,
@@ -579,20 +561,6 @@ async def test_get_pages_by_number_range_and_branch(at: Desk) -> None:
         "thoughts": 1,
         "latest_thought_number": 3,
     }
-
-
-async def test_list_pages_last_used_first(at: Desk) -> None:
-    ids = []
-    for number in range(5):
-        at.clock.pass_minutes(1)
-        ids.append((await at.think(1, f"purpose   {number}\nand more"))["session_id"])
-    first = await at.sessions.list({"limit": 2})
-    assert [one["session_id"] for one in first["sessions"]] == ids[:2:-1]
-    assert first["sessions"][0]["purpose"] == "purpose 4 and more"
-    second = await at.sessions.list({"limit": 2, "cursor": first["next_cursor"]})
-    third = await at.sessions.list({"limit": 2, "cursor": second["next_cursor"]})
-    assert [one["session_id"] for one in second["sessions"] + third["sessions"]] == ids[2::-1]
-    assert third["next_cursor"] is None
 
 
 async def test_a_purpose_and_the_title_made_of_it_end_with_a_word(at: Desk) -> None:
@@ -613,20 +581,10 @@ async def test_search_finds_any_text_whatever_its_case(at: Desk, query: str) -> 
     assert query.lower() in match["excerpt"].lower()
 
 
-async def test_search_pages_and_keeps_to_a_session(at: Desk) -> None:
-    one, two = (await at.think(1, "apple"))["session_id"], (await at.think(1, "Apple"))["session_id"]
-    await at.think(2, "an apple " + "x" * 5_000, session_id=one)
-    seen: list[dict[str, Any]] = []
-    more: dict[str, Any] = {}
-    while True:
-        page = await at.sessions.search({"query": "apple", "limit": 1, **more})
-        seen += page["matches"]
-        if page["next_cursor"] is None:
-            break
-        more = {"cursor": page["next_cursor"]}
-    assert len({(match["session_id"], match["seq"]) for match in seen}) == 3
-    assert all(len(match["excerpt"]) < 300 for match in seen)
-    assert len((await at.sessions.search({"query": "apple", "session_id": two}))["matches"]) == 1
+async def test_an_excerpt_is_short_however_long_the_thought(at: Desk) -> None:
+    await at.think(1, "an apple " + "x" * 5_000)
+    (match,) = (await at.sessions.search({"query": "Apple"}))["matches"]
+    assert len(match["excerpt"]) < 300
 
 
 async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
@@ -640,25 +598,11 @@ async def test_delete_forgets_and_then_there_is_nothing(at: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"action": "get", "session_id": "../x"}, NotFoundError),
-        ({"action": "get", "session_id": UNKNOWN}, NotFoundError),
-        ({"action": "get", "session_id": "x" * 10_000}, TooLargeError),
         ({"action": "get"}, UsageError),
         ({"action": "get", "session_id": None}, UsageError),
-        ({"action": "export", "session_id": UNKNOWN}, NotFoundError),
-        ({"action": "export", "session_id": UNKNOWN, "format": "pdf"}, UsageError),
         ({"action": "resume", "session_id": UNKNOWN}, NotFoundError),
-        ({"action": "pin", "session_id": UNKNOWN}, NotFoundError),
-        ({"action": "delete", "session_id": UNKNOWN}, NotFoundError),
         ({"action": "search"}, UsageError),
-        ({"action": "search", "query": ""}, UsageError),
-        ({"action": "search", "query": "x" * 1_001}, TooLargeError),
         ({"action": "search", "query": "x", "session_id": UNKNOWN}, NotFoundError),
-        ({"action": "search", "query": "x", "cursor": "-1"}, UsageError),
-        ({"action": "list", "limit": 0}, UsageError),
-        ({"action": "list", "limit": 501}, UsageError),
-        ({"action": "list", "cursor": UNKNOWN}, UsageError),
-        ({"action": "list", "status": "lost"}, UsageError),
         ({"action": "burn"}, UsageError),
         ({"action": "think"}, UsageError),
         ({}, UsageError),

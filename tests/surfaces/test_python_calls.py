@@ -19,17 +19,6 @@ async def test_an_output_type_that_is_no_data_is_refused() -> None:
             await solve("x", output_type=kind, model="offline", store="memory")  # pyright: ignore
 
 
-async def test_a_wrong_budget_leaves_a_run_that_is_taken_up_as_it_was(tmp_path: Path) -> None:
-    store = str(tmp_path / "s.db")
-    async with await coach("x", strategy="scratchpad", store=store) as coaching:
-        document = coaching.document
-    for wrong in (5, 0, {"calls": 2}):
-        with pytest.raises(UsageError, match="Budget"):
-            await coach(run_id=document["run_id"], budget=wrong, store=store)  # pyright: ignore
-    async with await coach(run_id=document["run_id"], store=store) as coaching:
-        assert coaching.document == document
-
-
 async def test_a_run_is_taken_up_with_its_own_strategy_and_verifier(tmp_path: Path) -> None:
     store, own = str(tmp_path / "s.db"), replace(STRATEGIES["scratchpad"], name="my_own", aliases=())
     given: dict[str, Any] = {"store": store, "verifier": lambda problem, path: True}

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from ..core.budget import Amount, Budget, Count
-from ..core.problem import MAX_PROBLEM_CHARS
 from ..errors import UsageError
 from ..guided.read_calls import read_action, read_form
 from ..reading.arguments import name_arguments, unknown_arguments
@@ -26,7 +25,6 @@ T = TypeVar("T", bound=Struct)
 
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
-_MAX_CHARS = {"problem": MAX_PROBLEM_CHARS, "options": MAX_PROBLEM_CHARS}
 MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
@@ -90,9 +88,7 @@ class NewRun(AskedRun, frozen=True, kw_only=True):
 class RefuteClaims(NewRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `refute`; by default the text is the caller's current session."""
 
-    claims: Annotated[
-        tuple[str, ...], Meta(max_length=MAX_NAMES, description="refute: none: the weakest")
-    ] = ()
+    claims: Annotated[tuple[str, ...], Meta(description="refute: none: the weakest")] = ()
 
     def request(self) -> RunRequest:
         """Return what is asked for."""
@@ -206,7 +202,7 @@ def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
     Raises:
         UsageError: One is missing or not of its type; `field` names it.
     """
-    return read_form(form, arguments, _MAX_CHARS)
+    return read_form(form, arguments)
 
 
 def name_known_arguments(

@@ -23,7 +23,7 @@ from ..engine.journal import CALLER
 from ..engine.record import Record
 from ..errors import ReasonryError, UsageError
 from ..guided.replies import instant, thought_document
-from ..reading.arguments import bad_cursor, position_of
+from ..reading.arguments import position_of
 from ..records import RunRow, Store
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
@@ -55,15 +55,13 @@ async def list_runs(engine: Engine, call: ListRuns) -> Document:
     """Return a page of runs: those that wait for a caller's answers first, then the others, newest first.
 
     Raises:
-        UsageError: The cursor is not one of this list; `not_found`: its run is gone.
+        NotFoundError: The run of the cursor is not there.
     """
-    part, _, before = (call.cursor or _OPEN).partition(".")
+    part, _, before = (call.cursor or _OPEN).rpartition(".")
     rows = list[tuple[str, RunRow]]()
     if part + "." == _OPEN:
         rows += [(_OPEN, row) for row in await _open_runs(engine.store, call.limit + 1, before or None)]
         before = ""
-    elif part + "." != _OTHERS:
-        raise bad_cursor(call.cursor or "")
     while len(rows) <= call.limit and (batch := await engine.store.runs(limit=_BATCH, before=before or None)):
         rows += [(_OTHERS, row) for row in batch if not _is_open(row)]
         before = batch[-1].run_id

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import structs, to_builtins
 
@@ -31,7 +31,7 @@ from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import UsageError
 from ..ids import find_id
-from ..records import JobOptions, RunRow
+from ..records import JobOptions, RunFilters, RunRow
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
@@ -70,14 +70,15 @@ class RunRequest:
     coached: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse options of a wrong type, before anything is looked up in them.
+        """Refuse what is of a wrong type, before anything is looked up in it or by it.
 
         Raises:
-            UsageError: They are no mapping.
+            UsageError: The options are no mapping, or the session no text.
         """
-        if not isinstance(self.options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            message = f"options must be a mapping, got {type(self.options).__name__}"
-            raise UsageError(message, option="options")
+        for name, kind in (("options", Mapping), ("session", str | None)):
+            if not isinstance(value := getattr(self, name), kind):
+                wanted = "text" if name == "session" else "a mapping"
+                raise UsageError(f"{name} must be {wanted}, got {type(value).__name__}", option=name)
 
 
 class UseCases:
@@ -435,6 +436,21 @@ class UseCases:
         """Return the named participants, else those of a record, with the built-in tools of the strategies."""
         reopened = self.pool.reopen(self.pool.add_listed(named, recorded), recorded, coached=coached)
         return self.pool.attach_built_in(reopened, self.strategies_in(begun))
+
+    async def list_runs(
+        self, limit: int, cursor: str | None = None, **which: Unpack[RunFilters]
+    ) -> dict[str, Any]:
+        """Return a page of runs, newest first, and in `next_cursor` where the next one begins.
+
+        Raises:
+            UsageError: There is no such strategy.
+            NotFoundError: The run of the cursor is not there.
+        """
+        if (name := which.get("strategy")) is not None:
+            which["strategy"] = self.strategy(name).name
+        rows = await self.engine.store.runs(limit=limit + 1, before=cursor, **which)
+        more = rows[limit - 1].run_id if len(rows) > limit else None
+        return {"runs": await self.heads(rows[:limit]), "next_cursor": more}
 
     async def heads(self, rows: Sequence[RunRow]) -> list[RunHead]:
         """Return runs as lists show them."""

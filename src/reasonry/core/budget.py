@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
+from ..reading.arguments import MAX_INT
 
 HEADROOM = 2.0
 """How many times its estimate a call in flight may turn out to take."""
@@ -25,7 +26,7 @@ HEADROOM = 2.0
 DEFAULT_CALLS = 30
 """The model calls of a run for which no limit of any kind is named, and those that each resuming of it grants."""
 
-Count = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Amount = Annotated[float, Meta(gt=0)]
 
 

@@ -33,18 +33,17 @@ def check_problem(problem: object) -> None:
         TooLargeError: It is over the limit.
     """
     if not isinstance(problem, str):
-        raise UsageError(f"the problem must be text, got {type(problem).__name__}")
+        raise UsageError(f"the problem must be text, got {type(problem).__name__}", field="problem")
     asked = without_quoted(problem)
     if not asked.strip():
-        raise UsageError("the problem is empty; give the problem to solve")
+        raise UsageError("the problem is empty; give the problem to solve", field="problem")
     for text, name, limit in (
         (asked, "problem", MAX_PROBLEM_CHARS),
         (problem[len(asked) :], "text quoted below the problem", MAX_QUOTED_CHARS),
     ):
         if len(text) > limit:
-            raise TooLargeError(
-                f"the {name} has {len(text):,} characters; the limit is {limit:,}", limit=limit
-            )
+            message = f"the {name} has {len(text):,} characters; the limit is {limit:,}"
+            raise TooLargeError(message, field="problem", limit=limit)
     check_characters(problem, "problem")
 
 
@@ -55,9 +54,9 @@ def check_characters(text: str, name: str) -> None:
         UsageError: It holds NUL or half a character.
     """
     if "\0" in text:
-        raise UsageError(f"the {name} holds a NUL character; remove it")
+        raise UsageError(f"the {name} holds a NUL character; remove it", field=name)
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise UsageError(f"the {name} holds a lone surrogate, so it is not valid Unicode text")
+        raise UsageError(f"the {name} holds a lone surrogate, so it is not valid Unicode text", field=name)
 
 
 def with_instructions(problem: str, instructions: str) -> str:

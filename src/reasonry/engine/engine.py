@@ -19,7 +19,7 @@ from ..core.events import Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..core.text import first_words
-from ..errors import ConflictError
+from ..errors import ConflictError, UsageError
 from ..ids import new_id, now_ms
 from ..masking import SECRETS
 from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
@@ -345,17 +345,15 @@ class RecordedRun(NamedTuple):
             reworded: Other texts of questions that are open at that point, by their ids.
 
         Raises:
-            UsageError: There is no such text, or it is too long.
+            UsageError: There is no such text, or it is too long; or there is no such number.
             ConflictError: The run has no such event.
         """
         check_rewordings(reworded or {})
         events = [entry for entry in self.entries if isinstance(entry, Settled)]
         taken = [replace(each, reading=None) for each in events if not isinstance(each.event, Stopped)]
         if not 0 <= at <= len(taken):
-            raise ConflictError(
-                f"run {self.row.run_id} can be forked at a number from 0 to {len(taken)}, not at {at}",
-                field="at",
-            )
+            message = f"run {self.row.run_id} can be forked at a number from 0 to {len(taken)}, not at {at}"
+            raise (UsageError if at < 0 else ConflictError)(message, field="at")
         texts = {**self.begun.reworded, **(reworded or {})}
         return Fork(self.row.run_id, self.participants, taken[:at], texts, [*(reworded or {})])
 

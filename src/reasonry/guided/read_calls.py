@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
 from ..masking import SECRETS
-from ..reading.arguments import name_arguments, read_argument, read_arguments
+from ..reading.arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
 from ..reading.json_in_text import json_value
 from .export import Format
 from .settings import SessionSettings
@@ -127,8 +127,9 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
         named["data"] = data
     elif "data" in named:
         others["data"] = named.pop("data")
-    long = {"thought": settings.max_thought_chars, "data": settings.max_thought_chars}
-    return read_form(ThinkingCall, named, long), others
+    limits = dict.fromkeys(schema["properties"], MAX_NAME_CHARS)
+    limits |= dict.fromkeys(("thought", "data"), settings.max_thought_chars)
+    return read_form(ThinkingCall, named, limits), others
 
 
 def call_mark(call: ThinkingCall, others: Arguments) -> int:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.registry import resolve
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
-from ..ids import find_id, may_be_short, now_ms
+from ..ids import find_id, may_be_short, no_session, now_ms
 from ..ids import new_id as new_uuid
 from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
@@ -35,7 +35,7 @@ from .thinking_tool import Notice, actions_schema
 from .thought import with_guidance_given
 from .transcripts import read_session
 from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
-from .which_session import Thinker, no_session
+from .which_session import Thinker
 
 Arguments = Mapping[str, Any]
 
@@ -290,6 +290,8 @@ class Sessions:
         """
         call = read.read_call(read.ListSessions, arguments)
         limit, status = call.limit, call.status
+        if (name := which.get("strategy")) is not None:
+            which["strategy"] = self.strategy(name).name
         which["status"] = "active" if status == "active" else None
         if status == "unfinished":
             if which.get("guided") is False:
@@ -551,11 +553,7 @@ class Sessions:
     async def _row(self, text: str) -> SessionRow:
         if self._lapses:
             await self.sweep(now=True)
-        session_id = await self.session_id(text)
-        try:
-            return await self.store.session(session_id)
-        except NotFoundError:
-            raise no_session(session_id) from None
+        return await self.store.session(await self.session_id(text))
 
     def _present(self, view: SessionView, session_id: str) -> SessionRow:
         """Return the row unless the session is not there, or is over and only waits to be swept."""

@@ -206,7 +206,7 @@ def _document(content: str | bytes | Document) -> Document:
         document.get("kind") == KIND or "thoughtHistory" in document
     ):
         raise UsageError(
-            "This is no session: expected a JSON export of `reasonry sessions export`, "
+            "This is no session: expected a session that was exported as JSON, "
             "or a session.json of think-strategies"
         )
     return document

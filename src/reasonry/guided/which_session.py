@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ..errors import ConflictError, NotFoundError, UsageError
-from ..ids import LAST
+from ..errors import ConflictError, UsageError
+from ..ids import LAST, no_session
 from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
 from .lines import Head, decode_head, find_kept
@@ -333,14 +333,6 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             return found.total == call.total_thoughts and bool(has(call.thought_number))
         is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
         return is_own or bool(has(call.thought_number))
-
-
-def no_session(session_id: str) -> NotFoundError:
-    """Return the error of a call that names a session that is not there."""
-    return NotFoundError(
-        f"No session {show_value(session_id)}; list the sessions to see which there are",
-        session_id=session_id,
-    )
 
 
 def _refers(call: ThinkingCall) -> bool:

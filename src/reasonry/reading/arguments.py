@@ -109,8 +109,7 @@ def read_arguments(
     Those that it does not have are passed over.
 
     Args:
-        max_chars: How long a text or an object may be, by its name; for the others what their schema says, else
-            `MAX_NAME_CHARS`.
+        max_chars: How long a text or an object may be, by its name; the others as their schema says.
 
     Raises:
         UsageError: An argument is missing or not of its type; `field` names it.
@@ -123,7 +122,7 @@ def read_arguments(
     details: dict[str, Any] = {}
     for name in filter(members.__contains__, named):
         try:
-            value, limit = _as_text(name, named[name]), limits.get(name, MAX_NAME_CHARS)
+            value, limit = _as_text(name, named[name]), limits.get(name, MAX_INT)
             values[name] = read_argument(_words(name), value, members[name], limit)
         except UsageError as error:
             error.details["field"] = name
@@ -154,7 +153,7 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
     return message
 
 
-def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_NAME_CHARS) -> Any:
+def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_INT) -> Any:
     """Return an argument as what its schema says; raises as `read_arguments`.
 
     Args:
@@ -224,9 +223,8 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
         raise _wrong(name, "a list", value)
     maximum = schema.get("maxItems", MAX_INT)
     if len(value) > maximum:
-        raise TooLargeError(
-            f"{name} has {len(value):,} items; the limit is {maximum:,}", field=name, limit=maximum
-        )
+        message = f"{name} has {len(value):,} items; the limit is {maximum:,}"
+        raise UsageError(message, field=name, limit=maximum)
     items = schema["items"]
     return [read_argument(f"{name}[{place}]", item, items, max_chars) for place, item in enumerate(value)]
 
@@ -243,7 +241,10 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
     if not is_number or (is_whole and number % 1 != 0):
         raise _wrong(name, "a whole number" if is_whole else "a number", value)
     number = int(number) if number % 1 == 0 else number
-    minimum, maximum = schema.get("minimum", -math.inf), schema.get("maximum", MAX_INT)
+    minimum, maximum = (
+        schema.get("minimum", -math.inf),
+        schema.get("maximum", MAX_INT if is_whole else math.inf),
+    )
     above = schema.get("exclusiveMinimum", -math.inf)
     if minimum <= number <= maximum and number > above:
         return number if is_whole else float(number)
@@ -257,16 +258,11 @@ def position_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
-        raise bad_cursor(cursor)
+        message = (
+            f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start over"
+        )
+        raise UsageError(message, field="cursor")
     return int(cursor)
-
-
-def bad_cursor(cursor: str) -> UsageError:
-    """Return the error of a cursor that no page has given."""
-    return UsageError(
-        f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start over",
-        field="cursor",
-    )
 
 
 def plain_json(name: str, value: Any, maximum: int) -> Any:

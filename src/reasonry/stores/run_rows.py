@@ -87,9 +87,8 @@ class _Stored(NamedTuple):
 
 def no_run_error(run_id: str) -> NotFoundError:
     """Return the error for a run that does not exist."""
-    return NotFoundError(
-        f"there is no run {run_id[:100]!r}; list the runs to see which there are", run_id=run_id
-    )
+    message = f"there is no run {run_id!r:.100}; list the runs to see which there are"
+    return NotFoundError(message, run_id=run_id)
 
 
 def key_of(tx: Tx, run_id: str) -> int:

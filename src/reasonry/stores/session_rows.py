@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Unpack
 from msgspec import msgpack
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from ..errors import ConflictError, StoreError, UsageError
+from ..ids import no_session
 from ..records import (
     Found,
     SessionChange,
@@ -158,8 +159,7 @@ def _read_stored(found: Sequence[Any]) -> StoredSession:
 def _find_known(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession:
     stored = _find(tx, session_id, lock=lock)
     if stored is None:
-        message = f"there is no session {session_id[:100]!r}; list the sessions to see which there are"
-        raise NotFoundError(message, session_id=session_id)
+        raise no_session(session_id)
     return stored
 
 

@@ -188,7 +188,7 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume a run in the background.
+        """Resume a run in the background; one that came to its own end stays ended.
 
         It is paused, was interrupted, or has been ended by a limit, a cancellation or a failure of the world.
 
@@ -197,7 +197,7 @@ class Supervisor:
             text: As in `start`; so is `job`.
 
         Raises:
-            ConflictError: It is at work, or came to its own end.
+            ConflictError: It is at work.
             OverloadedError: As in `start`.
         """
         if await self._continue(app, run_id, participants, budget):
@@ -207,10 +207,6 @@ class Supervisor:
                 allowance = await self._allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
-                if opened.run.snapshot.status != "active":
-                    raise ConflictError(
-                        f"run {run_id} came to its own end; fork it to try another way", run_id=run_id
-                    )
                 if job is None:
                     self._drive(opened, performers, allowance, held.pop_all(), text=text)
             self.has_job.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,27 @@ _THOUGHT = {
     "stage": "stage",
 }
 _TERMS = {"strategy": "strategy", "session": "session", "model": "model", "verifier": "verifier"}
-_FILTERS = {"limit": "limit", "status": "status", "outcome": "outcome", "cursor": "cursor"}
+_PAGE = {"limit": "limit", "cursor": "cursor"}
+_FILTERS = {
+    **{name: name for name in ("limit", "cursor", "status", "outcome", "strategy", "model")},
+    "query": "search",
+    "since_ms": "since",
+    "until_ms": "until",
+}
+_OF_SESSION = {**_PAGE, "format": "format", "from": "from", "to": "to", "branch_id": "branch"}
 
 
 def _options(given: Given, names: Mapping[str, str]) -> list[str]:
     return [f"--{option}={given[name]}" for name, option in names.items() if name in given]
+
+
+def _filters(given: Given) -> list[str]:
+    instants = {
+        name: datetime.fromtimestamp(value / 1_000, UTC).isoformat()
+        for name, value in given.items()
+        if name.endswith("_ms") and isinstance(value, int)
+    }
+    return _options({**given, **instants}, _FILTERS)
 
 
 def _terms(given: Given) -> list[str]:
@@ -54,7 +71,7 @@ def _on_run(*command: str) -> Callable[[Given], list[str]]:
 
 
 def _on_session(command: str) -> Callable[[Given], list[str]]:
-    return lambda given: ["sessions", command, given["session"], *_options(given, {"format": "format"})]
+    return lambda given: ["sessions", command, given["session"], *_options(given, _OF_SESSION)]
 
 
 def _coached(given: Given) -> list[str]:
@@ -75,8 +92,11 @@ def _refute(given: Given) -> list[str]:
 
 def _think(given: Given) -> list[str]:
     place = f"--session={given['session']}" if "session" in given else "--new"
-    more = "--next" if given["next_thought_needed"] else "--done"
-    return ["think", given["thought"], more, place, *_options(given, _THOUGHT)]
+    more = [
+        "--next" if given["next_thought_needed"] else "--done",
+        *(["--clear"] * given.get("clear_session", 0)),
+    ]
+    return ["think", given["thought"], *more, place, *_options(given, _THOUGHT)]
 
 
 _WORDS: dict[str, Callable[[Given], list[str]]] = {
@@ -93,11 +113,25 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "delete": _on_run("runs", "delete", "--yes"),
     "resume": _resume,
     "fork": _fork,
-    "list": lambda given: ["runs", "list", *_options(given, _FILTERS)],
-    "strategy": lambda given: ["strategies", given["strategy"]],
+    "list": lambda given: ["runs", "list", *_filters(given)],
+    "diff": lambda given: ["runs", "diff", given["a"], given["b"]],
+    "page": lambda given: ["open", given["run"], "--no-browser", "--output=page.html"],
+    "compare": lambda given: [
+        "compare",
+        given["file"],
+        "--strategies=tot,linear",
+        f"--store={given['store']}",
+    ],
+    "strategies": lambda given: ["strategies"],
+    "strategy": lambda given: ["strategies", given["strategy"], "--diagram"],
     "think": _think,
-    "sessions": lambda given: ["sessions", "list", *_options(given, _FILTERS)],
-    "search": lambda given: ["sessions", "search", given["query"], *_options(given, _FILTERS)],
+    "sessions": lambda given: ["sessions", "list", *_filters(given)],
+    "search": lambda given: [
+        "sessions",
+        "search",
+        given["query"],
+        *_options(given, {**_PAGE, "session": "session"}),
+    ],
     "import": lambda given: ["sessions", "import", given["file"]],
     "session": _on_session("show"),
     "export": _on_session("export"),
@@ -121,7 +155,7 @@ class CommandLine:
         if "content" in given:
             file = self.folder / "import.json"
             file.write_text(json.dumps(given["content"]), "utf-8")
-            given = {"file": str(file)}
+            given = {**given, "file": str(file)}
         words = [*_WORDS[use](given), "--json"]
         done = call_command(words, env=self.environ, cwd=self.folder)
         assert done.stdout, (words, done.stderr)

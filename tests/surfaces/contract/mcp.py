@@ -15,6 +15,7 @@ _CALLS = {
         for action in ("start", "refute", "answer", "status", "cancel", "list", "resume", "fork")
     },
     "show": ("coach", "read"),
+    "page": ("show", ""),
     "sessions": ("sessions", "list"),
     "session": ("sessions", "get"),
     "forget": ("sessions", "delete"),
@@ -40,6 +41,7 @@ class Tools:
     def call(self, use: str, given: Given) -> Reply:
         """Call a tool."""
         tool, action = _CALLS[use]
+        given = {"id": given["run"]} if use == "page" else given
         arguments = {_NAMES.get(name, name): value for name, value in given.items() if name != "coached"}
         arguments |= {f"max_{name}": value for name, value in arguments.pop("budget", {}).items()}
         return reply_of(self._raw.call(tool, **arguments, **({"action": action} if action else {})))

@@ -49,6 +49,8 @@ class Package:
                 tool = reasonry.thinking_tool(store=self.store, history=0)
                 named = {"sessionId" if name == "session" else name: value for name, value in given.items()}
                 return await tool(**named)
+            case "sessions":
+                return {"sessions": await reasonry.list_sessions(store=self.store, **given)}
             case _:
                 found = await reasonry.get_session(str(session), store=self.store)
                 if found is None:

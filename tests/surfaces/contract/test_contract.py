@@ -3,6 +3,7 @@
 Rule 1: a use leaves the same record in the store, whatever the surface.
 Rule 2: what a surface shows of a run stands in the record under the same name, or in `BESIDE`.
 Rule 3, in `test_refused`: what is refused is refused with the same code everywhere, and changes nothing.
+Rule 4, in `test_lists`: the same filter shows the same rows in the same order.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Leaves(NamedTuple):
     on: tuple[str, ...] = NAMES
 
 
-CALLERS_OF_ONE = ("cli", "mcp")
+CALLERS_OF_ONE = ("cli", "mcp", "python")
 """Those on which the only question is answered without its id."""
 HANDED = (
     STOPPED,
@@ -98,6 +99,10 @@ RECORDS = [
     ),
     Leaves("it is handed over and back", HANDED, "solved", OPERATORS),
     Leaves("it has ended and is resumed", (*ANSWERED, ("resume", {"run": "$", "coached": True})), "answered"),
+    Leaves("its end stays", (SOLVE, ("resume", MORE)), "solved", OPERATORS),
+    Leaves(
+        "a vain end stays", (("solve", VAIN), ("resume", {**MORE, "model": "offline"})), "unsolved", OPERATORS
+    ),
     Leaves("it is forked", (SOLVE, ("fork", {"run": "$", "at": 1})), "solved", OPERATORS),
     Leaves(
         "its caller forks it",
@@ -120,6 +125,7 @@ RECORDS = [
         "arithmetic refutes a claim", (("refute", {"problem": SUM, "claims": ["17 + 25 = 43"]}),), "answered"
     ),
     Leaves("other eyes are asked", (("refute", {"claims": [HERONS]}),), "waiting"),
+    Leaves("other eyes look at a long claim", (("refute", {"claims": [HERONS * 20]}),), "waiting"),
     Leaves("other eyes look at a plan", (("refute", {"problem": HERONS}),), "waiting"),
     Leaves("other eyes look at a session", (REFUTED[0], ("refute", {"session": "$"})), "waiting"),
     Leaves("other eyes refute a session's claim", REFUTED, "answered"),
@@ -212,6 +218,44 @@ def test_a_replay_is_the_run_again(
     assert stores[name].read() == before
 
 
+@pytest.mark.parametrize("use", ["strategies", "strategy"])
+def test_strategies_are_shown_under_the_same_names(surfaces: dict[str, Surface], use: str) -> None:
+    given = {"strategy": "tot"} if use == "strategy" else {}
+    cli, http = (surfaces[name].call(use, given).document for name in OPERATORS)
+    for row, shown in zip(cli.get(use, [cli]), http.get(use, [http]), strict=True):
+        assert row.items() <= shown.items()
+
+
+def test_two_runs_differ_alike(surfaces: dict[str, Surface]) -> None:
+    told = list[Any]()
+    for name in OPERATORS:
+        run = begun(surfaces[name], SOLVE)
+        fork = surfaces[name].call("fork", {"run": run.run_id, "at": 1, "options": {"branching_factor": 2}})
+        told.append(alike(surfaces[name].call("diff", {"a": run.run_id, "b": fork.run_id}).document))
+        told[-1]["spend"] = [row for row in told[-1]["spend"] if row["name"] != "seconds"]
+        assert [term["name"] for term in told[-1]["terms"]] == ["options.branching_factor"]
+    assert told[0] == told[1]
+
+
+def test_a_page_is_of_the_run_that_is_named(surfaces: dict[str, Surface]) -> None:
+    for name in AGENTS:
+        run = begun(surfaces[name], SOLVE)
+        page = surfaces[name].call("page", {"run": run.run_id}).document
+        shown = {member: page.get(member, "done") for member in ("kind", "id", "status")}
+        assert shown == {"kind": "run", "id": run.run_id, "status": "done"}
+        assert name == "cli" or page["answer"] == run.document["answer"]
+
+
+def test_a_comparison_is_shown_as_it_was_printed(surfaces: dict[str, Surface]) -> None:
+    cli, api = surfaces["cli"], surfaces["http"]
+    asked = {"content": {"problem": PUZZLE, "answer": "24"}, "store": api.store}
+    printed = cli.call("compare", asked).document
+    shown = api.call("comparison", {"comparison": printed["id"]}).document
+    # How much the command itself has spent, only its document says.
+    whole = {**printed, "running": [], "repeats": [], "spent": shown["spent"]}
+    assert alike(shown) == alike(whole)
+
+
 def test_a_run_that_is_deleted_is_gone_with_its_session(surfaces: dict[str, Surface]) -> None:
     for name in OPERATORS:
         run = begun(surfaces[name], *ANSWERED)
@@ -232,6 +276,7 @@ ACTS: Given = {**SECOND, "stage": "action_planning", "data": {"action": "count"}
 SESSIONS = [
     ("session", {"session": "$"}, TWO, AGENTS),
     ("export", {"session": "$"}, TWO, NAMES),
+    ("export", {"session": "$", "format": "mermaid"}, TWO, AGENTS),
     ("search", {"query": "HERONS", "limit": 1}, TWO, AGENTS),
     ("sessions", {"limit": 1}, TWO, AGENTS),
     ("pin", {"session": "$"}, TWO, AGENTS),

@@ -79,7 +79,8 @@ def field_of(error: Document) -> str:
     name = error.get("field") or error.get("option") or ""
     name = error["limit"] if name == "budget" and "limit" in error else name
     name = in_snake_case(name).partition("[")[0]
-    return {"from": "at"}.get(name, name).removeprefix("budget.").removeprefix("max_")
+    name = {"from": "at", "session": "session_id"}.get(name, name).removesuffix("_ms")
+    return name.removeprefix("budget.").removeprefix("max_")
 
 
 def of_no_run(use: str, on: tuple[str, ...], **given: Any) -> Refused:
@@ -100,7 +101,7 @@ PRICED = {"model": "openai-compatible:http://127.0.0.1:9/v1#m", "budget": {"usd"
 AWRY: Given = {**SECOND, "stage": "observation_reception"}
 ODD = {"thoughtHistory": [{"thought": 1, "branchId": [1]}], "branches": {}}
 BAD, NOT_THERE, CONFLICT, TOO_LARGE = "invalid_request", "not_found", "conflict", "payload_too_large"
-LONG = "x" * 100_001
+LONG, LONG_NAME = "x" * 100_001, "x" * 10_000
 FILE = "json-schema:/etc/passwd"
 ADDRESS = "openai-compatible:http://127.0.0.1:9/v1#m"
 
@@ -112,10 +113,18 @@ REFUSED = [
         "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
     ),
     of_no_session("refute", NAMES),
-    *new_runs("no problem", {"problem": ""}),
+    Refused("refute: too many claims", "refute", {"claims": ["x"] * 101}, field="claims"),
+    *new_runs("no problem", {"problem": ""}, field="problem"),
+    *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, field="problem"),
     *new_runs("a problem with NUL", {"problem": "make\0me"}, on=("mcp", "http", "python"), named="NUL"),
-    *new_runs("a problem of blanks", {"problem": "  "}),
-    *new_runs("a problem over the bound", {"problem": LONG}, TOO_LARGE),
+    *new_runs("a problem of blanks", {"problem": "  "}, field="problem"),
+    *new_runs("a problem over the bound", {"problem": LONG}, TOO_LARGE, field="problem"),
+    *new_runs("a strategy of a long name", {"strategy": LONG_NAME}, field="strategy"),
+    *new_runs("a verifier of a long name", {"verifier": LONG_NAME}, field="verifier"),
+    *new_runs("a session of a long name", {"session": LONG_NAME}, NOT_THERE),
+    *new_runs("a session that is a number", {"session": 5}, on=TYPED, field="session_id"),
+    *new_runs("an option over the bound", {"options": {"max_depth": LONG}}, named="max_depth"),
+    *new_runs("calls beyond any number", {"budget": {"calls": 2**53}}, field="calls"),
     *new_runs("a problem with half a character", {"problem": "\ud800"}, on=("cli", "mcp", "python")),
     *new_runs("a problem that is a list", {"problem": ["x", "y"]}, on=TYPED, named="problem"),
     *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, named="problem"),
@@ -127,6 +136,7 @@ REFUSED = [
     *new_runs("a list of verifiers", {"verifier": ["arithmetic:24"]}, on=TYPED, field="verifier"),
     *new_runs("half for a verifier", {"verifier": 0.5}, on=TYPED, field="verifier"),
     *new_runs("bytes for a verifier", {"verifier": b"arithmetic:24"}, on=("python",), field="verifier"),
+    *new_runs("too many documents", {"documents": ["x"] * 101}, on=CALLERS, field="documents"),
     *new_runs("tools that are a number", {"tools": 5}, on=TYPED, field="tools"),
     *new_runs("a tool that is a number", {"tools": [5]}, on=TYPED, field="tools"),
     *new_runs("a budget of nothing", {"budget": 0}, on=("http", "python"), field="budget"),
@@ -170,6 +180,8 @@ REFUSED = [
     Refused("start: no verifier", "start", {**SOLVED, "options": {"verify": True}}),
     of_no_run("status", AGENTS),
     of_no_run("show", AGENTS),
+    of_no_run("page", AGENTS),
+    Refused("diff: no such run", "diff", {"a": UNKNOWN, "b": UNKNOWN}, NOT_THERE, on=OPERATORS),
     of_no_run("cancel", NAMES),
     of_no_run("answer", NAMES, answers={"e1": "x"}),
     of_no_run("resume", NAMES, coached=True),
@@ -190,20 +202,19 @@ REFUSED = [
         (START,),
         AGENTS,
     ),
-    Refused(
-        "answer: no shape", "answer", {**RUN, "answers": 5}, BAD, (VOTED[0],), AGENTS, "answers", "answers"
+    *(
+        Refused(
+            f"answer: {name}",
+            "answer",
+            {**RUN, "answers": answers},
+            BAD,
+            (VOTED[0],),
+            AGENTS,
+            "answers",
+            "answers",
+        )
+        for name, answers in (("no shape", 5), ("none", [{"id": "e1"}]))
     ),
-    Refused(
-        "answer: none",
-        "answer",
-        {**RUN, "answers": [{"id": "e1"}]},
-        BAD,
-        (VOTED[0],),
-        AGENTS,
-        "answers",
-        "answers",
-    ),
-    Refused("status: a path", "status", {"run": "../../x"}, NOT_THERE, on=AGENTS),
     Refused("cancel: has ended", "cancel", RUN, CONFLICT, ANSWERED),
     Refused("cancel: was cancelled", "cancel", RUN, CONFLICT, CANCELLED, AGENTS),
     Refused("pause: waits for its caller", "pause", RUN, CONFLICT, (START,), OPERATORS),
@@ -213,70 +224,33 @@ REFUSED = [
     Refused("fork: beyond the end", "fork", {**RUN, "at": 99}, CONFLICT, (SOLVE,), OPERATORS),
     Refused("fork: beyond the end, coached", "fork", {**TO_CALLER, "at": 99}, CONFLICT, (START,), AGENTS),
     Refused("fork: nowhere", "fork", {**RUN, "coached": True}, BAD, (START,), CALLERS, field="at"),
-    Refused(
-        "fork: before the beginning", "fork", {**TO_CALLER, "at": -1}, BAD, (START,), CALLERS, field="at"
-    ),
-    Refused("fork: at no number", "fork", {**TO_CALLER, "at": "x"}, BAD, (START,), AGENTS, field="at"),
-    Refused(
-        "fork: a list of options",
-        "fork",
-        {**TO_CALLER, "options": [1]},
-        BAD,
-        (START,),
-        CALLERS,
-        field="options",
-    ),
-    Refused(
-        "fork: a tool by its file",
-        "fork",
-        {**TO_CALLER, "tools": ["x.py"]},
-        BAD,
-        (START,),
-        CALLERS,
-        field="tools",
-    ),
-    Refused(
-        "fork: a tool in options",
-        "fork",
-        {**TO_CALLER, "options": ARMED},
-        BAD,
-        (START,),
-        AGENTS,
-        field="tools",
-    ),
-    Refused(
-        "fork: no such verifier",
-        "fork",
-        {**TO_CALLER, "verifier": "/x"},
-        BAD,
-        (START,),
-        AGENTS,
-        field="verifier",
-    ),
-    Refused(
-        "fork: a model by its address", "fork", {**RUN, "at": 0, "model": ADDRESS}, BAD, (SOLVE,), ("http",)
-    ),
-    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), "coach answer", "model"),
     *(
-        Refused(f"fork: {name}", "fork", {**RUN, "at": "e1", **given}, BAD, (SOLVE,), ("http",), "prompt")
-        for name, given in (
-            ("other words for a number", {"at": 1, "prompt": "x"}),
-            ("no words", {"prompt": " "}),
-            ("words with NUL", {"prompt": "a\0b"}),
+        Refused(f"fork: {name}", "fork", {**TO_CALLER, **given}, BAD, (START,), on, field=field)
+        for name, given, on, field in (
+            ("before the start", {"at": -1}, AGENTS, "at"),
+            ("at no number", {"at": "x"}, AGENTS, "at"),
+            ("a list of options", {"options": [1]}, CALLERS, "options"),
+            ("a bad option", {"options": {"depth": 3}}, AGENTS, ""),
+            ("a tool by its file", {"tools": ["x.py"]}, CALLERS, "tools"),
+            ("a tool in options", {"options": ARMED}, AGENTS, "tools"),
+            ("no such verifier", {"verifier": "/x"}, AGENTS, "verifier"),
         )
     ),
-    Refused(
-        "fork: words over the bound",
-        "fork",
-        {**RUN, "at": 0, "prompt": "x" * 400_001},
-        TOO_LARGE,
-        (SOLVE,),
-        ("http",),
-        field="prompt",
+    *(
+        Refused(f"fork, driven: {name}", "fork", {**RUN, "at": 0, **given}, code, (SOLVE,), on, field=field)
+        for name, given, code, on, field in (
+            ("before the start", {"at": -1}, BAD, OPERATORS, "at"),
+            ("a bad option", {"options": {"depth": 3}}, BAD, OPERATORS, ""),
+            ("a model by its address", {"model": ADDRESS}, BAD, ("http",), "model"),
+            ("words over the bound", {"prompt": "x" * 400_001}, TOO_LARGE, ("http",), "prompt"),
+            ("other words for a number", {"prompt": "x"}, BAD, ("http",), "prompt"),
+            ("no words", {"at": "e1", "prompt": " "}, BAD, ("http",), "prompt"),
+            ("words with NUL", {"at": "e1", "prompt": "a\0b"}, BAD, ("http",), "prompt"),
+        )
     ),
-    Refused("fork: bad option", "fork", {**RUN, "at": 0, "options": {"depth": 3}}, BAD, (SOLVE,), OPERATORS),
+    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), "coach answer", "model"),
     Refused(
-        "fork: bad option, coached", "fork", {**TO_CALLER, "options": {"depth": 3}}, BAD, (START,), AGENTS
+        "resume: a number", "resume", {**RUN, "coached": True, "budget": 5}, BAD, (START,), ("http", "python")
     ),
     Refused("resume: no calls", "resume", {**RUN, "budget": {"calls": 0}, "coached": True}, BAD, CANCELLED),
     Refused(
@@ -346,12 +320,13 @@ REFUSED = [
     of_no_session("forget", AGENTS),
     of_no_session("pin", AGENTS),
     *(
-        Refused(f"{use}: {kind}", use, {"session": name}, code, on=("cli", "mcp"))
-        for use in ("session", "export", "forget", "pin")
-        for kind, name, code in (
-            ("a path", "../x", NOT_THERE),
-            ("a name with NUL", "a\0b", NOT_THERE),
-            ("a long name", "x" * 10_000, TOO_LARGE),
+        Refused(f"{use}: {kind}", use, {of: name}, NOT_THERE, on=on)
+        for of, uses in (("session", "session export forget pin"), ("run", "status show page cancel"))
+        for use in uses.split()
+        for kind, name, on in (
+            ("a path", "../x", ("cli", "mcp")),
+            ("a name with NUL", "a\0b", ("cli", "mcp")),
+            ("a long name", LONG_NAME, AGENTS),
         )
     ),
     Refused(
@@ -365,14 +340,24 @@ REFUSED = [
     ),
     Refused("sessions: a page of none", "sessions", {"limit": 0}, on=AGENTS, field="limit"),
     Refused("sessions: a page too long", "sessions", {"limit": 501}, on=AGENTS, field="limit"),
-    Refused("list: no such page", "list", {"cursor": "x"}, BAD, on=("mcp",), field="cursor"),
-    Refused("list: after no run", "list", {"cursor": "x"}, NOT_THERE, on=("http",)),
-    Refused("sessions: no such page", "sessions", {"cursor": "x"}, NOT_THERE, on=AGENTS),
+    *(
+        Refused(f"{use}: {name}", use, given, code, on=on, named=named, field=field)
+        for use in ("list", "sessions")
+        for name, given, code, on, named, field in (
+            ("no such page", {"cursor": "x"}, NOT_THERE, AGENTS, "", ""),
+            ("a page of a long name", {"cursor": LONG_NAME}, NOT_THERE, AGENTS, "", ""),
+            ("no such strategy", {"strategy": "tree"}, BAD, OPERATORS, "tree_of_thoughts", "strategy"),
+            ("no instant", {"since_ms": "yesterday"}, BAD, OPERATORS, "since", "since"),
+            ("half an instant", {"until_ms": "12 h"}, BAD, OPERATORS, "until", "until"),
+        )
+    ),
     Refused("search: no such page", "search", {"query": "x", "cursor": "-1"}, on=AGENTS, field="cursor"),
     Refused("search: a long text", "search", {"query": LONG}, TOO_LARGE, on=("cli", "mcp"), field="query"),
     Refused("search: nothing", "search", {"query": ""}, on=AGENTS),
     Refused("search: a page of none", "search", {"query": "x", "limit": 0}, on=AGENTS),
-    Refused("sessions: no such status", "sessions", {"status": "over"}, on=AGENTS),
+    Refused("sessions: no such status", "sessions", {"status": "over"}, on=AGENTS, field="status"),
+    Refused("sessions: a long status", "sessions", {"status": LONG_NAME}, on=AGENTS, field="status"),
+    Refused("import: a list", "import", {"content": []}, on=OPERATORS),
     Refused("import: no session", "import", {"content": ODD}, on=OPERATORS),
     Refused("import: a number of thoughts", "import", {"content": {"thoughts": 5}}, on=OPERATORS),
 ]

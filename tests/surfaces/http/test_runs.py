@@ -143,52 +143,6 @@ def test_a_stream_that_the_end_of_the_server_closes_says_so() -> None:
 # -- looked at
 
 
-def test_a_list_is_paged_newest_first_and_filtered() -> None:
-    with serve_in_thread() as server:
-        client = server.client()
-        ids = [started(client, problem=f"Use 1, 2, 3, {n} to make {n + 6}")["run_id"] for n in range(3, 8)]
-        for run_id in ids:
-            list(events(client, run_id))
-        coached = client.post("/api/runs", json=SUM).json()["run_id"]
-        seen, cursor = list[str](), None
-        while True:
-            page = client.get(
-                "/api/runs", params={"limit": 4, **({"cursor": cursor} if cursor else {})}
-            ).json()
-            seen += [row["run_id"] for row in page["runs"]]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        assert seen == [coached, *reversed(ids)]
-
-        def found(**asked: Any) -> list[str]:
-            return [row["run_id"] for row in client.get("/api/runs", params=asked).json()["runs"]]
-
-        assert (
-            found(strategy="chain_of_thought") == found(status="active") == found(model="caller") == [coached]
-        )
-        assert found(query="make 11") == [ids[2]]
-        assert found(query="make 99") == []
-        rows = {row["run_id"]: row for row in client.get("/api/runs").json()["runs"]}
-        assert found(since_ms=rows[ids[3]]["created_at_ms"]) == seen[:3]
-        assert found(until_ms=rows[ids[1]]["created_at_ms"]) == [ids[0]]
-        assert found(min_usd=0) == [
-            run_id for run_id in reversed(ids) if rows[run_id]["usage"]["usd"] is not None
-        ]
-        assert found(min_usd=9_000) == []
-        assert rows[coached]["mode"] == "coached"
-        assert rows[ids[0]]["usage"]["calls"] > 0
-        wrong = (
-            {"limit": 0},
-            {"limit": 201},
-            {"status": "x"},
-            {"since_ms": -1},
-            {"colour": "x"},
-        )
-        assert {client.get("/api/runs", params=asked).status_code for asked in wrong} == {400}
-        assert client.get("/api/runs", params={"cursor": UNKNOWN}).status_code == 404
-
-
 def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: Serving) -> None:
     client = serving.client()
     run = ended(client)
@@ -211,21 +165,6 @@ def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: S
     after = client.get(address, headers={"If-None-Match": before.headers["etag"]})
     assert after.status_code == 200
     assert before.json()["position"] == coached["position"] < after.json()["position"]
-
-
-def test_pages_of_a_trace_are_the_lists_of_the_trace(serving: Serving) -> None:
-    client = serving.client()
-    run_id = ended(client)["run_id"]
-    for name in ("thoughts", "questions", "events", "path", "effects"):
-        whole = client.get(f"/api/runs/{run_id}/trace", params={"list": name, "limit": 500}).json()
-        assert whole["entries"]
-        assert whole["next_cursor"] is None
-        pages, cursor = [], "0"
-        while cursor is not None:
-            asked = {"list": name, "limit": 7, "cursor": cursor}
-            page = client.get(f"/api/runs/{run_id}/trace", params=asked).json()
-            pages, cursor = [*pages, *page["entries"]], page["next_cursor"]
-        assert pages == whole["entries"]
 
 
 # -- steered
@@ -297,9 +236,6 @@ def test_a_fork_from_a_question_takes_over_for_nothing_what_came_before_it(servi
     assert document["usage"]["calls"] == sum(node["cost"]["calls"] for node in drawn["nodes"])
     assert document["options"]["branching_factor"] == 3
     assert client.get(f"/api/runs/{run_id}/replay").json()["replay"]["identical"] is True
-    parted = client.get("/api/runs/diff", params={"a": run["run_id"], "b": run_id}).json()
-    assert parted["fork"] == {"of": "a", "at": document["forked_at"]}
-    assert [term["name"] for term in parted["terms"]] == ["options.branching_factor"]
 
 
 def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ EXAMPLES = 2
 REFUSED_AT_TIMES = {
     "start_run": "only the server knows its strategies, their options, and the parts that its operator listed",
     "resume_run": "as start_run",
+    "list_runs": "as start_run",
+    "list_sessions": "as start_run",
     "fork_run": "as start_run, and which questions the run had",
     "answer_questions": "as start_run",
     "begin_session": "a thought goes where its strategy's table leads, and refers to thoughts that are there",

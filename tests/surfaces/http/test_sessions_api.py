@@ -34,25 +34,6 @@ def begin(client: httpx2.Client, *texts: str) -> str:
     return session_id
 
 
-def test_a_session_is_thought_in_and_read_in_pages_and_as_text(serving: Serving) -> None:
-    client = serving.client()
-    session_id = begin(client, "how many birds", "seven herons", "and a crane")
-    place = f"/api/sessions/{session_id}"
-
-    first = client.get(place, params={"limit": 2}).json()
-    rest = client.get(place, params={"cursor": first["next_cursor"]}).json()
-    assert [entry["thought"] for entry in first["thoughts"] + rest["thoughts"]] == [
-        "how many birds",
-        "seven herons",
-        "and a crane",
-    ]
-    assert rest["next_cursor"] is None
-    assert [
-        entry["thought_number"] for entry in client.get(place, params={"from": 2, "to": 2}).json()["thoughts"]
-    ] == [2]
-    assert "seven herons" in client.get(f"{place}/export", params={"format": "markdown"}).json()["text"]
-
-
 def test_the_page_of_a_session_is_sent_again_only_when_it_has_grown(serving: Serving) -> None:
     client = serving.client()
     session_id = begin(client, "one", "two")

@@ -61,6 +61,7 @@ def test_without_a_run_id_the_only_open_run_of_the_connection_is_meant(raw: Raw)
     assert raw.call("coach", action="status")["run_id"] == shown["run_id"]
     done = answered(raw, shown)
     assert (done["run_id"], done["result"]["answer"]) == (shown["run_id"], "42")
+    assert "fork" in raw.call("coach", action="resume")["note"]
     second = start(raw, "What is 1 + 1?")
     assert raw.call("coach", action="cancel", run_id=None)["run_id"] == second["run_id"]
     assert raw.call("coach", action="status", run_id="")["run_id"] == second["run_id"]
@@ -178,12 +179,6 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
         assert (rows[driven]["status"], rows[ended[0]]["status"]) == ("done", "cancelled")
         assert rows[driven]["answer"].endswith("24")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["created_at"])
-        for cursor in ("x", "open.x", 5, "open." + "z" * 300):
-            refused = error(raw, action="list", cursor=cursor)
-            gone = cursor == "open.x"
-            assert refused["code"] in ("not_found" if gone else "invalid_request", "payload_too_large"), (
-                cursor
-            )
 
 
 # -- one run read
@@ -256,17 +251,6 @@ def test_an_active_run_is_read_as_it_stands(raw: Raw) -> None:
 
 
 # -- continued
-
-
-def test_a_cancelled_run_goes_on_and_one_that_came_to_its_end_says_so(raw: Raw) -> None:
-    run_id = start(raw)["run_id"]
-    raw.call("coach", action="cancel")
-    shown = raw.call("coach", action="resume")
-    assert (shown["run_id"], shown["status"]) == (run_id, "active")
-    answered(raw, shown)
-    again = raw.call("coach", action="resume")
-    assert again["status"] == "done"
-    assert "fork" in again["note"]
 
 
 def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path) -> None:
@@ -412,12 +396,6 @@ def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -
         assert raw.call("coach", action="list")["runs"][0]["problem"] == PUZZLE
         assert raw.call("solve", sessionId=session)["answer"].endswith("= 24")
         assert raw.call("solve", problem=PUZZLE, sessionId=None)["answer"].endswith("= 24")
-        for wrong, code in (
-            ({"sessionId": 5, "problem": "x"}, "invalid_request"),
-            ({"sessionId": ""}, "invalid_request"),
-            ({"sessionId": "x" * 300}, "payload_too_large"),
-        ):
-            assert error(raw, action="start", **wrong)["code"] == code
 
 
 def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -22,9 +22,6 @@ from cyclopts.validators import Number
 from ...core.text import clip
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
-
-if TYPE_CHECKING:
-    from ...app.wiring import App
 
 MAX_OFFERED = 20
 MAX_INPUT_BYTES = 50_000_000
@@ -201,7 +198,7 @@ def read_instant(option: str, text: str | None, forms: str) -> int | None:
     if text is None:
         return None
     try:
-        return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1_000))
+        return max(0, round(datetime.fromisoformat(text).astimezone().timestamp() * 1_000))
     except (ValueError, OverflowError, OSError):
         raise UsageError(f"--{option} must be {forms}, got {text!r:.100}", option=option) from None
 
@@ -230,14 +227,14 @@ class Filters:
     since: str | None = None
     until: str | None = None
 
-    def read(self, app: App) -> dict[str, Any]:
-        """Return the filters as a store takes them.
+    def read(self) -> dict[str, Any]:
+        """Return the filters as a list takes them.
 
         Raises:
-            UsageError: There is no such strategy, or an instant cannot be read.
+            UsageError: An instant cannot be read.
         """
         return {
-            "strategy": None if self.strategy is None else app.strategy(self.strategy).name,
+            "strategy": self.strategy,
             "query": self.search,
             "since_ms": _read_since("since", self.since),
             "until_ms": _read_since("until", self.until),

@@ -60,7 +60,7 @@ def list_(
     model: str | None = None,
     filters: Filters = Filters(),
     limit: PageSize = 50,
-    before: str | None = None,
+    cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
     """List runs, newest first.
@@ -70,14 +70,12 @@ def list_(
         outcome: Only runs with this outcome; waiting: for the answers of their caller.
         model: Only those of this model, named as a run names it: openai:gpt-5-mini.
         limit: Entries at most.
-        before: Continue after this run, the last of the page before.
+        cursor: Continue after this run, the last of the page before.
     """
 
     async def work(app: App) -> dict[str, Any]:
-        last = None if before is None else await app.run_id(before)
-        named = {"status": status, "outcome": outcome, "model": model, "limit": limit, "before": last}
-        rows = await app.store.runs(**named, **filters.read(app))
-        return {"runs": await app.heads(rows), "next": rows[-1].run_id if len(rows) == limit else None}
+        last = None if cursor is None else await app.run_id(cursor)
+        return await app.list_runs(limit, last, status=status, outcome=outcome, model=model, **filters.read())
 
     return common.show_page(work, "runs", _COLUMNS, none="no runs found")
 
@@ -119,10 +117,10 @@ def stats_(
     """
 
     async def work(app: App) -> dict[str, Any]:
-        rows = await app.store.runs(status=status, limit=limit, **filters.read(app))
+        rows = (await app.list_runs(limit, status=status, **filters.read()))["runs"]
         counts = defaultdict[tuple[str, str], Counter[str]](Counter)
         for row in rows:
-            counts[row.model, row.strategy] += rungs_of(await app.engine.record(row.run_id))
+            counts[row["model"], row["strategy"]] += rungs_of(await app.engine.record(row["run_id"]))
         readings: list[dict[str, Any]] = [
             {
                 "model": model,

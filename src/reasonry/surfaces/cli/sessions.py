@@ -60,7 +60,7 @@ def list_(
         sessions = app.sessions()
         last = None if cursor is None else await sessions.session_id(cursor)
         call = {"status": status, "limit": limit, "cursor": last}
-        return await sessions.list(call, **filters.read(app))
+        return await sessions.list(call, **filters.read())
 
     return common.show_page(work, "sessions", _COLUMNS, none="no such sessions")
 

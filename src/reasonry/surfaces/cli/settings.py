@@ -119,7 +119,6 @@ class Common(OutputOptions):
             none: The note where there are no rows.
         """
         id_column, *others = columns
-        option, member = ("before", "next") if name == "runs" else ("cursor", "next_cursor")
 
         async def find(app: App) -> tuple[dict[str, Any], dict[str, str]]:
             document, store = await work(app), app.store
@@ -128,8 +127,8 @@ class Common(OutputOptions):
             return document, await shorten_ids(ids, begins_with)
 
         document, short = self.do(find)
-        more = document[member]
-        note = f"next page: --{option} {short.get(more, more)}" if more else "" if document[name] else none
+        more = document["next_cursor"]
+        note = f"next page: --cursor {short.get(more, more)}" if more else "" if document[name] else none
         shown = replace(id_column, in_terminal=short.__getitem__)
         return self.show(document, lambda: print_table([shown, *others], document[name]), note)
 

@@ -152,7 +152,8 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
         return msgspec.convert(document, form, strict=strict)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
-        field = path.rstrip("`").lstrip(".") or reason.rpartition("`")[0].rpartition("`")[2] or "body"
+        named = reason.rpartition("`")[0].rpartition("`")[2] if reason.startswith("Object ") else ""
+        field = path.rstrip("`").lstrip(".") or named or "body"
         if reason.startswith("Invalid enum value") and (choices := _choices_of(form, field)):
             raise not_a_choice(field, str(document[field]), choices) from None
         if reason.startswith("Expected `str` of length <= "):

@@ -55,7 +55,7 @@ class RunsQuery(Struct, frozen=True):
     until_ms: Instant | None = None
     min_usd: Annotated[float, Meta(ge=0)] | None = None
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
-    cursor: Name | None = None
+    cursor: str | None = None
 
 
 class DiffQuery(Struct, frozen=True):
@@ -148,11 +148,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
     """List runs, newest first; `query` finds a text in problems, answers, errors and thoughts."""
-    filters = msgspec.structs.asdict(query)
-    limit, cursor = filters.pop("limit"), filters.pop("cursor")
-    rows = await context.app.store.runs(**filters, limit=limit + 1, before=cursor)
-    more = rows[limit - 1].run_id if len(rows) > limit else None
-    return reply({"runs": await context.app.heads(rows[:limit]), "next_cursor": more})
+    return reply(await context.app.list_runs(**msgspec.structs.asdict(query)))
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
@@ -252,7 +248,10 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
-    """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again."""
+    """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again.
+
+    A run that came to its own end stays as it is.
+    """
     source = await context.app.engine.recorded_run(run_id)
     budget = None if body.budget is None else change_limits(source.budget, body.budget)
     if body.is_coached(source.participants.model == CALLER):

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from ...errors import NotFoundError
 from ...guided.export import Format
 from ...guided.read_calls import (
     MAX_QUERY_CHARS,
@@ -248,10 +247,7 @@ async def _show(context: RequestContext, action: str, call: Any) -> Response:
     """
     session_id = call.session_id
     if session_id is not None and (not session_id or may_be_short(session_id)):
-        try:
-            await context.app.store.session(session_id)
-        except NotFoundError:
-            raise NotFoundError(f"there is no session {session_id[:MAX_NAME_CHARS]!r}") from None
+        await context.app.store.session(session_id)
     return reply(await getattr(context.sessions, action)(call))
 
 
