@@ -80,6 +80,7 @@ def filled(surfaces: dict[str, Surface]) -> dict[str, dict[str, Reply]]:
         ("list", {"model": "openai:other"}, (), OPERATORS),
         ("list", {"query": "to MAKE 24"}, PUZZLES, OPERATORS),
         ("list", {"query": "cranes"}, (), OPERATORS),
+        ("list", {"query": "x" * 10_000, "model": "x" * 10_000}, (), OPERATORS),
         ("list", {"since_ms": LIMITED}, RUNS[:3], OPERATORS),
         ("list", {"until_ms": LIMITED}, RUNS[3:], OPERATORS),
         ("list", {"since_ms": SUM, "until_ms": TALLY, "outcome": "stopped"}, (LIMITED, SUM), OPERATORS),
@@ -95,7 +96,7 @@ def filled(surfaces: dict[str, Surface]) -> dict[str, dict[str, Reply]]:
         ("sessions", {"until_ms": SUM}, SESSIONS[5:], OPERATORS),
         ("sessions", {"guided": True}, (CRANES, HERONS), ("http",)),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 @pytest.mark.usefixtures("filled")
 def test_the_same_filter_shows_the_same_rows_in_the_same_order(

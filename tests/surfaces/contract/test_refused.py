@@ -181,7 +181,8 @@ REFUSED = [
     of_no_run("status", AGENTS),
     of_no_run("show", AGENTS),
     of_no_run("page", AGENTS),
-    Refused("diff: no such run", "diff", {"a": UNKNOWN, "b": UNKNOWN}, NOT_THERE, on=OPERATORS),
+    Refused("diff: no such run", "diff", {"a": UNKNOWN, "b": LONG_NAME}, NOT_THERE, on=OPERATORS),
+    Refused("diff: a long name", "diff", {"a": LONG_NAME, "b": UNKNOWN}, NOT_THERE, on=OPERATORS),
     of_no_run("cancel", NAMES),
     of_no_run("answer", NAMES, answers={"e1": "x"}),
     of_no_run("resume", NAMES, coached=True),
@@ -347,6 +348,7 @@ REFUSED = [
             ("no such page", {"cursor": "x"}, NOT_THERE, AGENTS, "", ""),
             ("a page of a long name", {"cursor": LONG_NAME}, NOT_THERE, AGENTS, "", ""),
             ("no such strategy", {"strategy": "tree"}, BAD, OPERATORS, "tree_of_thoughts", "strategy"),
+            ("a strategy of a long name", {"strategy": LONG_NAME}, BAD, OPERATORS, "", "strategy"),
             ("no instant", {"since_ms": "yesterday"}, BAD, OPERATORS, "since", "since"),
             ("half an instant", {"until_ms": "12 h"}, BAD, OPERATORS, "until", "until"),
         )

@@ -40,7 +40,7 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Name, Position
+from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Position
 
 
 class RunsQuery(Struct, frozen=True):
@@ -48,9 +48,9 @@ class RunsQuery(Struct, frozen=True):
 
     status: Status | None = None
     outcome: Outcome | None = None
-    strategy: Name | None = None
-    model: Name | None = None
-    query: Name | None = None
+    strategy: str | None = None
+    model: str | None = None
+    query: str | None = None
     since_ms: Instant | None = None
     until_ms: Instant | None = None
     min_usd: Annotated[float, Meta(ge=0)] | None = None
@@ -61,8 +61,8 @@ class RunsQuery(Struct, frozen=True):
 class DiffQuery(Struct, frozen=True):
     """Which runs are compared."""
 
-    a: Name
-    b: Name
+    a: str
+    b: str
 
 
 class TraceQuery(Struct, frozen=True):

@@ -23,14 +23,13 @@ from ...guided.read_calls import (
 )
 from ...guided.thinking_tool import NewThought, Notice, ThinkingReply
 from ...ids import may_be_short
-from ...reading.arguments import MAX_INT, MAX_NAME_CHARS
+from ...reading.arguments import MAX_INT
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext
 from .documents import Document, page_headers, reply
 from .operations import Operation
 
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
 """What a place in a list, or in a journal, is written like."""
@@ -39,9 +38,9 @@ Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
 class SessionsQuery(ListSessions, frozen=True, kw_only=True):
     """Which sessions are listed."""
 
-    strategy: Name | None = None
+    strategy: str | None = None
     guided: bool | None = None
-    query: Name | None = None
+    query: str | None = None
     since_ms: Instant | None = None
     until_ms: Instant | None = None
 
