@@ -68,7 +68,7 @@ class Desk:
         return document
 
     def runs(self) -> list[dict[str, Any]]:
-        return json.loads(self.run("runs", "list", "--limit", "1000", "--json").stdout)["runs"]
+        return json.loads(self.run("runs", "list", "--limit", "500", "--json").stdout)["runs"]
 
 
 @pytest.fixture

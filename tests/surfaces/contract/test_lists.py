@@ -65,6 +65,7 @@ def filled(surfaces: dict[str, Surface]) -> dict[str, dict[str, Reply]]:
     [
         ("list", {}, RUNS, AGENTS),
         ("list", {"limit": 2}, RUNS[:2], AGENTS),
+        ("list", {"limit": 500}, RUNS, OPERATORS),
         ("list", {"status": "active"}, (TALLY,), OPERATORS),
         ("list", {"status": "cancelled"}, (SUM,), OPERATORS),
         ("list", {"status": "done"}, (LIMITED, PUZZLE), OPERATORS),

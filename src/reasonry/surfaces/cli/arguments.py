@@ -98,7 +98,7 @@ WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
 """A whole number, such as `30` (or `30.0`): nothing is rounded to one."""
 ABOVE_0: Final = Parameter(validator=_check_above_0)
 Count = Annotated[WholeNumber, ABOVE_0]
-PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=1000))]
+PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
 Status = Literal["active", "done", "failed", "cancelled"]
 RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]
 SessionId = Annotated[

@@ -18,6 +18,7 @@ from ...engine.journal import CALLER, Begun
 from ...engine.policy import Performers
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
+from ...guided.read_calls import PAGE, Limit
 from ...records import JobOptions, Outcome
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
@@ -54,7 +55,7 @@ class RunsQuery(Struct, frozen=True):
     since_ms: Instant | None = None
     until_ms: Instant | None = None
     min_usd: Annotated[float, Meta(ge=0)] | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    limit: Limit = PAGE
     cursor: str | None = None
 
 
