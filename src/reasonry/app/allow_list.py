@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -51,21 +52,14 @@ class AllowList(Struct, frozen=True):
                 listed as; `option` has the setting.
         """
         models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
-        default = environ.get("REASONRY_MODEL", "").strip()
-        if default:
+        if default := environ.get("REASONRY_MODEL", "").strip():
             _check_form("model", default)
             models = {default: default, **models}
         if models.get(OFFLINE, OFFLINE) != OFFLINE:
-            raise UsageError(
-                f"{SETTINGS['model']}: {OFFLINE} is a model of its own", option=SETTINGS["model"]
-            )
-        return AllowList(
-            models=models,
-            verifiers=verifiers,
-            tools=tools,
-            documents=documents,
-            default_model=default or next(iter(models.values()), None),
-        )
+            setting = SETTINGS["model"]
+            raise UsageError(f"{setting}: {OFFLINE} is a model of its own", option=setting)
+        default = default or next(iter(models.values()), None)
+        return AllowList(models, verifiers, tools, documents, default)
 
     @property
     def model_names(self) -> list[str]:
@@ -149,6 +143,5 @@ def _check_form(argument: str, spec: str) -> None:
     try:
         checks[argument](spec)
     except UsageError as error:
-        refusal = UsageError(f"{SETTINGS[argument]}: {error.message}")
-        refusal.details = {**error.details, "option": SETTINGS[argument]}
-        raise refusal from None
+        details: dict[str, Any] = {**error.details, "option": SETTINGS[argument]}
+        raise UsageError(f"{SETTINGS[argument]}: {error.message}", **details) from None

@@ -152,8 +152,8 @@ class PerformerPool:
         except UsageError:
             return None
 
-    def open(self, participants: Participants, problem: str) -> tuple[Performers, ParticipantNames]:
-        """Open the models, the verifier and the tools of a run; return them, and what they are recorded as.
+    def open(self, participants: Participants, problem: str) -> Performers:
+        """Open the models, the verifier and the tools of a run.
 
         Raises:
             UsageError: Something is not named rightly.
@@ -169,15 +169,6 @@ class PerformerPool:
         prices, everyone = Prices.read(participants.prices), [*models.values(), *seats]
         prices.check_models(everyone)
         price = fix_prices((prices, Prices.from_environ(self.environ)), everyone)
-        performers = Performers(
-            **models,
-            seats=seats,
-            verifier=verifier,
-            tools=Catalog(participants.tools) if participants.tools else None,
-            prices=Prices.read(price),
-            opened_s=participants.opened_s,
-            callers_tools=frozenset(card.name for card in own),
-        )
         names = ParticipantNames(
             **{role: model.name for role, model in models.items()},
             seats=tuple(seat.name for seat in seats),
@@ -187,7 +178,16 @@ class PerformerPool:
             listed_tools=participants.listed_tools,
             listed_documents=participants.listed_documents,
         )
-        return performers, names
+        return Performers(
+            **models,
+            seats=seats,
+            verifier=verifier,
+            tools=Catalog(participants.tools) if participants.tools else None,
+            prices=Prices.read(price),
+            opened_s=participants.opened_s,
+            callers_tools=frozenset(card.name for card in own),
+            names=names,
+        )
 
     def _model(self, spec: str | Model | None, problem: str, keyed_by: Sequence[str] | None = None) -> Model:
         from ..models.choose import default_model, open_model

@@ -153,7 +153,7 @@ class UseCases:
         if not request.coached:
             participants = replace(participants, seats=self._seats(levels) or participants.seats)
         # A recording is opened last: nothing is to be written for an order that is refused.
-        performers, names = self.pool.open(replace(participants, record=None), asked)
+        performers = self.pool.open(replace(participants, record=None), asked)
         nested = self._read_options(levels, performers)
         checked = nested[0]
         check_rewordings(request.prompts)
@@ -180,7 +180,7 @@ class UseCases:
             problem=problem,
             options=plain,
             budget=budget,
-            participants=names,
+            participants=performers.names,
             why=why,
             warnings=tuple(filter(None, idle)),
             from_session=request.session,
@@ -399,7 +399,8 @@ class UseCases:
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
-        performers, names = await self._open_again(run, participants, budget, coached=coached)
+        performers = await self._open_again(run, participants, budget, coached=coached)
+        names = performers.names
         if coached:
             # The prices of the models that drove it so far stay, and so do its limits.
             limit = dollar_limit(budget or Budget())
@@ -414,11 +415,11 @@ class UseCases:
 
     async def _open_again(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
-    ) -> tuple[Performers, ParticipantNames]:
+    ) -> Performers:
         """Open the participants of a run: the named ones, else those of its record, with its strategies' own tools."""
         recorded, begun, equipped = run.participants, run.begun, Participants()
 
-        def open_all() -> tuple[Performers, ParticipantNames]:
+        def open_all() -> Performers:
             complete = self._reopen(equipped, begun, recorded, coached=coached)
             complete.check_recorded_tools(begun)
             return self.pool.open(complete, without_quoted(begun.problem))
@@ -516,7 +517,7 @@ class UseCases:
 
             def open_recorded() -> Performers:
                 is_coached = names.model == CALLER
-                return self.pool.open(self.pool.reopen(Participants(), names, coached=is_coached), "")[0]
+                return self.pool.open(self.pool.reopen(Participants(), names, coached=is_coached), "")
 
             performers = await self.pool.run_in_thread(open_recorded)
             check_priced(dollar_limit(budget), performers.models, performers.prices)
@@ -555,12 +556,10 @@ class UseCases:
         Args:
             named: Who works on the run besides its caller; its verifier is that of the record where none is named.
         """
-
-        async def open_performers(run: Run) -> Performers:
-            performers, _ = await self._open_again(run, named, coached=True)
-            return performers
-
-        return await self.coach(brief=brief).answer(run_id, answers, open_performers, says_all=says_all)
+        coach = self.coach(brief=brief)
+        return await coach.answer(
+            run_id, answers, lambda run: self._open_again(run, named, coached=True), says_all=says_all
+        )
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

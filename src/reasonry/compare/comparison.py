@@ -160,7 +160,7 @@ class Comparison:
         self.request, participants = request, request.participants
         if participants.model is None or participants.record is not None:
             # The environment is asked once, for all runs; one file takes the recording.
-            performers, _ = app.pool.open(participants, problems.items[0].problem)
+            performers = app.pool.open(participants, problems.items[0].problem)
             participants = replace(participants, model=performers.model, record=None)
             self.request = replace(request, participants=participants)
         self.jobs = list(self._plan_jobs())
@@ -196,7 +196,7 @@ class Comparison:
         working = [self.jobs[0].performers]
         if self.judge is None:
             problem = self.jobs[0].order.problem
-            working.append(self.app.pool.open(self._judging_participants(), problem)[0])
+            working.append(self.app.pool.open(self._judging_participants(), problem))
         for performers in working:
             check_priced("total_usd", performers.models, performers.prices)
 

@@ -176,6 +176,7 @@ class Performers(Struct, frozen=True):
         prices: Those the user named.
         callers_tools: The tools that the caller of the run calls: the drive ends when nothing else is left to perform.
         opened_s: Seconds of the run's time that went into opening them.
+        names: What they are recorded as.
     """
 
     model: Model
@@ -187,6 +188,7 @@ class Performers(Struct, frozen=True):
     opened_s: float = 0.0
     callers_tools: frozenset[str] = frozenset()
     seats: tuple[Model, ...] = ()
+    names: ParticipantNames = ParticipantNames()
 
     @property
     def models(self) -> list[Model]:
