@@ -76,7 +76,8 @@ async def test_a_run_waits_for_its_caller_alone_and_goes_on_in_another_process(t
         for results in ({"e2": "rain"}, {"e3": "sunny"}):
             async with app.engine.open(run_id) as opened:
                 await opened.take_answers(result_events(opened.run, results, 5))
-                result = await app.go_on(opened, Participants(model=model, tools=[add]))
+                performers = await app.reopen(opened, Participants(model=model, tools=[add]))
+                result = await opened.drive(performers)
         assert (result.status, result.answer, model.calls) == ("done", "sunny in 1", 2)
         assert (await app.engine.replay(run_id))["replay"]["identical"]
 

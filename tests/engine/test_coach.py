@@ -104,7 +104,8 @@ async def test_an_answer_given_twice_is_refused() -> None:
 async def test_a_late_answer_is_refused() -> None:
     coached = coach()
     shown = await coached.start(order(), NOBODY)
-    assert (await coached.cancel(shown["run_id"]))["status"] == "cancelled"
+    await coached.engine.cancel(shown["run_id"])
+    assert (await coached.status(shown["run_id"]))["status"] == "cancelled"
     with pytest.raises(ConflictError, match="has ended"):
         await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
 

@@ -76,7 +76,7 @@ async def take_over(app: App, run_id: str) -> float:
         try:
             async with app.engine.open(run_id) as opened:
                 waited = time.monotonic() - began
-                result = await app.go_on(opened)
+                result = await opened.drive(await app.reopen(opened))
         except ConflictError as error:
             if error.code != "conflict" or time.monotonic() - began > 20 * LEASE_S:
                 raise

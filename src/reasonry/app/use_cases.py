@@ -361,18 +361,8 @@ class UseCases:
     ) -> Result:
         """Resume a run, with the participants it began with or others."""
         async with self.engine.open(run_id) as opened:
-            return await self.go_on(opened, participants, budget, observer)
-
-    async def go_on(
-        self,
-        opened: OpenRun,
-        participants: Participants | None = None,
-        budget: Budget | None = None,
-        observer: Observer | None = None,
-    ) -> Result:
-        """Resume a run that is open; see `resume`."""
-        performers = await self.reopen(opened, participants, budget)
-        return await opened.drive(performers, observer)
+            performers = await self.reopen(opened, participants, budget)
+            return await opened.drive(performers, observer)
 
     async def reopen(
         self,

@@ -108,11 +108,6 @@ class Coach(Struct, frozen=True):
                 shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
         return shown
 
-    async def cancel(self, run_id: str) -> dict[str, Any]:
-        """Record a run as cancelled."""
-        await self.engine.cancel(run_id)
-        return await self.status(run_id)
-
     async def go_on(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:

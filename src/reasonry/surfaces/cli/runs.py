@@ -183,7 +183,8 @@ def resume_(
             if opened.result.outcome in ("solved", "answered"):
                 return opened.result, False
             with watching(silent, full=shown.full) as watch:
-                return await await_drive(app, own, app.go_on(opened, participants, limit, watch))
+                performers = await app.reopen(opened, participants, limit)
+                return await await_drive(app, own, opened.drive(performers, watch))
 
     if coach:
         settings.refuse_models()

@@ -162,7 +162,8 @@ class Coaching:
 
     async def cancel(self) -> dict[str, Any]:
         """End the run."""
-        self.document = await self._app.coach().cancel(self.document["run_id"])
+        await self._app.engine.cancel(self.document["run_id"])
+        self.document = await self._app.coach().status(self.document["run_id"])
         return self.document
 
     async def close(self) -> None:
