@@ -9,11 +9,13 @@ import logging
 from collections.abc import Collection, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ..core.budget import Budget
-from ..engine.journal import CALLER, Begun, ParticipantNames
+from ..engine.engine import RecordedRun
+from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
+from ..engine.run import Run
 from ..errors import UsageError
 from .allow_list import ARITHMETIC, OFFLINE, AllowList
 from .participants import Participants
@@ -68,24 +70,15 @@ class AgentApp(App):
         """
         return self.allowed.model(name) or name
 
-    async def admit(self, named: Participants, budget: Budget | None) -> Participants:
-        """Return who may work on a run of those that are named: what the operator lists by these names.
-
-        Raises:
-            UsageError: A name is not listed.
-        """
-        if not named.tools:
-            return self._look_up(named)
-        return await self.pool.run_in_thread(lambda: self._look_up(named))
-
-    async def admit_again(
-        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
+    async def admit(
+        self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return who may work on a run as it is recorded: what is listed now, and nothing else.
+        """Return who may work on a run of those that are named or recorded: what the operator lists now.
 
         Raises:
-            UsageError: Someone whom the record names is not listed (any more).
+            UsageError: A name is not listed (any more).
         """
+        recorded = ParticipantNames() if source is None else source.participants
         verifier, was_coached = recorded.verifier, recorded.model == CALLER
         if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
             raise UsageError(
@@ -93,13 +86,14 @@ class AgentApp(App):
                 "the run at the command line",
                 option="verifier",
             )
-        admitted = await self.admit(named, None)
-        if coached:
+        look_up = partial(self._look_up, named)
+        admitted = await self.pool.run_in_thread(look_up) if named.tools else look_up()
+        if source is None or coached:
             return admitted
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.add(
-                await self.pool.run_in_thread(lambda: self.pool.offered_model(begun.problem)) or OFFLINE
+                await self.pool.run_in_thread(lambda: self.pool.offered_model(source.begun.problem)) or OFFLINE
             )
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
         names, takes_model = self.allowed.model_names, named.model is not None or was_coached

@@ -24,7 +24,7 @@ from ..engine.drive import OpenRun
 from ..engine.engine import Engine, RecordedRun
 from ..engine.follow import Observer
 from ..engine.fork import Fork, check_rewordings
-from ..engine.journal import Begun, ParticipantNames, Steered
+from ..engine.journal import Begun, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
@@ -291,17 +291,13 @@ class UseCases:
 
     # -- who may work on it
 
-    async def admit(self, named: Participants, budget: Budget | None) -> Participants:
-        """Return who works on a new run, opened as far as text names them; the operator may name anything."""
-        return await self.equip(named, budget)
-
-    async def admit_again(
-        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
+    async def admit(
+        self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return who works on a run with these in its record, or on a fork of it.
+        """Return those of the named participants who may work on a run; the operator may name anything.
 
         Args:
-            recorded: Read, like `begun`, only where agents may continue no more than what is listed.
+            source: The run that is continued or forked, if it is no new one.
             coached: Whether the caller answers its questions from now on.
         """
         return named
@@ -314,16 +310,19 @@ class UseCases:
         self,
         participants: Participants,
         budget: Budget | None = None,
+        source: Run | RecordedRun | None = None,
         *,
+        coached: bool = False,
         spent_s: float = 0.0,
         shared: bool = False,
     ) -> Participants:
-        """Return the participants with the tools that text names, and those of their MCP servers.
+        """Admit participants; return them with the tools that text names, and those of their MCP servers.
 
         The servers run until the app is closed.
 
         Args:
             budget: Its seconds bound the opening of the servers too.
+            source: As in `admit`; so is `coached`.
             spent_s: What the run has used of them already.
             shared: The servers are opened for several runs, each of which has the seconds of the budget.
 
@@ -335,7 +334,7 @@ class UseCases:
             raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
         if not isinstance(budget, Budget | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
-        participants = self.pool.load_tools(participants)
+        participants = self.pool.load_tools(await self.admit(participants, source, coached=coached))
         if not participants.mcp:
             return participants
         limit_s = math.inf if budget is None or budget.seconds is None else budget.seconds
@@ -407,26 +406,24 @@ class UseCases:
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
         """Open the participants of a run: the named ones, else those of its record, with its strategies' own tools."""
-        recorded, begun, equipped = run.participants, run.begun, Participants()
+        equipped = Participants()
 
         def open_all() -> Performers:
-            complete = self._reopen(equipped, begun, recorded, coached=coached)
-            complete.check_recorded_tools(begun)
-            return self.pool.open(complete, without_quoted(begun.problem))
+            complete = self._reopen(equipped, run, coached=coached)
+            complete.check_recorded_tools(run.begun)
+            return self.pool.open(complete, without_quoted(run.begun.problem))
 
         with self.fit_errors():
             if named is not None:
-                named = await self.admit_again(named, begun, recorded, coached=coached)
-                spent_s = run.snapshot.at_ms / 1000
-                equipped = await self.equip(named, budget or run.budget, spent_s=spent_s)
+                limits, spent_s = budget or run.budget, run.snapshot.at_ms / 1000
+                equipped = await self.equip(named, limits, run, coached=coached, spent_s=spent_s)
             return await self.pool.run_in_thread(open_all)
 
-    def _reopen(
-        self, named: Participants, begun: Begun, recorded: ParticipantNames, *, coached: bool
-    ) -> Participants:
-        """Return the named participants, else those of a record, with the built-in tools of the strategies."""
-        reopened = self.pool.reopen(self.pool.add_listed(named, recorded), recorded, coached=coached)
-        return self.pool.attach_built_in(reopened, self.strategies_in(begun))
+    def _reopen(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
+        """Return the named participants, else those of the record of a run, with the built-in tools of its strategies."""
+        listed = self.pool.add_listed(named, source.participants)
+        reopened = self.pool.reopen(listed, source.participants, coached=coached)
+        return self.pool.attach_built_in(reopened, self.strategies_in(source.begun))
 
     async def list_runs(
         self, limit: int, cursor: str | None = None, **which: Unpack[RunFilters]
@@ -469,11 +466,11 @@ class UseCases:
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
         """Check a fork as `order` checks a new run; what is not named is that of the run."""
-        begun = source.begun
+        begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
             strategy = self.strategy(begun.strategy)
-            complete = self._reopen(named, begun, source.participants, coached=coached)
+            complete = self._reopen(equipped, source, coached=coached)
             if "tools" not in options:
                 complete.check_recorded_tools(begun)
             request = RunRequest(
@@ -481,7 +478,7 @@ class UseCases:
                 session=begun.from_session,
                 strategy=strategy,
                 options={**begun.options, **with_preset(strategy, options)},
-                budget=budget or source.budget,
+                budget=limits,
                 participants=complete,
                 form=begun.form,
                 prompts=begun.prompts,
@@ -490,7 +487,7 @@ class UseCases:
             return structs.replace(order, checks_form=begun.checks_form), performers
 
         with self.fit_errors():
-            named = await self.admit_again(participants, begun, source.participants, coached=coached)
+            equipped = await self.equip(participants, limits, source, coached=coached)
             return await self.pool.run_in_thread(order)
 
     # -- steering

@@ -118,7 +118,7 @@ class App(UseCases):
         """
         problem, session = await self._problem_after(request)
         with self.fit_errors():
-            participants = await self.admit(request.participants, request.budget)
+            participants = await self.equip(request.participants, request.budget)
             whole = replace(request, problem=problem, session=session, participants=participants)
             names_files = participants.tools or participants.context or participants.verifier
             if not names_files and self.pool.is_open(participants.model):

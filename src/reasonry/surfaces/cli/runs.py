@@ -228,8 +228,9 @@ def fork_(
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         source = await app.engine.recorded_run(await app.run_id(run_id))
-        participants = await app.equip(settings.participants(), budget or source.budget)
-        order, performers = await app.order_fork(source, participants, options, budget, coached=coach)
+        order, performers = await app.order_fork(
+            source, settings.participants(), options, budget, coached=coach
+        )
         fork = source.fork(at)
         if coach:
             return await app.coach(brief=brief).start(order, performers, fork)
