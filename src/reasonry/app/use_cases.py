@@ -389,14 +389,12 @@ class UseCases:
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
 
         performers = await self._open_again(run, participants, budget, coached=coached)
-        names = performers.names
+        names, limits, options = performers.names, budget or run.budget, run.begun.options
         if coached:
             # The prices of the models that drove it so far stay, and so do its limits.
-            limit = dollar_limit(budget or Budget())
             names = structs.replace(names, price=run.participants.price)
-        else:
-            limit = dollar_limit(budget or run.budget, run.begun.options)
-        check_priced(limit, performers.models, performers.prices)
+            limits, options = budget or Budget(), {}
+        check_priced(dollar_limit(limits, options), performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
         await opened.reopen(budget, changed, job=job)

@@ -50,7 +50,6 @@ def diff_runs(first: Record, second: Record) -> Document:
     edges = next(
         (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b), min(map(len, paths))
     )
-    terms = [_terms(run) for run in runs]
     answers, problems = [run.result.answer for run in runs], [run.head["problem"] for run in runs]
     return {
         "runs": _sides([_describe(run) for run in runs]),
@@ -63,17 +62,19 @@ def diff_runs(first: Record, second: Record) -> Document:
         },
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
-        "spend": [{"name": name, **_sides([_spend(run)[name] for run in runs])} for name in _spend(first)],
-        "terms": [
-            {"name": name, **_sides([each.get(name) for each in terms])}
-            for name in dict.fromkeys((*terms[0], *terms[1]))
-            if terms[0].get(name) != terms[1].get(name)
-        ],
+        "spend": _rows([_spend(run) for run in runs]),
+        "terms": [row for row in _rows([_terms(run) for run in runs]) if row["a"] != row["b"]],
     }
 
 
 def _sides(values: list[Any]) -> Document:
     return {"a": values[0], "b": values[1]}
+
+
+def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
+    """Return what the sides have under each name that one of them knows."""
+    names = dict.fromkeys(itertools.chain(*named))
+    return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 
 
 def _describe(run: Record) -> Document:
