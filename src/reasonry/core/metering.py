@@ -89,7 +89,8 @@ def meter(
     estimated = guessed + guessed_reply
     cached = 0 if guessed else _cached_count(stated.cached_input_tokens, taken)
     usd, listed = dollars(stated.usd), price(taken, made, cached) if taken + made else None
-    if usd is None or (listed is not None and (estimated or not _is_near(usd, listed))):
+    is_off = bool(listed and usd is not None and not listed / MOST_OFF <= usd <= listed * MOST_OFF)
+    if usd is None or is_off or (listed is not None and estimated):
         usd = listed
     return Usage(1, taken, made, cached, usd, estimated)
 
@@ -124,10 +125,6 @@ def dollars(stated: Any) -> float | None:
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return None
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
-
-
-def _is_near(usd: float, listed: float) -> bool:
-    return listed == 0 or listed / MOST_OFF <= usd <= listed * MOST_OFF
 
 
 def _count_or_guess(stated: Any, text: str, unseen: str = "", parts: int = 1) -> tuple[int, int]:

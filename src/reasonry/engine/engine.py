@@ -26,13 +26,12 @@ from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from . import journal
 from .drive import OpenRun, check_steering
 from .fork import Fork, check_rewordings, take_over
-from .journal import CALLER, Begun, Entry, ParticipantNames, Settled, Steered
+from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Settled, Steered
 from .policy import Policy
 from .record import (
     Record,
     Rows,
     differences,
-    ending,
     record_as_it_stands,
     record_of,
     record_of_row,
@@ -137,7 +136,9 @@ class Engine:
         row = RunRow(run_id, session.session_id, strategy, model, head, "active", now, now)
         row = replace(row_after(row, run, now_ms()), unattended=job is not None)
         chain = journal.Chain(run_id)
-        lines = chain.lines([begun, *entries, *ending(row, run)])
+        is_over = run.snapshot.status != "active"
+        ended = [Ended(record_as_it_stands(row, run).pack())] if is_over else []
+        lines = chain.lines([begun, *entries, *ended])
         job = job and replace(job, carried=carried_context())
         thoughts = self.rows(run.thoughts, 0, run.branches)
         accepted = await self.store.create_run(
@@ -192,8 +193,7 @@ class Engine:
         """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
 
         A run that does not fit its strategy any more, or whose strategy is missing, and that has no record of its own,
-        shows what its row and its events
-        say.
+        shows what its row and its events say.
         """
         return (await self.view(run_id)).record
 

@@ -88,13 +88,6 @@ def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, A
     }
 
 
-def ending(row: RunRow, run: Run) -> list[Ended]:
-    """Return the entry that closes a run's journal, if the run has ended."""
-    if run.snapshot.status == "active":
-        return []
-    return [Ended(record_as_it_stands(row, run).pack())]
-
-
 def record_as_it_stands(row: RunRow, run: Run) -> Record:
     """Return what there is to see of a run that was folded."""
     lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
