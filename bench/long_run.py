@@ -27,8 +27,8 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
-from reasonry.engine.journal import Entry, Settled
-from reasonry.engine.record import ending
+from reasonry.engine.journal import Ended, Entry, Settled
+from reasonry.engine.record import record_as_it_stands
 from reasonry.engine.result import row_after
 from reasonry.strategies import STRATEGIES
 from tests.engine.running import accept, order_of
@@ -69,7 +69,9 @@ async def write_run(store: str, events: int, *, ended: bool) -> tuple[str, str]:
                     opened.chain.extend(lines)
                     batch.clear()
             row = row_after(opened.row, run, time.time_ns() // 1_000_000)
-            await app.store.append(run_id, opened.chain.lines([*batch, *ending(row, run)]), row)
+            if run.snapshot.status != "active":
+                batch.append(Ended(record_as_it_stands(row, run).pack()))
+            await app.store.append(run_id, opened.chain.lines(batch), row)
             return run_id, opened.row.session_id
 
 

@@ -269,17 +269,13 @@ class Supervisor:
     ) -> bool:
         """End the pause of a run that is still driven here, because something of it is in flight."""
         await app.store.run(run_id)
-        drive = self._drives.get(run_id)
-        if drive is None:
-            return False
-        if participants is not None and participants.model is not None:
+        if self.is_driven(run_id) and participants is not None and participants.model is not None:
             message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
             raise ConflictError(message, run_id=run_id, retryable=True)
-        if not await drive.want(Steered(paused=False)):
-            return False
-        if budget is not None:
+        is_continued = await self._steer(app, run_id, Steered(paused=False)) is not None
+        if is_continued and budget is not None:
             await self.set_budget(app, run_id, budget)
-        return True
+        return is_continued
 
     def check_room(self) -> None:
         """Make sure that there is a place for one more run.
