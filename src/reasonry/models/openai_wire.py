@@ -23,6 +23,7 @@ from ..core.metering import PriceOf, Stated, meter
 from ..engine.ports import OnText
 from ..errors import ModelError
 from ..masking import MASK, SECRETS, Secrets
+from ..reading.json_in_text import is_whole, without_surrogates
 
 MOST_SAMPLES = 128
 """The most that `n` may be."""
@@ -112,10 +113,10 @@ def request_body(
     model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool, samples: int = 1
 ) -> dict[str, Any]:
     """Return the body that asks this."""
-    messages = [{"role": "system", "content": clean(ask.system)}] if ask.system else []
+    messages = [{"role": "system", "content": without_surrogates(ask.system)}] if ask.system else []
     body: dict[str, Any] = {
         "model": model,
-        "messages": [*messages, {"role": "user", "content": clean(ask.prompt)}],
+        "messages": [*messages, {"role": "user", "content": without_surrogates(ask.prompt)}],
     }
     if ask.temperature is not None and dialect.temperature:
         body["temperature"] = ask.temperature
@@ -132,11 +133,6 @@ def request_body(
         if dialect.stream_options:
             body["stream_options"] = {"include_usage": True}
     return body
-
-
-def clean(text: str) -> str:
-    """Return a text that can be sent: halves of characters become question marks."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
 def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
@@ -232,7 +228,7 @@ class ReplyChoice:
         return Answered(
             text or refusal,
             model=name,
-            native=held and not refused and is_json(text),
+            native=held and not refused and is_whole(text),
             truncated=self.finish in _CUT_OFF,
             refused=refused,
         )
@@ -350,15 +346,6 @@ def _text(content: Any) -> str:
     return "".join(
         part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)
     )
-
-
-def is_json(text: str) -> bool:
-    """Whether a text is one JSON document."""
-    try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:

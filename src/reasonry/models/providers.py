@@ -24,6 +24,7 @@ from ..core.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
+from ..reading.json_in_text import is_whole, without_surrogates
 from .http_session import (
     CONNECT_TIMEOUT_S,
     DEFAULT_TIMEOUT_S,
@@ -34,7 +35,7 @@ from .http_session import (
     tls_context,
 )
 from .known import price_list
-from .openai_wire import Dialect, asked_again_without, clean, form_name, is_json, redact, refusal_of_request
+from .openai_wire import Dialect, asked_again_without, error_in, form_name, redact, refusal_of_request
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -171,12 +172,12 @@ def _request(ask: Ask, stage: str, native: bool) -> dict[str, Any]:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    parts = [SystemPromptPart(clean(ask.system))] if ask.system else []
+    parts = [SystemPromptPart(without_surrogates(ask.system))] if ask.system else []
     parameters = ModelRequestParameters()
     if native and ask.form is not None:
         form = OutputObjectDefinition(json_schema=dict(ask.form), name=form_name(stage))
         parameters = ModelRequestParameters(output_mode="native", output_object=form)
-    request = ModelRequest([*parts, UserPromptPart(clean(ask.prompt))])
+    request = ModelRequest([*parts, UserPromptPart(without_surrogates(ask.prompt))])
     return {"messages": [request], "model_request_parameters": parameters, "instrument": False}
 
 
@@ -204,7 +205,7 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
         reply,
         usage=usage,
         model=name,
-        native=native and not refused and is_json(text),
+        native=native and not refused and is_whole(text),
         truncated=response.finish_reason == "length",
         refused=refused,
     )
@@ -224,13 +225,12 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return cause
     from pydantic_ai import exceptions
 
-    message = _message_of(error)
-    detail = f": {redact(message)}"
+    raw = msgspec.json.encode(getattr(error, "body", None), enc_hook=str)
+    detail = f": {redact(error_in(raw)[0] or f'{type(error).__name__}: {error}')}"
     match error:
         case exceptions.ModelQuotaExceededError():
             return ModelError(f"{name}: the quota is used up{detail}", code="rate_limited")
         case exceptions.ModelHTTPError():
-            raw = msgspec.json.encode({"error": {"message": message}})
             failure = refusal_of_request(error.status_code, {}, raw, name)
             failure.retry_after_s = error.retry_after if failure.retryable else None
             return failure
@@ -250,14 +250,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _message_of(error: Exception) -> str:
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else body
-    if isinstance(inner, dict) and isinstance(inner.get("message"), str):
-        return inner["message"]
-    return f"{type(error).__name__}: {error}"
 
 
 # -- what the SDKs send through
