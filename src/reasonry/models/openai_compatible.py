@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
 MAX_ERROR_BYTES = 65_536
 
-OPENAI = ("openai.com", "openai.azure.com")
-CACHING = (*OPENAI, "deepseek.com")
+OPENAI = (".openai.com", ".openai.azure.com")
+CACHING = (*OPENAI, ".deepseek.com")
 """Whose servers keep the prefixes of prompts without being asked to."""
 
 
@@ -69,11 +68,16 @@ class OpenAICompatibleModel:
         self.name = name or f"openai-compatible:{self.url}#{model}"
         self.reasons = False
         SECRETS.keep(api_key)
-        self._headers = {"Content-Type": "application/json", **_authorization(api_key)}
-        host = urlsplit(self.url).hostname or ""
-        self.caches_prompts = _is_of(host, CACHING)
+        if api_key and not re.fullmatch(r"[\x21-\x7e]+", api_key):
+            raise UsageError(
+                "the API key has characters that no key has; set it again, without spaces or line ends"
+            )
+        self._headers = {"Content-Type": "application/json"}
+        self._headers |= {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        host = f".{urlsplit(self.url).hostname}"
+        self.caches_prompts = host.endswith(CACHING)
         self._dialect = Dialect(
-            limit_name="max_completion_tokens" if _is_of(host, OPENAI) else "max_tokens",
+            limit_name="max_completion_tokens" if host.endswith(OPENAI) else "max_tokens",
             samples=takes_n,
             format="json_schema" if takes_schema else "json_object",
         )
@@ -170,20 +174,6 @@ class OpenAICompatibleModel:
     async def close(self) -> None:
         """Give the connections back."""
         await self._http.close()
-
-
-def _is_of(host: str, domains: Iterable[str]) -> bool:
-    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
-
-
-def _authorization(api_key: str | None) -> dict[str, str]:
-    if not api_key:
-        return {}
-    if not re.fullmatch(r"[\x21-\x7e]+", api_key):
-        raise UsageError(
-            "the API key has characters that no key has; set it again, without spaces or line ends"
-        )
-    return {"Authorization": f"Bearer {api_key}"}
 
 
 def checked_url(url: str) -> str:

@@ -363,6 +363,6 @@ def delete_run(tx: Tx, run_id: str) -> None:
     tx.execute(sql.DROP_LINES, places(key))
     tx.execute(sql.DROP_CHECKPOINT, (key,))
     tx.execute(leases.DROP, (key,))
-    searchable.drop(tx, RUNS + key, RUNS + key)
+    tx.execute(sql.DROP_TEXTS, (RUNS + key, RUNS + key))
     session_rows.forget_thoughts(tx, session_id, run_id)
     tx.execute(sql.DROP_RUN, (key,))

@@ -33,11 +33,6 @@ def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
     tx.executemany(sql.PUT_TEXT, [(at, fold(text)) for at, text in texts])
 
 
-def drop(tx: Tx, low: int, high: int) -> None:
-    """Remove the texts from `low` to `high`."""
-    tx.execute(sql.DROP_TEXTS, (low, high))
-
-
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
     """Return the first thoughts, from `low` to `high`, that contain a part."""
     part, is_owned = fold(query), tx.owner is not None

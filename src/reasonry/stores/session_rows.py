@@ -245,16 +245,15 @@ def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         first, last = places(stored.key)
-        searchable.drop(tx, first + 1, last)
+        tx.execute(sql.DROP_TEXTS, (first + 1, last))
         tx.execute(sql.DROP_THOUGHTS, (first, last))
         row = replace(stored.row, thoughts=0)
         _set(tx, stored._replace(row=row, last=0, digest=_first_digest(stored.key)))
 
 
 def _drop(tx: Tx, key: int) -> None:
-    first, last = places(key)
-    searchable.drop(tx, first, last)
-    tx.execute(sql.DROP_THOUGHTS, (first, last))
+    tx.execute(sql.DROP_TEXTS, places(key))
+    tx.execute(sql.DROP_THOUGHTS, places(key))
     tx.execute(sql.DROP_SESSION, (key,))
 
 

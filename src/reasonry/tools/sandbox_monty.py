@@ -73,20 +73,13 @@ class _Feed:
         Raises:
             OSError, ImportError: There is no worker to run it.
         """
-        from pydantic_monty import MontyError
-
         try:
             return conclude("ok", self.output, value=_data(self._value()))
-        except MontyError as error:
-            status, message = _status(error, self.limits)
-        except RecursionError:
-            status, message = "error", "the value is nested too deeply"
-        except OSError:
+        except (OSError, ImportError):
             raise
         except Exception as error:
-            # This side of the conversation gave up, such as on a value that it cannot take in.
-            status, message = "error", f"{type(error).__name__}: {error}"
-        return conclude(status, self.output, error=message)
+            status, message = _status(error, self.limits)
+            return conclude(status, self.output, error=message)
 
     def kill(self) -> None:
         """End the worker, whatever it is doing."""
@@ -100,9 +93,14 @@ class _Feed:
         from pydantic_monty import Monty
 
         patience = self.limits.max_seconds + _GRACE_S
+        limits: ResourceLimits = {
+            "max_feed_duration_secs": self.limits.max_seconds,
+            "max_total_sleep_secs": self.limits.max_seconds,
+            "max_memory": self.limits.max_memory_mb * 2**20,
+        }
         with (
             Monty(max_processes=1, request_timeout=patience) as pool,
-            pool.checkout(script_name="code.py", limits=_limits(self.limits)) as session,
+            pool.checkout(script_name="code.py", limits=limits) as session,
         ):
             with self._lock:
                 self._worker = session.worker_pid
@@ -120,36 +118,33 @@ class _Feed:
             self.kill()
 
 
-def _limits(limits: ExecutionLimits) -> ResourceLimits:
-    return {
-        "max_feed_duration_secs": limits.max_seconds,
-        "max_total_sleep_secs": limits.max_seconds,
-        "max_memory": limits.max_memory_mb * 2**20,
-    }
+def _status(error: Exception, limits: ExecutionLimits) -> tuple[Status, str]:
+    from pydantic_monty import MontyCrashedError, MontyError, MontyRuntimeError
 
-
-def _status(error: Any, limits: ExecutionLimits) -> tuple[Status, str]:
-    from pydantic_monty import MontyCrashedError, MontyRuntimeError
-
-    if isinstance(error, MontyCrashedError):
-        if error.timed_out:
+    match error:
+        case RecursionError():
+            return "error", "the value is nested too deeply"
+        case MontyCrashedError() if error.timed_out:
             return "timeout", f"it did not end within {limits.max_seconds:g} s"
-        return "error", f"it crashed: {error}"
-    cause = error.exception()
-    if not isinstance(error, MontyRuntimeError):
-        return "error", f"{type(cause).__name__}: {error}"
-    return _kind(cause, str(cause)), error.display("traceback")
+        case MontyCrashedError():
+            return "error", f"it crashed: {error}"
+        case MontyRuntimeError():
+            return _kind(error.exception()), error.display("traceback")
+        case _:
+            # Code that cannot be read; or this side gave up, such as on a value that it cannot take in.
+            cause = error.exception() if isinstance(error, MontyError) else error
+            return "error", f"{type(cause).__name__}: {error}"
 
 
-def _kind(cause: BaseException, message: str) -> Status:
+def _kind(cause: BaseException) -> Status:
     match cause:
-        case TimeoutError() if "limit exceeded" in message:
+        case TimeoutError() if "limit exceeded" in str(cause):
             return "timeout"
         case MemoryError():
             return "memory"
         case PermissionError():
             return "denied"
-        case RuntimeError() if "is not supported in this environment" in message:
+        case RuntimeError() if "is not supported in this environment" in str(cause):
             return "denied"
         case _:
             return "error"
