@@ -38,16 +38,26 @@ def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
+def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> list[str]:
+    """Return the words of a command line; on Windows a backslash is part of a path.
+
+    Raises:
+        UsageError: A quote is not closed.
+    """
+    try:
+        words = shlex.split(line, posix=not windows)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be read: {error}", option=option) from None
+    return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
+
+
 def split_command(text: str, option: str = "model") -> list[str]:
     """Return the words of a command, the program by its place.
 
     Raises:
         UsageError: It cannot be split, or there is no such program.
     """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"the command cannot be read: {error}", option=option) from None
+    words = split_words(text, option)
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise UsageError(f"there is no program {words[0] if words else ''!r} on the path", option=option)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.tools.mcp_transport import split_command
+from reasonry.child import split_words
 from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw
@@ -244,4 +244,4 @@ def test_help_is_shown_on_a_console_of_any_code_page(encoding: str) -> None:
     ],
 )
 def test_a_command_line_keeps_the_paths_of_its_system(line: str, windows: bool, words: list[Any]) -> None:
-    assert split_command(line, windows=windows) == words
+    assert split_words(line, "mcp", windows=windows) == words

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import re
-import shlex
 import shutil
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
@@ -23,7 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..child import end, send_signal, start
+from ..child import end, send_signal, split_words, start
 from ..errors import UsageError
 from ..masking import SECRETS
 
@@ -63,21 +61,8 @@ def read_targets(spec: str) -> tuple[McpTarget, ...]:
         return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
     if spec.endswith(".json") and " " not in spec:
         return _read_config(Path(spec).expanduser())
-    try:
-        command = split_command(spec)
-    except ValueError as error:
-        raise UsageError(f"--mcp {spec[:200]!r} is no command line: {error}", option="mcp") from None
+    command = split_words(spec, "mcp")
     return (McpTarget(name=Path(command[0]).stem, command=tuple(command)),)
-
-
-def split_command(line: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Return the words of a command line; on Windows a backslash is part of a path.
-
-    Raises:
-        ValueError: A quote is not closed.
-    """
-    words = shlex.split(line, posix=not windows)
-    return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
 
 
 class _Entry(Struct, frozen=True):
