@@ -187,7 +187,7 @@ def _load() -> None:
         import_module(module.name)
     for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "supervisor"):
         import_module(f"reasonry.{name}")
-    for name in ("surfaces.http.server", "surfaces.web", "stores.memory"):
+    for name in ("surfaces.http.server", "surfaces.web", "stores.sqlite"):
         import_module(f"reasonry.{name}")
     for name in ("serve", "connection", "stdio_transport"):
         import_module(f"reasonry.surfaces.mcp.{name}")

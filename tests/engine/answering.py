@@ -26,7 +26,7 @@ from reasonry.engine.ports import OnText, Question
 from reasonry.engine.run import fold
 from reasonry.errors import ModelError, ToolError
 from reasonry.records import Line, SessionRow
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from ..filling import TEXTS

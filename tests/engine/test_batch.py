@@ -20,7 +20,7 @@ from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
 from .running import accept, drive, order_of, trace_of

@@ -20,7 +20,7 @@ from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, TooLargeError, UsageError
 from reasonry.stores import open_store
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

@@ -23,7 +23,7 @@ from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.run import Run
 from reasonry.errors import ConflictError
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

@@ -18,7 +18,7 @@ from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, ModelError, NotFoundError, StoreError
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Seen
 from .running import accept, drive, fork, order_of, resume, trace_of

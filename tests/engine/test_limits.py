@@ -25,7 +25,7 @@ from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.records import Line
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from tests.servers import ModelServer, ServerProcess
 

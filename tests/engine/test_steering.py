@@ -20,7 +20,7 @@ from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
 from reasonry.errors import ConflictError, ModelError
 from reasonry.records import Line
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES as ALL
 
 from ..playing import World

@@ -9,8 +9,7 @@ from typing import Any
 
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.settings import SessionSettings
-from reasonry.stores.memory import MemoryStore
-from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from reasonry.strategies import STRATEGIES
 
 MINUTE_MS = 60_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reasonry.errors import UsageError
 from reasonry.guided.export import KIND, VERSION
 from reasonry.guided.sessions import Sessions
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 pytestmark = pytest.mark.anyio

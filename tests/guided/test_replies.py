@@ -23,7 +23,7 @@ from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
 from reasonry.guided.turn import cut_history
 from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.thinking import in_camel_case, thinking_input
 

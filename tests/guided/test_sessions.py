@@ -22,7 +22,7 @@ from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.guided.which_session import Thinker
 from reasonry.ids import new_id
 from reasonry.records import RunRow, SessionRow
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from .desk import Desk, desk

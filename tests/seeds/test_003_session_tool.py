@@ -15,8 +15,7 @@ import pytest
 
 import reasonry
 from reasonry.errors import TooLargeError, UsageError
-from reasonry.stores.memory import MemoryStore
-from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from reasonry.surfaces.python import tool as thinking
 
 from ..guided.desk import Desk

@@ -16,8 +16,7 @@ import pytest
 
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.stores import sql
-from reasonry.stores.memory import MemoryStore
-from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from tests.forked import ForkedProcess, forking_python
 
 from .samples import line, run_row, session_row, texts, think

@@ -18,7 +18,7 @@ from reasonry.errors import StoreError
 from reasonry.records import Store, WholeRun, WholeSession
 from reasonry.stores import open_store
 from reasonry.stores.copy import CopyCount, copy_store
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from tests.forked import ForkedProcess
 
 from .samples import run_row, session_row, thoughts

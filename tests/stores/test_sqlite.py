@@ -27,10 +27,9 @@ from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
 from reasonry.stores import database, default_path, open_store
 from reasonry.stores.database import Source, connect, create, is_file
-from reasonry.stores.memory import MemoryStore
 from reasonry.stores.run_rows import pack, unpack
 from reasonry.stores.schema import MIGRATIONS
-from reasonry.stores.sqlite import SqliteDatabase, SqliteStore
+from reasonry.stores.sqlite import MemoryStore, SqliteDatabase, SqliteStore
 
 from .samples import line, run_row, session_row, texts, think, thoughts
 

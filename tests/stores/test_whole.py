@@ -30,7 +30,7 @@ from reasonry.records import (
     WholeSession,
 )
 from reasonry.stores import open_store
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 
 from .samples import line, run_row, session_row, texts, thoughts
 

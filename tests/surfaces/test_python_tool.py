@@ -18,7 +18,7 @@ import reasonry
 from reasonry.errors import StoreError, UsageError
 from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
-from reasonry.stores.memory import MemoryStore
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import thinking
 from reasonry.surfaces.python import adapters

@@ -34,7 +34,7 @@ def open_store(spec: str | None = None) -> RowStore:
         MissingExtraError: Of a URL: the client of PostgreSQL is not installed.
     """
     if spec == "memory":
-        from .memory import MemoryStore
+        from .sqlite import MemoryStore
 
         return MemoryStore()
     path = str(default_path()) if spec is None else spec.removeprefix("sqlite:")

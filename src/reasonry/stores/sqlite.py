@@ -1,8 +1,8 @@
-"""Runs and sessions in a SQLite file, which several processes may share.
+"""Runs and sessions in SQLite: in a file, which several processes may share, or in memory.
 
-One thread of a process writes. Jobs that wait together are committed together, each under a savepoint of its own, so
-that one that fails does not undo the others; success is reported only after the commit is on the disk. A few threads
-read side by side.
+One thread of a process writes a file. Jobs that wait together are committed together, each under a savepoint of its
+own, so that one that fails does not undo the others; success is reported only after the commit is on the disk. A few
+threads read side by side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import StoreError
 from ..records import Backup, Finding, OnProgress
 from . import backup, sql
-from .database import Source, closed_on_error, faults_of, find_faults, is_fault, read_fault
+from .database import Source, closed_on_error, faults_of, find_faults, is_fault, migrate, read_fault
 from .row_store import Database, RowStore
 from .whole_rows import verify
 
@@ -32,6 +32,53 @@ MAX_BATCH = 256
 
 READERS = 4
 """Most reads at once."""
+
+
+MEMORY = sql.SQLITE._replace(has_own_steps=False, hint="", text_index=None)
+"""Lists and searches read the rows: their indexes take longer, at each thought, than the lists and searches do."""
+
+
+class MemoryStore(RowStore):
+    """A store whose content is lost when the process ends: for tests, and for data that need not outlive it."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDatabase())
+
+
+class MemoryDatabase(Database):
+    """Transactions on a database that has no file, on the caller's own thread; see `Database`."""
+
+    name = "memory"
+    durable = False
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._db: sql.Database | None = None
+        self._closed = False
+
+    async def write(self, work: Callable[[sql.Tx], T]) -> T:
+        """See `Database`; work that reads is done in the same way."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store memory is closed")
+            if self._db is None:
+                import apsw
+
+                self._db = apsw.Connection(":memory:")
+                migrate(self._db, "memory", MEMORY)
+            with self._db:
+                return work(sql.Tx(self._db, MEMORY))
+        raise AssertionError("unreachable")
+
+    read = write
+
+    async def close(self) -> None:
+        """See `Store`."""
+        with self._lock:
+            self._closed = True
+            if self._db is not None:
+                self._db.close()
+                self._db = None
 
 
 class SqliteStore(RowStore):
