@@ -128,9 +128,9 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
         case _ if kind in _OVER_HTTP:
             return _open_over_http(kind, rest, environ)
         case _:
-            from .providers import OWN_EXTRAS, ProviderModel
+            from .providers import ProviderModel
 
-            extra = kind if kind in OWN_EXTRAS else "providers"
+            extra = next((each.extra for each in PROVIDERS if each.name == kind), "providers")
             check_extra(extra, f"the model {kind[:40]}:…, which is not built in,")
             try:
                 return ProviderModel(f"{kind}:{rest}")

@@ -112,9 +112,9 @@ class OpenAICompatibleModel:
                         on_text(added)
             answers = gathered.to_answers(self.name, body, self.price, question.prompt)
         except ModelError as error:
-            if not gathered.has_begun:
+            if not (gathered.choices or gathered.unread or gathered.stated is not None):
                 raise
-            # A reply that is no answer has to be paid all the same.
+            # What came of a reply that is no answer has to be paid all the same.
             raise BrokenReplyError(error, gathered.usage(question.prompt, self.price)) from error
         if len(gathered.choices) < gathered.wanted:
             self._dialect.samples = False

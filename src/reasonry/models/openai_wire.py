@@ -279,11 +279,6 @@ class Gathered:
                 self._on_hidden(hidden)
         return added
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything came that may have to be paid."""
-        return bool(self.choices or self.unread or self.stated is not None)
-
     def usage(self, prompt: str, price: PriceOf) -> Usage:
         """Return what to book for what came so far, by what it says it took and by its length; see `core.metering`."""
         stated = self.stated if isinstance(self.stated, dict) else {}

@@ -13,7 +13,6 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.request import getproxies
 
 import httpx2
 import msgspec
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as SdkModel
     from pydantic_ai.settings import ModelSettings
 
-OWN_EXTRAS = ("anthropic", "google")
-"""Providers whose SDK is an extra of its own."""
 CACHING = ("deepseek", "google")
 """Whose servers keep the prefixes of prompts without being asked to."""
 LINE_BYTES = 16
@@ -278,8 +275,6 @@ def _sdk_client() -> httpx2.AsyncClient:
 
     In place of a reply that is not read a ModelError is raised; SDKs wrap it in errors of their own.
     """
-    for proxy in getproxies().values():
-        SECRETS.keep_password(proxy)
     return httpx2.AsyncClient(
         timeout=DEFAULT_TIMEOUT_S,
         limits=httpx2.Limits(keepalive_expiry=IDLE_S),

@@ -16,7 +16,7 @@ from ..patterns import lazy_pattern
 from .names import plain_name
 from .no_answer import OFFERS
 from .numbers import NUMBER_WORD, WIDE, numbers_in, without_latex
-from .open_task import asks_for_number
+from .open_task import asks_for_number, is_about
 from .vote import normalise, says_the_same, tidy
 
 
@@ -144,15 +144,6 @@ _GENERAL: Final = lazy_pattern(
     r"|finally|add(?:ing)?|divid(?:e|ing)|multiply(?:ing)?|subtract(?:ing)?|together|gives|left|remain\w*|equals)\b",
     re.IGNORECASE,
 )
-_ASKING: Final = frozenset(
-    re.findall(
-        r"\w+",
-        "what which whose who how why when where does did many much long have has had with that this from they them"
-        " their there will would could should into than then each every the and for are was were you can its not all"
-        " any one two out get find give take takes after per",
-    )
-)
-"""Words of a question that do not say what is asked for."""
 _SHOWS: Final = lazy_pattern(
     r"\b(?:outputs?|prints?|displays?|returns?|results?|gives|yields|evaluates|ausgabe)\b[^\n]{0,80}:[*_]*\s*"
     r"(?P<fence>```[^`\n]*\n(?P<answer>[^`]+)```)",
@@ -193,7 +184,6 @@ _CHOOSES: Final = lazy_pattern(
     r"|Does|Can)\b"
 )
 """How a question leaves a choice of what it names."""
-_PAIR: Final = lazy_pattern(r"(?=([\u4e00-\u9fff]{2}))")
 _TUPLE: Final = lazy_pattern(r"\\?[{(\[][^(){}\[\]]*[,;][^(){}\[\]]*\\?[})\]]")
 """A set, a point or an interval."""
 _SENTENCE: Final = lazy_pattern(
@@ -386,14 +376,6 @@ def _is_aside(text: str, subject: Subject) -> bool:
     if EPILOGUE.match(text) or _ASIDE.fullmatch(text) or OFFERS.match(text):
         return True
     return bool(_BESIDE.search(text)) and not BOLD.search(text) and not is_about(text, subject.problem)
-
-
-def is_about(text: str, problem: str) -> bool:
-    """Whether a text has a word of the question that a problem ends with."""
-    question = problem.rstrip(" ?").rpartition(". ")[2]
-    words = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", question.casefold()) if word not in _ASKING}
-    pairs = {*_PAIR.findall(question)}.intersection(_PAIR.findall(text))
-    return bool(pairs) or any(word[:5] in words for word in re.findall(r"[^\W\d_]{3,}", text.casefold()))
 
 
 def _find_first(text: str, subject: Subject) -> Found | None:

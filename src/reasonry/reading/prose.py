@@ -17,7 +17,6 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .asked_kind import may_answer, may_be_text
 from .conclusion import (
     BEGINS,
     EPILOGUE,
@@ -36,7 +35,7 @@ from .conclusion import (
 from .fit import Unreadable
 from .no_answer import without_closing, without_opening
 from .numbers import NUMBER_WORD, numbers_in
-from .open_task import asks_anything, asks_for_number, asks_for_value
+from .open_task import asks_anything, asks_for_number, asks_for_value, may_answer, may_be_text
 from .vote import agree, normalise, tidy
 from .withheld import withholds
 

@@ -68,17 +68,12 @@ def read_address(url: str) -> Address:
         raise _address_error("reasonry_schema is a name of lower-case letters, digits and _")
     if unsafe not in ("0", "1"):
         raise _address_error("reasonry_unsafe_commit is 0 or 1")
-    return Address(bare, _name_of(bare, schema), schema, unsafe == "1")
-
-
-def _name_of(url: str, schema: str) -> str:
-    """Return the URL without its password, and with the schema of the tables."""
-    parts = urlsplit(url)
     user, at, where = parts.netloc.rpartition("@")
-    query = [(name, value) for name, value in parse_qsl(parts.query) if name in ("host", "port", "user")]
-    query += [] if schema == SCHEMA else [("reasonry_schema", schema)]
+    shown = [(name, value) for name, value in query if name in ("host", "port", "user") and value]
+    shown += [] if schema == SCHEMA else [("reasonry_schema", schema)]
     name = f"postgresql://{user.partition(':')[0]}{at}{where}{parts.path}"
-    return f"{name}?{urlencode(query, safe='/,')}" if query else name
+    name += f"?{urlencode(shown, safe='/,')}" if shown else ""
+    return Address(bare, name, schema, unsafe == "1")
 
 
 def _address_error(why: str) -> UsageError:
