@@ -187,13 +187,13 @@ def _load() -> None:
         import_module(module.name)
     for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "supervisor"):
         import_module(f"reasonry.{name}")
-    for name in ("surfaces.http.server", "surfaces.web", "stores.sqlite"):
+    for name in ("surfaces.http.server", "surfaces.web"):
         import_module(f"reasonry.{name}")
     for name in ("serve", "connection", "stdio_transport"):
         import_module(f"reasonry.surfaces.mcp.{name}")
     for name in ("queues.worker", "stores.postgres", "tools.knowledge", "tools.mcp_client"):
         import_module(f"reasonry.{name}")
-    for name in ("choose", "openai_compatible", "http_session", "offline", "scripted", "recorded", "known"):
+    for name in ("choose", "openai_compatible", "http_session", "offline", "scripted", "known"):
         import_module(f"reasonry.models.{name}")
     for name in (
         "aiohttp",

@@ -12,8 +12,7 @@ from reasonry.core.effects import Ask
 from reasonry.engine.ports import Model, Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.offline import OfflineModel
-from reasonry.models.recorded import RecordedModel, Recorder
-from reasonry.models.scripted import ScriptedModel
+from reasonry.models.scripted import RecordedModel, Recorder, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -213,7 +213,7 @@ class PerformerPool:
         """Return a model that writes its answers to a file, if a file is named."""
         if path is None:
             return model
-        from ..models.recorded import Recorder
+        from ..models.scripted import Recorder
 
         recorder = Recorder(model, path)
         self._models.append(recorder)

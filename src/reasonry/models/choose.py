@@ -118,7 +118,7 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
 
             return ScriptedModel.open(rest)
         case "recorded":
-            from .recorded import RecordedModel
+            from .scripted import RecordedModel
 
             return RecordedModel(rest)
         case "command":

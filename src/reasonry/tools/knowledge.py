@@ -181,9 +181,12 @@ class Library:
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
         """Return the passages that fit best, best first; none if no word of the query occurs."""
-        wanted = _match(query)
-        if not wanted:
+        words = list(dict.fromkeys(_WORD.findall(query.casefold())))
+        telling = [word for word in words if word not in _COMMON] or words
+        if not telling:
             return []
+        # Any of the words, each quoted, so that none is read as an operator.
+        wanted = " OR ".join(f'"{word}"' for word in telling[:_MAX_TERMS])
         with self._lock:
             rows = self._database.execute(
                 "SELECT rowid, bm25(passage) FROM passage WHERE passage MATCH ? ORDER BY bm25(passage), rowid LIMIT ?",
@@ -211,13 +214,6 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _match(query: str) -> str:
-    """Write a query as one of FTS5: any of its words, each quoted, so that none is read as an operator."""
-    words = list(dict.fromkeys(_WORD.findall(query.casefold())))
-    telling = [word for word in words if word not in _COMMON] or words
-    return " OR ".join(f'"{word}"' for word in telling[:_MAX_TERMS])
 
 
 class _Search(Struct, frozen=True):

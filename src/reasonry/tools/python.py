@@ -66,7 +66,10 @@ class PythonTool:
         self.name = tool_name(function) or type(function).__name__
         if not _NAME.fullmatch(self.name):
             raise UsageError(f"{self.name!r} is no name for a tool; set its attribute `name`", tool=self.name)
-        self.description, notes = _read_docstring(inspect.getdoc(_unbound(function)) or "")
+        text = inspect.getdoc(_unbound(function)) or ""
+        self.description = " ".join(text.partition("\n\n")[0].split())
+        section = _SECTION.search(text)
+        notes = {name: note.strip() for name, note in _ARGUMENT.findall(section[1] if section else "")}
         self.form = _form(self.name, function, notes)
         self.parameters = parameters_of(self.form)
 
@@ -156,13 +159,6 @@ def _default(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return msgspec.field(default_factory=lambda: value)
-
-
-def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph, and what an `Args:` section says of each argument."""
-    section = _SECTION.search(text)
-    notes = {name: note.strip() for name, note in _ARGUMENT.findall(section[1] if section else "")}
-    return " ".join(text.partition("\n\n")[0].split()), notes
 
 
 async def in_thread(name: str, function: Callable[..., T], *values: Any, **named: Any) -> T:
