@@ -20,6 +20,7 @@ from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.metering import PriceOf, Stated, meter
+from ..core.text import UNSEEN, first_words
 from ..engine.ports import OnText
 from ..errors import ModelError
 from ..masking import MASK, SECRETS, Secrets
@@ -432,7 +433,6 @@ _KEYLIKE = re.compile(
     | \b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{32,}\b                  # long and random enough to be one
     """
 )
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
 def redact(text: str, secrets: Secrets = SECRETS) -> str:
@@ -441,5 +441,4 @@ def redact(text: str, secrets: Secrets = SECRETS) -> str:
     Besides the known keys, whatever looks like one becomes `***`.
     """
     text = _KEYLIKE.sub(MASK, secrets.mask(text, error=True)[: MAX_SHOWN * 20])
-    text = " ".join(_CONTROL.sub(" ", text).encode("utf-8", "replace").decode().split())
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+    return first_words(re.sub(f"[{UNSEEN}]+", " ", text), MAX_SHOWN)

@@ -88,7 +88,11 @@ class BubblewrapSandbox(Sandbox):
         try:
             outcome = msgspec.json.decode(reply.kept[len(_READY) :], type=Execution)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return conclude("error", output, error=_ending(ended.code))
+            number = ended.code - 128 if ended.code > 128 else -ended.code
+            fault = "it ended without a result that can be read"
+            if number > 0:
+                fault = f"it was killed by signal {number} before it had a result"
+            return conclude("error", output, error=fault)
         execution = conclude(outcome.status, output, value=outcome.value, error=outcome.error)
         return replace(execution, truncated=execution.truncated or outcome.truncated)
 
@@ -112,13 +116,6 @@ def _task(code: str, limits: ExecutionLimits) -> bytes:
             },
         }
     ).encode()
-
-
-def _ending(code: int) -> str:
-    number = code - 128 if code > 128 else -code
-    if number > 0:
-        return f"it was killed by signal {number} before it had a result"
-    return "it ended without a result that can be read"
 
 
 # -- the small world that bubblewrap builds: which files of the host are in it, and nothing else
