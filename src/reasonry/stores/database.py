@@ -306,7 +306,7 @@ def is_file(path: Path) -> bool:
             raise unusable_error(path, why, "store_corrupt") from None
         return False
     except (OSError, ValueError) as error:
-        raise unusable_error(path, _reason(error)) from error
+        raise unusable_error(path, getattr(error, "strerror", None) or str(error)) from error
     check_kind(path, found)
     return True
 
@@ -327,10 +327,6 @@ def check_kind(path: Path, found: os.stat_result) -> None:
 def log_of(path: Path) -> Path:
     """Return the path of a store's write-ahead log."""
     return path.with_name(path.name + "-wal")
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def create(path: Path) -> None:
@@ -358,7 +354,7 @@ def draft_of(path: Path) -> Generator[Path]:
         handle, name = tempfile.mkstemp(".new", f".{path.name}.", path.absolute().parent)
         os.close(handle)
     except OSError as error:
-        raise unusable_error(path, f"it cannot be created: {_reason(error)}") from error
+        raise unusable_error(path, f"it cannot be created: {error.strerror or error}") from error
     draft = Path(name)
     try:
         yield draft
