@@ -39,21 +39,21 @@ class Field:
     required: bool = True
     check: Callable[[Any], Iterator[str]] | None = None
 
+    @classmethod
+    def mandatory(cls, name: str, kind: str, description: str, **more: Any) -> Field:
+        """Return a field that each thought of the stage has.
 
-def required_field(name: str, kind: str, description: str, **more: Any) -> Field:
-    """Return a field that each thought of the stage has.
+        Args:
+            kind: A JSON type, `texts` for a list of texts, or `any`.
+            more: Of its schema.
+        """
+        kinds = {"texts": {"type": "array", "items": {"type": "string"}}, "any": {}}
+        return cls(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
 
-    Args:
-        kind: A JSON type, `texts` for a list of texts, or `any`.
-        more: Of its schema.
-    """
-    kinds = {"texts": {"type": "array", "items": {"type": "string"}}, "any": {}}
-    return Field(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
-
-
-def optional_field(name: str, kind: str, description: str, **more: Any) -> Field:
-    """Return a field that a thought of the stage may leave out; for the arguments see `required_field`."""
-    return replace(required_field(name, kind, description, **more), required=False)
+    @classmethod
+    def optional(cls, name: str, kind: str, description: str, **more: Any) -> Field:
+        """Return a field that a thought of the stage may leave out; for the arguments see `mandatory`."""
+        return replace(cls.mandatory(name, kind, description, **more), required=False)
 
 
 LONG_REPLY: Final = 8_192

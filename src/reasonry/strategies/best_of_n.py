@@ -34,7 +34,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Reply
 from ..core.judgement import JUDGE, JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
-from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import first_words
 from ..core.toolcard import ToolCard
 from ..core.tournament import Contender, Ratings, Rules, Tournament
@@ -283,7 +283,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             ("differential_testing", "draft_repair", "answer_selection"),
             description="Drop the drafts that can be proved wrong.",
             guidance="Run the tests there are. Put drafts that say the same together.",
-            fields=(optional_field("answers", "texts", "Each draft's answer.", minItems=1),),
+            fields=(Field.optional("answers", "texts", "Each draft's answer.", minItems=1),),
             body=verify,
         ),
         Stage(
@@ -303,7 +303,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             compares=True,
             description="Compare the drafts in pairs.",
             guidance="Look for the first error in each of two drafts; say which is right. Stay for the next pair.",
-            fields=(optional_field("ratings", "object", "How each draft compares with the others."),),
+            fields=(Field.optional("ratings", "object", "How each draft compares with the others."),),
             body=compare,
             reply=Judgement,
             read=read_judgement,
@@ -320,7 +320,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
         answer_selection(
             "Choose the draft that stood best.",
             "Choose the draft that won its comparisons; never one that was proved wrong.",
-            optional_field("chosen", "string", "The draft that is chosen."),
+            Field.optional("chosen", "string", "The draft that is chosen."),
         ),
         final_response("Give the chosen draft as it stands, whole."),
     ),

@@ -40,7 +40,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.strategy import UNASKED, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import UNASKED, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import WHOLE_FENCE
 from ..reading.open_task import is_open_task
@@ -215,7 +215,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Break the problem into steps.",
             guidance="List what has to be worked out, so ordered that each step needs only earlier ones. "
             "Solve none of them yet.",
-            fields=(optional_field("steps", "texts", "What has to be worked out, in order."),),
+            fields=(Field.optional("steps", "texts", "What has to be worked out, in order."),),
             body=decompose,
             reply=Decomposition,
             example={"steps": ["How many balls the cans hold.", "How many balls there are in all."]},
@@ -247,7 +247,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Check the answer.",
             guidance="Put the answer back into the problem, or work it out another way. If it fails, stay "
             "and correct it, saying what was wrong; go on when it holds.",
-            fields=(optional_field("correct", "boolean", "Whether the answer passed the check."),),
+            fields=(Field.optional("correct", "boolean", "Whether the answer passed the check."),),
             body=check,
             reply=CheckReply,
             example={"reason": "11 less 2 cans of 3 are the 5 he began with.", "correct": True},

@@ -31,7 +31,7 @@ from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_s
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.tournament import Ratings, borda, seeded_order
 
@@ -199,7 +199,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Have each member answer by itself.",
             guidance="Each member answers without having seen another answer; stay for the next member.",
-            fields=(optional_field("answers", "texts", "Each member's answer."),),
+            fields=(Field.optional("answers", "texts", "Each member's answer."),),
             body=answer,
         ),
         Stage(
@@ -226,7 +226,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
             description="Write one answer from all, and say where they differ.",
             guidance="Settle each difference by working it out. Say where the members differ.",
             fields=(
-                optional_field("differences", "string", "Where they differ, and why one side is right."),
+                Field.optional("differences", "string", "Where they differ, and why one side is right."),
             ),
             body=synthesise,
             reply=CommonAnswer,

@@ -35,15 +35,7 @@ from ..core.answering import AnswerOptions, AnswerReply, AnswerState, FinalAnswe
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
-from ..core.strategy import (
-    SHORT_REPLY,
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-)
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
 
@@ -444,7 +436,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             description="Look at the latest thought critically.",
             guidance="Check it against the problem and the thoughts before it. If it, or one it rests on, is "
             "wrong, revise that one; otherwise decide how to go on.",
-            fields=(optional_field("sound", "boolean", "Whether the latest thought holds."),),
+            fields=(Field.optional("sound", "boolean", "Whether the latest thought holds."),),
             body=evaluate,
             reply=Evaluation,
             max_output_tokens=SHORT_REPLY,
@@ -504,7 +496,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             description="Test the hypothesis.",
             guidance="Try to refute it with the thoughts so far and with the problem itself. If it holds, "
             "finalize it; otherwise say why not and decide how to go on.",
-            fields=(optional_field("holds", "boolean", "Whether the hypothesis agrees with every thought."),),
+            fields=(Field.optional("holds", "boolean", "Whether the hypothesis agrees with every thought."),),
             body=test,
             reply=HypothesisTest,
             max_output_tokens=SHORT_REPLY,

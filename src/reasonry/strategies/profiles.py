@@ -27,7 +27,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, re
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 
 ANSWERED = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
 {OPEN_TASK}"""
@@ -157,7 +157,7 @@ class Profile(Struct, frozen=True):
     def _parts(self) -> list[dict[str, Any]]:
         """What the stages do, and the forms of their replies, in order."""
         answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
-        fields = (optional_field("entries", "texts", "The entries of the list.", minItems=1),)
+        fields = (Field.optional("entries", "texts", "The entries of the list.", minItems=1),)
         example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
         parts = [
             {"body": self.write_draft, **answered},

@@ -37,7 +37,7 @@ from ..core.programs import (
     run_programs,
     sandbox_words,
 )
-from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard
 
 SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
@@ -188,7 +188,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("execution",),
             description="Write a program that works the answer out.",
             guidance="Name variables after the quantities; compute every step; print the answer alone.",
-            fields=(optional_field("program", "string", "The whole program."),),
+            fields=(Field.optional("program", "string", "The whole program."),),
             **_WRITING,
         ),
         Stage(
@@ -196,7 +196,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
             ("program_repair", "answer_selection"),
             description="Run it.",
             guidance="Run the program in a sandbox and write down its output, or the error as it came.",
-            fields=(optional_field("output", "string", "What the program printed, or its error."),),
+            fields=(Field.optional("output", "string", "What the program printed, or its error."),),
             body=execute,
         ),
         Stage(

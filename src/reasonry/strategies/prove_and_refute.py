@@ -57,7 +57,7 @@ from ..core.details import Details
 from ..core.drafts import Draft, DraftState, answer_selection
 from ..core.effects import Ask, Verify
 from ..core.events import Reply, Verified
-from ..core.strategy import SHORT_REPLY, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
@@ -488,7 +488,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             ("claim_attack",),
             description="Name the claims that carry the conclusion.",
             guidance="Quote each claim that the conclusion rests on and that nobody has checked.",
-            fields=(optional_field("claims", "texts", "The claims that carry the conclusion, quoted."),),
+            fields=(Field.optional("claims", "texts", "The claims that carry the conclusion, quoted."),),
             body=select,
             reply=Selection,
             example={"claims": [{"claim": "Counting five tables takes 20 s.", "thought": 11}]},
@@ -514,7 +514,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Count the verdicts.",
             guidance="Refuted where two lenses fail the claim or it is shown to be false; confirmed where none does "
             "and two hold; undecided else.",
-            fields=(optional_field("verdict", "string", "What came of the claim.", enum=[*_VERDICTS]),),
+            fields=(Field.optional("verdict", "string", "What came of the claim.", enum=[*_VERDICTS]),),
             body=record,
         ),
         Stage(

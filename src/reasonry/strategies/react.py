@@ -34,7 +34,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.evidence import evidence_text
 from ..core.problem import subject_of
-from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
@@ -303,7 +303,7 @@ REACT: Strategy[State, Options] = Strategy(
             description="Find out what is known and what is missing.",
             guidance="Set apart what you know for sure from what you would have to look up or compute. "
             "Go on when you know which missing piece to get first.",
-            fields=(optional_field("missing", "texts", "What must still be found out."),),
+            fields=(Field.optional("missing", "texts", "What must still be found out."),),
             body=think("action_planning"),
             reply=TurnReply,
             example=_EXAMPLE,
@@ -358,7 +358,7 @@ REACT: Strategy[State, Options] = Strategy(
             guidance="With something important still open, plan another action. "
             "With all of it settled, or nothing left worth trying, formulate the solution.",
             fields=(
-                optional_field("sufficient", "boolean", "Whether what is known is enough for an answer."),
+                Field.optional("sufficient", "boolean", "Whether what is known is enough for an answer."),
             ),
             body=decide,
         ),

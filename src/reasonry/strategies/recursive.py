@@ -31,7 +31,7 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.problem import without_quoted
 from ..core.programs import SANDBOX_TOOL, ProgramReply, read_program, run_programs, sandbox_words
-from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard
 
@@ -239,7 +239,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
             ("execution",),
             description="Write a program that looks at the input.",
             guidance="Look at its form first; then search, count and split with code, and ask about pieces.",
-            fields=(optional_field("program", "string", "The program."),),
+            fields=(Field.optional("program", "string", "The program."),),
             body=explore,
             example={"program": "final(ask('Who signed it?', context[-2000:]))"},
             read=read_program,
@@ -250,7 +250,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
             ("exploration", "sub_questions", "answer_formulation"),
             description="Run it.",
             guidance="Run the program in a sandbox and write down what it printed.",
-            fields=(optional_field("output", "string", "What it printed."),),
+            fields=(Field.optional("output", "string", "What it printed."),),
             body=execute,
         ),
         Stage(

@@ -28,7 +28,7 @@ from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.drafts import Draft, DraftState, answer_selection
 from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
-from ..core.strategy import Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.tournament import seeded_order
 
@@ -170,8 +170,8 @@ REFINE: Strategy[State, Options] = Strategy(
             description="Check the answer, and say what is wrong with it.",
             guidance="Run the tests there are; else look for the first error. Say how to correct it.",
             fields=(
-                optional_field("feedback", "string", "What is wrong, and how to correct it."),
-                optional_field("passed", "boolean", "Whether the answer passed its checks."),
+                Field.optional("feedback", "string", "What is wrong, and how to correct it."),
+                Field.optional("passed", "boolean", "Whether the answer passed its checks."),
             ),
             body=check,
             reply=Judgement,

@@ -43,13 +43,13 @@ from ..core.evidence import (
     references,
 )
 from ..core.strategy import (
+    Field,
     Stage,
     Strategy,
     all_required,
     final_response,
     inlined_schema,
     problem_reception,
-    required_field,
 )
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
@@ -307,7 +307,7 @@ REWOO: Strategy[State, Options] = Strategy(
             description="Write each planned piece of evidence as a tool call.",
             guidance="Give every call an id (#E1, #E2, …) and refer to earlier evidence by its id. "
             "Calls that refer to no other can run side by side.",
-            fields=(required_field("calls", "texts", "The calls, each as `#E1 = tool[input]`."),),
+            fields=(Field.mandatory("calls", "texts", "The calls, each as `#E1 = tool[input]`."),),
         ),
         Stage(
             "working_phase",
@@ -324,7 +324,7 @@ REWOO: Strategy[State, Options] = Strategy(
             ("solving_phase",),
             description="Bring the evidence together.",
             guidance="Set each piece beside the step of the plan it was for. Mark what failed as failed.",
-            fields=(required_field("evidence", "object", 'What each call brought, by id: `{"#E1": …}`.'),),
+            fields=(Field.mandatory("evidence", "object", 'What each call brought, by id: `{"#E1": …}`.'),),
             body=collect,
         ),
         Stage(

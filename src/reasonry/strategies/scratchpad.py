@@ -31,7 +31,7 @@ from ..core.answering import Answer, AnswerOptions, AnswerReply, AnswerState, re
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading.fit import Unreadable
 
 SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
@@ -229,7 +229,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
             description="Decide whether the computation is finished.",
             guidance="Go back for another step while something is left to compute; "
             "extract the result as soon as the state holds it.",
-            fields=(optional_field("finished", "boolean", "Whether the state holds the result."),),
+            fields=(Field.optional("finished", "boolean", "Whether the state holds the result."),),
             body=decide,
         ),
         Stage(

@@ -34,7 +34,7 @@ from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.evidence import evidence_text
-from ..core.strategy import Field, Stage, Strategy, final_response, optional_field, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
@@ -327,7 +327,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
             ("sub_question_formulation", "solution_formulation"),
             description="Decide whether another sub-question is needed.",
             guidance="Ask on while a needed fact is missing; formulate the solution when none is.",
-            fields=(optional_field("complete", "boolean", "Whether no further question is needed."),),
+            fields=(Field.optional("complete", "boolean", "Whether no further question is needed."),),
             body=decide,
         ),
         Stage(

@@ -39,14 +39,7 @@ from ..core.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, 
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
-from ..core.strategy import (
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    required_field,
-)
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.text import cut
 from ..patterns import lazy_pattern
 from ..reading import parse
@@ -376,7 +369,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("reasoning_path_execution",),
             description="Set out several independent ways to reason about it.",
             guidance="Name three or more ways to set out. No path may lean on another's result.",
-            fields=(optional_field("paths", "texts", "One line for each path: how it sets out."),),
+            fields=(Field.optional("paths", "texts", "One line for each path: how it sets out."),),
         ),
         Stage(
             "reasoning_path_execution",
@@ -385,8 +378,8 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             guidance="Reason along one path at a time, from problem to answer, as if it were the only one. "
             "Stay for the next path; go on when all have an answer.",
             fields=(
-                optional_field("path", "string", "Which path this is."),
-                optional_field("answer", "string", "Where the path ended."),
+                Field.optional("path", "string", "Which path this is."),
+                Field.optional("answer", "string", "Where the path ended."),
             ),
             body=sample_paths,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
@@ -398,14 +391,14 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             ("consistency_analysis",),
             description="Collect the answers.",
             guidance="List the answer of every path in one form: same units, same notation.",
-            fields=(required_field("answers", "texts", "Each path's answer, in order.", minItems=1),),
+            fields=(Field.mandatory("answers", "texts", "Each path's answer, in order.", minItems=1),),
         ),
         Stage(
             "consistency_analysis",
             ("majority_selection",),
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
-            fields=(optional_field("votes", "object", "How many paths gave each answer."),),
+            fields=(Field.optional("votes", "object", "How many paths gave each answer."),),
             body=group_answers,
             reply=AnswerGroups,
             read=read_groups,

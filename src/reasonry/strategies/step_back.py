@@ -41,15 +41,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.problem import subject_of
-from ..core.strategy import (
-    SHORT_REPLY,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    required_field,
-)
+from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.fit import Unreadable
 
 SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
@@ -202,7 +194,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Step back to the general question.",
             guidance="Say what kind of problem this is, and ask the more general question behind it.",
             fields=(
-                optional_field("stepBackQuestion", "string", "The more general question behind the problem."),
+                Field.optional("stepBackQuestion", "string", "The more general question behind the problem."),
             ),
             body=abstract,
             reply=Abstraction,
@@ -219,7 +211,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             guidance="State each law, definition or fact with the conditions under which it holds. "
             "Do not touch the numbers of the problem yet.",
             fields=(
-                required_field(
+                Field.mandatory(
                     "generalPrinciple",
                     "string",
                     "The principle, law or fact, with its conditions.",
@@ -260,7 +252,7 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             description="Check the solution against the principle.",
             guidance="Check conditions, units, orders of magnitude, and that the question asked is answered. "
             "If it fails, stay and correct it, saying what was wrong.",
-            fields=(optional_field("correct", "boolean", "Whether the solution passed the check."),),
+            fields=(Field.optional("correct", "boolean", "Whether the solution passed the check."),),
             body=check,
             reply=CheckReply,
             example={"reason": "PV grows by 8 / 4 = 2, as T does.", "correct": True},

@@ -34,15 +34,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.strategy import (
-    SHORT_REPLY,
-    Field,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-)
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from . import finishing, forms, planning, tasks
 from .state import CHECKER, RETRIEVER, Options, State
 
@@ -76,7 +68,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Name its aspects, what is difficult, and what must come before what. In a later iteration "
             "say what was accepted and what went wrong. Answer nothing yet.",
             fields=(
-                optional_field("complexity_level", "any", "How demanding the query is.", enum=[*forms.TASKS]),
+                Field.optional("complexity_level", "any", "How demanding the query is.", enum=[*forms.TASKS]),
             ),
             body=planning.size_up,
             reply=forms.Complexity,
@@ -96,7 +88,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Draft plans that differ in kind; each task names one resource and what it is to accomplish. "
             "Go on to the evaluation with several plans, to the first task with one.",
             fields=(
-                optional_field(
+                Field.optional(
                     "tasks", "array", "`resource_name` and `task_query` of each.", items={"type": "object"}
                 ),
             ),
@@ -118,7 +110,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             guidance="Score each from 0 to 100 by resources, order, coverage and feasibility. "
             "Select the highest, the first of equals.",
             fields=(
-                optional_field(
+                Field.optional(
                     "overall_score", "number", "0 is useless, 100 perfect.", minimum=0, maximum=100
                 ),
             ),
@@ -140,7 +132,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("task_execution", "iteration_decision"),
             description="Write the next task as the input of its resource.",
             guidance="Put in all that the resource needs from accepted results. Code tasks skip this stage.",
-            fields=(optional_field("tool_input", "object", "The resource's arguments, by name."),),
+            fields=(Field.optional("tool_input", "object", "The resource's arguments, by name."),),
             body=tasks.convert,
             reply=forms.ConversionReply,
             max_output_tokens=SHORT_REPLY,
@@ -189,7 +181,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Decide whether to continue.",
             guidance="Go on if aspects are open, results raised new questions, or errors need correction; "
             "say what to focus on.",
-            fields=(optional_field("continue_iterations", "boolean", "Whether more work is needed."),),
+            fields=(Field.optional("continue_iterations", "boolean", "Whether more work is needed."),),
             body=finishing.decide,
             reply=forms.DecisionReply,
             max_output_tokens=SHORT_REPLY,
@@ -205,7 +197,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             ("focused_answer", "final_response"),
             description="Bring all accepted results together.",
             guidance="Answer from accepted results of all iterations and nothing else; name the key findings.",
-            fields=(optional_field("key_findings", "texts", "What was found, one finding each."),),
+            fields=(Field.optional("key_findings", "texts", "What was found, one finding each."),),
             body=finishing.synthesize,
             reply=forms.SynthesisReply,
             example={

@@ -39,15 +39,7 @@ from ...core.answering import UNREADABLE
 from ...core.bodies import Body, Move, Thought, fail, go, request, stay
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
-from ...core.strategy import (
-    SHORT_REPLY,
-    Stage,
-    Strategy,
-    final_response,
-    optional_field,
-    problem_reception,
-    required_field,
-)
+from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct, normal
 from . import asks
@@ -362,7 +354,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             ("branch_creation",),
             description="Find several different first steps.",
             guidance="Propose first steps that differ in kind, not in wording. Judge none of them yet.",
-            fields=(optional_field("approaches", "texts", "One line for each approach."),),
+            fields=(Field.optional("approaches", "texts", "One line for each approach."),),
             body=expand("branch_creation"),
             reply=Proposals,
             example={"thoughts": ["10 - 4 = 6 (left: 6 9 13)", "13 - 9 = 4 (left: 4 4 10)"]},
@@ -398,7 +390,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             guidance="Say whether a solution can still be reached from here, and how surely: "
             "0 is impossible, 1 is solved.",
             fields=(
-                required_field(
+                Field.mandatory(
                     "score", "number", "How promising: 0 is impossible, 1 is solved.", minimum=0, maximum=1
                 ),
             ),
@@ -419,7 +411,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
             compares=True,
             description="Choose the branch to follow.",
             guidance="Compare the scores of all open branches, earlier ones too, and name the one to follow.",
-            fields=(optional_field("selected", "string", "The branch that is followed from here."),),
+            fields=(Field.optional("selected", "string", "The branch that is followed from here."),),
             body=select,
             phase="expanding",
         ),
