@@ -41,17 +41,7 @@ from msgspec import Meta, Struct, field, to_builtins
 from msgspec.structs import replace
 
 from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
-from ..core.bodies import (
-    Body,
-    Conclusion,
-    Move,
-    Thought,
-    fail,
-    go,
-    raise_if_all_failed,
-    request,
-    stay,
-)
+from ..core.bodies import Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request, stay
 from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.details import Details
 from ..core.drafts import Draft, DraftState, answer_selection

@@ -31,16 +31,7 @@ from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
-from .forms import (
-    CodeReply,
-    ConversionReply,
-    JudgedKnowledgeReply,
-    JudgedLogicReply,
-    KnowledgeReply,
-    LogicReply,
-    found_text,
-    result_text,
-)
+from . import forms
 from .state import BUILT_IN, CHECKER, PASSED_THROUGH, RETRIEVER, State, Task
 
 CONVERT = """The next task is for `{resource}`:
@@ -106,9 +97,9 @@ point, empty or made up.
 SETBACKS = "What did not work so far:\n{lines}"
 
 REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
-    "knowledge": (KnowledgeReply, JudgedKnowledgeReply),
-    "logic_kernel": (LogicReply, JudgedLogicReply),
-    "py_executor": (CodeReply, CodeReply),
+    "knowledge": (forms.KnowledgeReply, forms.JudgedKnowledgeReply),
+    "logic_kernel": (forms.LogicReply, forms.JudgedLogicReply),
+    "py_executor": (forms.CodeReply, forms.CodeReply),
 }
 """What the model replies when it is the resource, and where it judges what it brings, too.
 
@@ -231,7 +222,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     """Read an input; it has to fit what its resource takes."""
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
-    reading = parse.read_form(replies[-1], ConversionReply)
+    reading = parse.read_form(replies[-1], forms.ConversionReply)
     if isinstance(reading, Unreadable):
         reading = _bare_arguments(card, replies[-1]) or reading
     if isinstance(reading, Unreadable):
@@ -246,13 +237,13 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     return (arguments, reading[1]) if fault is None else Unreadable(fault)
 
 
-def _bare_arguments(card: ToolCard, reply: str) -> tuple[ConversionReply, str] | None:
+def _bare_arguments(card: ToolCard, reply: str) -> tuple[forms.ConversionReply, str] | None:
     """Read arguments that came by themselves instead of in `tool_input`."""
     names = card.parameters.get("properties") or {}
     found = next(json_values(reply), None)
     if found is None or not isinstance(found[0], dict) or not found[0].keys() <= names.keys():
         return None
-    return ConversionReply(found[0]), found[1]
+    return forms.ConversionReply(found[0]), found[1]
 
 
 # -- execution
@@ -354,7 +345,7 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
     return [
         _record(
             task,
-            f"{task.title}: {task.task_query}\n{result_text(task.resource_name, task.result)}",
+            f"{task.title}: {task.task_query}\n{forms.result_text(task.resource_name, task.result)}",
             resource_name=task.resource_name,
         )
         for task in tasks
@@ -368,7 +359,7 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
     text = PERFORM[task.resource_name].format(
         input=task.text,
         errors=_errors(task),
-        passages="" if passages is None else PASSAGES.format(passages=found_text(passages)),
+        passages="" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         formal=FORMAL if checks else "",
         field=FORMAL_FIELD if checks else "",
         judged=JUDGED if state.options.judge_own_results else "",
@@ -459,7 +450,7 @@ def _entry(state: State, task: Task) -> str:
 
 
 def _result_text(state: State, task: Task, *, with_passages: bool = False) -> str:
-    shown = result_text(task.resource_name, task.result, with_passages=with_passages)
+    shown = forms.result_text(task.resource_name, task.result, with_passages=with_passages)
     return cut(shown, state.options.max_result_chars)
 
 

@@ -8,16 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .asks import VALUED_0
-from .state import (
-    ROOT,
-    Node,
-    State,
-    Traversal,
-    children,
-    path_to,
-    rank,
-    refute,
-)
+from .state import ROOT, Node, State, Traversal, children, path_to, rank, refute
 
 Nodes = tuple[Node, ...]
 
