@@ -220,10 +220,8 @@ def _focus(state: State) -> Ask:
     made = state.synthesis
     whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
     task = FOCUS.format(answer=f"{whole}{made.final_answer}", rule=state.focus.rule)
-    facts = {"type": state.focus.kind, "words": list(state.focus.words)}
-    form = state.focus.form
     task = "\n\n".join([*state.final.objections, task])
-    return state.question("focus", task, with_history=False, form=form, facts=facts)
+    return state.question("focus", task, with_history=False, form=state.focus.form)
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
