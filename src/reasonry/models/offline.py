@@ -54,9 +54,8 @@ class OfflineModel(Model):
 
 
 _NO_PUZZLE = (
-    "the offline model only solves number puzzles, such as “Use 4, 9, 10 and 13 to make 24”, with 2 to 6 "
-    "numbers, by a strategy that searches (`auto` takes it) or has whole answers written; for anything else name "
-    "another model"
+    "the offline model only solves number puzzles of 2 to 6 numbers, such as “Use 4, 9, 10 and 13 to make 24”; name "
+    "another model, or leave the strategy to `auto`"
 )
 
 
@@ -128,7 +127,7 @@ def propose(
             thoughts.append(text)
         if len(thoughts) == count:
             break
-    return thoughts or [f"nothing is left to do with {', '.join(map(format_number, position.numbers))}"]
+    return thoughts
 
 
 def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator[list[Term]]:

@@ -68,7 +68,7 @@ def test_the_table_of_a_server_filters_opens_a_run_and_runs_a_problem_again(
         page.get_by_role("button", name="They differ 2").click()
         assert page.url.endswith(f"#/comparisons/{id}?show=differ")
         page.get_by_text("Again × 5").first.click()
-        page.get_by_text(re.compile("6/6 right · 6/6 say the same")).wait_for()
+        page.get_by_text(re.compile("6/6 right · 6/6 the same answer")).wait_for()
         page.locator('.place[data-right="true"]').first.click()
         page.wait_for_url(f"**/#/runs/{document['trials'][0]['run_id']}")
         assert live.troubles == []

@@ -74,7 +74,7 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
 
 def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Live, server: Serving) -> None:
     page = live.open("#/new")
-    page.locator("#model option", has_text="I answer").wait_for(state="attached")
+    page.locator("#model option", has_text="you answer").wait_for(state="attached")
     for name in page.locator("#model option").all_inner_texts():
         assert "//" not in name
     page.select_option("#model", "coached")

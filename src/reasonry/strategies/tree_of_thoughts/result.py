@@ -50,7 +50,7 @@ def _detail(state: State) -> str:
         "refuted": "; there is no answer: the verifier refuted the one that was found last",
     }
     if chosen is None and state.reason and not state.no_answer:
-        return f"{why}; there is no answer: no thought stood up"
+        return f"{why}; there is no answer: every thought was dropped"
     return why + ending.get(state.no_answer, "")
 
 

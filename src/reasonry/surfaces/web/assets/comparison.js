@@ -11,7 +11,7 @@ const ROW_FILTERS = {
 };
 const STANDING_HEADS = ["Strategy", "Right", "Accuracy", "95 % interval", "Any", "Calls", "Rounds", "Tokens", "$", "Seconds", "Frontier"];
 const STANDING_NOTES =
-  "Accuracy has its 95 % interval (Wilson). Strategies are told apart by the problems that only one of them solved (sign test, 5 %). A run without an answer, and an answer that could not be judged, count as not right. " +
+  "Accuracy has its 95 % interval (Wilson). Strategies are told apart by the problems that only one of them solved (sign test, 5 %). A run without an answer, and an answer that could not be judged, count as wrong. " +
   "Any also counts problems for which another candidate or vote was right. Calls, rounds, tokens, dollars and seconds are means " +
   "per run. The frontier has the strategies that no other beats in both accuracy and cost.";
 const [PLOT_WIDTH, PLOT_HEIGHT, PLOT_LEFT, PLOT_BOTTOM] = [560, 240, 44, 34];
@@ -33,8 +33,8 @@ export function makeComparison(host, { open, again, filter = "all", onFilter = (
     host.replaceChildren(
       element("h1", {}, `${comparison.dataset} × ${comparison.compared.join(", ")}`),
       quietLine(factsOf(comparison)),
-      element("section", { class: "standings" }, heading("How they stand"), element("div", { class: "scroll" }, standingTable(strategies)), ...findings.map((finding) => element("p", {}, `${finding}.`)), element("details", {}, element("summary", { class: "quiet" }, "What the columns mean"), quietLine(STANDING_NOTES))),
-      element("section", {}, heading("What accuracy costs"), element("div", { class: "plots" }, ...costPlots(strategies))),
+      element("section", { class: "standings" }, heading("Standings"), element("div", { class: "scroll" }, standingTable(strategies)), ...findings.map((finding) => element("p", {}, `${finding}.`)), element("details", {}, element("summary", { class: "quiet" }, "The columns"), quietLine(STANDING_NOTES))),
+      element("section", {}, heading("Accuracy and cost"), element("div", { class: "plots" }, ...costPlots(strategies))),
       element("section", {}, heading("Problem by problem"), filterButtons(comparison), problemTable(comparison)),
     );
   }
@@ -58,7 +58,7 @@ export function makeComparison(host, { open, again, filter = "all", onFilter = (
     const names = comparison.compared;
     const [, isShown] = ROW_FILTERS[chosen];
     const rows = rowsOf(comparison).filter(({ trials, isFull }) => isShown(trials, isFull));
-    if (!rows.length) return quietLine("No problem is so.");
+    if (!rows.length) return quietLine("No problem matches.");
     const heads = ["Problem", "Right answer", ...names, ...(again ? [""] : [])];
     const body = rows.map(({ item, cells }) => [
       element("details", {}, element("summary", { title: item.id }, short(item.problem)), element("div", { class: "whole" }, item.problem)),
@@ -118,7 +118,7 @@ function stabilityLine(trial, repeats) {
   const over = repeats.filter(({ status }) => status !== "active");
   const all = over.length + 1;
   const right = over.every((repeat) => repeat.right !== null) && `${over.filter((repeat) => repeat.right).length + Number(trial.right === true)}/${all} right`;
-  const same = `${over.filter((repeat) => repeat.same).length + 1}/${all} say the same`;
+  const same = `${over.filter((repeat) => repeat.same).length + 1}/${all} the same answer`;
   return element("span", { class: "quiet" }, dotted([right, same, over.length < repeats.length && `${repeats.length - over.length} at work`]));
 }
 

@@ -5,11 +5,11 @@ import { byId, element, isTyping, listen } from "./dom.js";
 const KEYS = [
   ["/", "search"],
   ["?", "this help"],
-  ["↑ ↓", "the thought above, below; in the timeline the question before, after"],
+  ["↑ ↓", "the thought above, below; in the timeline the previous, next question"],
   ["→", "unfold, then the first thought below it"],
   ["←", "fold, then the thought it came from"],
   ["Home, End", "first, last thought"],
-  ["Enter", "read the thought; in the search: the next match, with Shift the one before"],
+  ["Enter", "read the thought; in the search: the next match, with Shift the previous match"],
   ["Escape", "back to the tree; in the search: clear it"],
 ];
 

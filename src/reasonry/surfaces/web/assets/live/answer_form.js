@@ -54,7 +54,7 @@ function entries(id, name, items, task) {
   };
   const wanted = Number(/\b(\d{1,2})\b/.exec(task)?.[1] ?? USUAL_ROWS);
   for (let number = 0; number < Math.min(MOST_ROWS, Math.max(1, wanted)); number++) add();
-  const more = element("button", { on: { click: add } }, "One more");
+  const more = element("button", { on: { click: add } }, "Add another");
   const part = element("fieldset", {}, element("legend", {}, sentence(name)), list, more);
   const read = () => {
     const found = rows.map((cells) => cells.map(({ column, read: value }) => [column, value()])).filter(([[, first]]) => first !== null);

@@ -216,7 +216,7 @@ function placesWords(rows) {
   const same = rows.filter(({ isSame }) => isSame).length;
   const [onlyA, onlyB] = [rows.filter(({ b }) => !b).length, rows.filter(({ a }) => !a).length];
   const differ = rows.length - same - onlyA - onlyB;
-  return dotted([`${same} of ${rows.length} places say the same`, differ && `${differ} differ`, onlyA && `${onlyA} only in A`, onlyB && `${onlyB} only in B`]);
+  return dotted([`${same} of ${rows.length} thoughts are the same`, differ && `${differ} differ`, onlyA && `${onlyA} only in A`, onlyB && `${onlyB} only in B`]);
 }
 
 /** Folds what is alike, and what one side has alone, where there is much of it in a row. */

@@ -46,11 +46,11 @@ export function makeForkDialog({ api, path, onNavigate }) {
       quietLine(`${nodeLabel(node)}: ${firstLine(node.text).slice(0, 120)}`),
       asked.length > 1 && row(label(choice, "Ask again from"), choice),
       kept,
-      row(label(prompt, "The question"), prompt, "Changed, the fork asks this instead."),
+      row(label(prompt, "The question"), prompt, "If you change this prompt, the fork asks it instead."),
       row(label(model, "Model"), model),
       fold("Options", options.map(({ input, name, about }) => row(label(input, plainName(name)), input, about))),
       fold("Limits", [
-        quietLine("Calls, tokens and dollars count from nothing; seconds, thoughts and nodes count what is reused."),
+        quietLine("Calls, tokens and dollars count from zero; seconds, thoughts and nodes count what is reused."),
         ...[...limits.values()].map((one) => row(one.label, one.input)),
       ]),
     ];

@@ -19,7 +19,7 @@ export function limitsDialog(page, set, say) {
   const note = element(
     "p",
     { class: "quiet" },
-    "An empty field is no limit. A limit below what is spent ends the run as that limit does, with its best answer so far.",
+    "An empty field means no limit. A limit below the usage so far ends the run with its best answer so far.",
   );
   const rows = [...fields].map(([name, { label, input }]) => {
     const used = spend.get(name)?.used;

@@ -26,7 +26,7 @@ export function entryOf(of, found) {
   if (of === "sessions") {
     const thoughts = found.thought_history_length ?? 0;
     const at_ms = Date.parse(found.used_at) || 0;
-    return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: "guided", said: count(thoughts, "thought") };
+    return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: id.startsWith("comparison-") ? "comparison" : "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls } = { ...found.usage, ...found };
   const { reason, detail } = { ...found.termination, ...found };

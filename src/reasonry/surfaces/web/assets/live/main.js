@@ -11,7 +11,7 @@ import { mountNewRun } from "./new_run.js";
 import { mountComparison, mountRunView, mountSession } from "./views.js";
 
 const PAGE_KEYS = [
-  ["j k", "in the list: the next, the one before"],
+  ["j k", "in the list: the next, the previous row"],
   ["n", "a new run"],
   ["g", "back to the list"],
 ];
@@ -63,7 +63,7 @@ function mountView(view, ids, surroundings, query) {
   if (view === "sessions" && ids[0]) return mountSession(main, { ...surroundings, sessionId: ids[0] });
   if (view === "compare" && ids[1]) return mountComparison(main, { ...surroundings, a: ids[0], b: ids[1] });
   document.title = "Nothing here · Reasonry";
-  main.append(element("h1", {}, "Nothing here"), element("p", {}, "This address names no view. ", element("a", { href: "#/" }, "To the list")));
+  main.append(element("h1", {}, "Nothing here"), element("p", {}, "No page has this address. ", element("a", { href: "#/" }, "Show all runs and sessions")));
   return { close() {} };
 }
 

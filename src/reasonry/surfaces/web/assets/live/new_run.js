@@ -30,7 +30,7 @@ export function mountNewRun(main, { query, onNavigate }) {
   const problem = element("textarea", { id: "problem", required: true, rows: 5, maxlength: 200_000, spellcheck: "true" });
   problem.value = wish.problem ?? "";
   const strategy = element("select", { id: "strategy" }, element("option", { value: "auto" }, "Chosen for the problem"));
-  const about = element("p", { class: "quiet", id: "about" }, "Looks at the problem and takes the strategy that suits it.");
+  const about = element("p", { class: "quiet", id: "about" }, "A rule chooses the strategy that suits the problem.");
   strategy.setAttribute("aria-describedby", "about");
   const model = element("select", { id: "model" });
   const options = element("div", { class: "fields" });
@@ -66,7 +66,7 @@ export function mountNewRun(main, { query, onNavigate }) {
   async function describe() {
     const name = strategy.value;
     const found = strategies.find((one) => one.name === name);
-    about.textContent = found ? `${found.summary} (${found.source}). Usually about ${count(found.calls, "call")}.` : "Looks at the problem and takes the strategy that suits it.";
+    about.textContent = found ? `${found.summary} Source: ${found.source}. Usually about ${count(found.calls, "call")}.` : "A rule chooses the strategy that suits the problem.";
     options.replaceChildren();
     box.hidden = true;
     if (!found) return;
@@ -97,7 +97,7 @@ export function mountNewRun(main, { query, onNavigate }) {
 
   async function send() {
     const wrong = [...form.querySelectorAll("input, textarea")].find((input) => !input.checkValidity() || (input === problem && !problem.value.trim()));
-    if (wrong) return tell(wrong === problem ? "Say what is to be solved." : `${labelOf(wrong)}: ${wrong.validationMessage}`, wrong);
+    if (wrong) return tell(wrong === problem ? "Enter a problem." : `${labelOf(wrong)}: ${wrong.validationMessage}`, wrong);
     start.disabled = true;
     tell("");
     try {
@@ -138,9 +138,10 @@ export function mountNewRun(main, { query, onNavigate }) {
     strategies = known.strategies.filter((one) => one.driven !== false);
     strategy.append(...strategies.map(({ name, title }) => element("option", { value: name }, title || plainName(name))));
     const names = models.map((one) => one.name ?? one);
+    if (names.every((name) => name === "offline")) for (const other of examples.slice(1)) other.remove();
     model.append(
       ...names.map((name) => element("option", { value: name }, modelName(name))),
-      element("option", { value: COACHED }, "I do: I answer each question"),
+      element("option", { value: COACHED }, "none: you answer each question"),
     );
     const last = remembered();
     const wanted = [wish.model, last.model, usual].find((name) => name === COACHED || names.includes(name));

@@ -74,7 +74,7 @@ export function makeQuestions(runId, isNew) {
       element("h3", {}, sayStage(stage), samples > 1 && element("small", {}, ` ${samples} samples ask this; each is answered by itself`)),
       element("p", { class: "task" }, task),
       ...(fields ? [...fields.parts, fold("Answer in your own words instead", ...free)] : free),
-      fold("The whole question, as a model is asked it", element("pre", { tabindex: "0", "aria-label": "The question" }, prompt)),
+      fold("The whole question, as a model would get it", element("pre", { tabindex: "0", "aria-label": "The question" }, prompt)),
       trouble,
       element("div", { class: "tools" }, send),
     );
@@ -90,7 +90,7 @@ export function makeQuestions(runId, isNew) {
     listen(form, "submit", async (event) => {
       event.preventDefault();
       const said = answer();
-      if (!said) return tell("Say something first.");
+      if (!said) return tell("Enter an answer first.");
       tell("");
       send.disabled = true;
       try {
